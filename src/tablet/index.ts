@@ -1,6 +1,7 @@
 /**
- * tablet: one row range of one table: its memtable, its SSTables, the merged read over them, the write path through the commit log, and its
- * compactions. Knows nothing of servers, masters or other tablets; what it needs of its server is a TabletHost.
+ * tablet: one row range of one table: its memtable, its SSTables, the merged read over them, the write path through the
+ * commit log, and its compactions. Knows nothing of servers, masters or other tablets; its server is a TabletHost to
+ * it.
  */
 export type { Decision, DivideCommit, TabletApi, TabletRead } from './contract/tablet-api.ts';
 export type { TabletClips, TabletCommit, TabletFiles, TabletHost, TabletState } from './contract/tablet-state.ts';

@@ -1,10 +1,11 @@
 /**
- * One tablet, served: its parts put together. Writes go through the server's log into the memtable (row-writes.ts, tablet-writer.ts), reads over the merged
- * layers (layer-reads.ts), minor compactions write memtables to files (flusher.ts), merging and major ones make fewer of them (file-compactor.ts).
+ * One tablet: its parts put together. Writes go through the log of the server into the memtable (row-writes.ts,
+ * tablet-writer.ts); reads merge the layers (layer-reads.ts); flushes write memtables to files (flusher.ts);
+ * compactions merge files (file-compactor.ts). They share a TabletContext.
  *
  * Invariants (docs/ARCHITECTURE.md, "Commit log" and "Locality groups and compactions"):
- * - Changes are logged and applied by the writer alone.
- * - METADATA's row of the tablet is changed by its commits alone (tablet-commits.ts), one after another.
+ * - Only the writer logs and applies changes.
+ * - Only the commits of the tablet change its METADATA row (tablet-commits.ts), one after another.
  */
 import { assert, type BigtableError, type ByteString } from '../base/index.ts';
 import type { RedoPoint, RedoRecord } from '../commitlog/index.ts';
@@ -39,7 +40,10 @@ import type { TabletFile } from './layers/tablet-file.ts';
 import type { TabletHost, TabletState } from './contract/tablet-state.ts';
 import { TabletWriter } from './write/tablet-writer.ts';
 
-/** Before a tablet is divided memtables are flushed, while writes go on, until they are this small; but not again and again. */
+/**
+ * Before a tablet is divided its memtable is flushed, while writes go on, until it is this small, but no more than
+ * MAX_FLUSHES times.
+ */
 const LEFT_TO_FLUSH_BYTES = 256 * 1024;
 const MAX_FLUSHES = 4;
 
@@ -177,7 +181,7 @@ export class Tablet implements TabletApi {
     if (kind === 'major') {
       // what it drops must not depend on what is only in memory
       await this.flush();
-      // a flush that is under way does not know into which groups this one will bring cells
+      // a running flush does not know into which groups this compaction will move cells
       await this.#flusher.idle();
       this.#checkServing();
     }
@@ -250,12 +254,12 @@ export class Tablet implements TabletApi {
         this.#locks.unlockTablet();
       }
     } finally {
-      // closed while it was being divided, or divided
+      // otherwise it was closed meanwhile, or has been divided
       if (serving.phase === 'dividing') serving.enter('serving');
     }
   }
 
-  /** While writes go on: little is left to be written when they have to wait. */
+  /** Writes go on meanwhile: little is left to flush when they have to wait. */
   async #flushMost(): Promise<void> {
     for (let i = 0; i < MAX_FLUSHES && this.memtableBytes > LEFT_TO_FLUSH_BYTES; i++) await this.flush();
   }
@@ -284,7 +288,7 @@ export class Tablet implements TabletApi {
       for (const { files } of parts) for (const file of files) file.close();
       throw error;
     }
-    // from here on the two share its files
+    // from here on the two tablets share its files
     this.#end();
     const open = ({ state, files }: (typeof parts)[number], host: TabletHost): Tablet => {
       const tablet = new Tablet({ ...this.#context.options, host }, state, files);

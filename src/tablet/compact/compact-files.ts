@@ -1,6 +1,7 @@
 /**
- * Carries out a compaction of files: merges the inputs of each output and writes it. Runs in a worker, or in line where there is none; opens the
- * files itself by their paths and leaves nothing behind when it fails.
+ * The work of a compaction of files, which `file-compactor.ts` requests: merges the inputs of each output and writes
+ * it. Runs in a worker, or inline where there is none. Opens the files itself by their paths and leaves nothing after a
+ * failure.
  */
 import { assert, BigtableError, Code } from '../../base/index.ts';
 import { type Clock, type Codecs, type FileSystem, Metrics, Pacer } from '../../env/index.ts';
@@ -15,7 +16,7 @@ import { MergeCursor } from '../read/merge-cursor.ts';
 import { ReadFamilies } from '../read/read-families.ts';
 import { TabletFile } from '../layers/tablet-file.ts';
 
-/** Block cache of each input. A cursor reads ahead a sixteenth of it. */
+/** Block cache of the inputs of an output. A cursor reads ahead a sixteenth of it. */
 const CACHE_BYTES = 16 * 1024 * 1024;
 
 export interface CompactionTools {
@@ -36,7 +37,7 @@ export async function compactFiles(tools: CompactionTools, job: CompactionJob): 
       if (sizeBytes > 0) written.push({ path: output.path, sizeBytes });
     }
   } catch (error) {
-    // none of them is in use; what cannot be deleted is left to the sweep
+    // none of them is in use; the sweep finds what cannot be deleted
     for (const { path } of written) await tools.fileSystem.delete(path).catch(() => {});
     throw error;
   }
@@ -58,8 +59,8 @@ function assertJob({ outputs, isMajor, collection, since, cancelled }: Compactio
 }
 
 /**
- * Families of which a major compaction leaves nothing. Its files say so of them, so that an older file which nobody has deleted yet is known to be
- * replaced whole. Where there are several outputs, each is looked into as far as its first entry.
+ * Families that a major compaction leaves empty. Its files name them, so that an older file that still exists is known
+ * to be replaced whole. With several outputs, each is read up to its first entry.
  */
 async function emptyFamilies(tools: CompactionTools, job: CompactionJob): Promise<readonly string[]> {
   if (!job.isMajor) return [];
@@ -103,7 +104,7 @@ async function writeOutput(
   });
 }
 
-/** What is to be written for the output. */
+/** Calls `work` with the entries of the output. */
 async function withStream<T>(
   tools: CompactionTools,
   job: CompactionJob,

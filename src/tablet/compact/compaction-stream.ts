@@ -1,6 +1,6 @@
 /**
- * What a compaction writes into one file: the entries of its source that lie in the tablet's range and in the wanted families, without the
- * deletions that nothing older needs, and, where garbage is collected, without what the rules drop.
+ * The entries that a compaction writes into one file: those of its source in the range of the tablet and in the wanted
+ * families, without deletions that nothing older needs, and, if garbage is collected, without what the rules drop.
  */
 import { assert, type ByteString, type Int64 } from '../../base/index.ts';
 import type { Pacer } from '../../env/index.ts';
@@ -18,23 +18,23 @@ import {
 } from '../../model/index.ts';
 import type { KeptVersions } from '../read/kept-versions.ts';
 
-/** Entries stepped over one by one before a seek pays. */
+/** Entries to step over before a seek is cheaper. */
 const STEPS_BEFORE_SEEK = 8;
 
 export interface CompactionStreamOptions {
   readonly range: RowRange;
-  /** Whether cells of the family stored under that name go into this file. */
+  /** True if cells of the family stored under that name go into this file. */
   readonly wants: (storedFamily: string) => boolean;
-  /** Deletions of rows; other deletions follow their family. */
+  /** Keeps deletions of rows; other deletions follow their family. */
   readonly rowDeletions: boolean;
-  /** Deletions of anything. */
+  /** Keeps deletions of any kind. */
   readonly deletions: boolean;
-  /** Undefined: all versions are kept. */
+  /** Undefined: keeps all versions. */
   readonly kept: KeptVersions | undefined;
-  /** Whether the source can seek inside a row: a merge that keeps deletions cannot. */
+  /** True if the source can seek inside a row: a merge that keeps deletions cannot. */
   readonly seeks: boolean;
   readonly pacer: Pacer;
-  /** Called with every load: throws where the compaction is to end. */
+  /** Called at every load; throws if the compaction is cancelled. */
   readonly check?: () => void;
 }
 
@@ -83,7 +83,7 @@ export class CompactionStream implements EntryStream {
     return this.#source.value();
   }
 
-  /** To the first entry at or above the row and inside the range. */
+  /** Moves to the first entry at or above the row and inside the range. */
   seekRow(row: ByteString): void {
     const { start } = this.#options.range;
     assert(this.#row === undefined, 'the entries of a file are walked once');
@@ -112,7 +112,7 @@ export class CompactionStream implements EntryStream {
     this.state = CursorState.done;
   }
 
-  /** From wherever the source stands to the first entry that is to be written. */
+  /** Moves on to the first entry that is to be written. */
   #advance(): void {
     const source = this.#source;
     for (;;) {
@@ -136,7 +136,7 @@ export class CompactionStream implements EntryStream {
     }
   }
 
-  /** False where the entry was left behind. */
+  /** Returns false if the entry was skipped. */
   #isWanted(source: LayerCursor): boolean {
     const { kind, column, row } = source;
     const { deletions, rowDeletions, kept } = this.#options;
@@ -171,7 +171,7 @@ export class CompactionStream implements EntryStream {
     if (this.#wanted && this.#options.kept !== undefined) this.#wanted = this.#options.kept.enterColumn(stored);
   }
 
-  /** Steps past the entries of the row that `belongs` tells; some steps are cheaper than a seek. */
+  /** Steps past the entries of the row for which `belongs` is true; a few steps are cheaper than a seek. */
   #skip(source: LayerCursor, belongs: (column: ColumnKey) => boolean, past: ColumnKey): void {
     const { row } = source;
     for (let i = 0; i < STEPS_BEFORE_SEEK; i++) {

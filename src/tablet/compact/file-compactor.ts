@@ -1,9 +1,9 @@
 /**
- * The merging and major compactions of one tablet (paper section 5.4): chooses the files, has a worker merge them, puts the result in their place.
- * One at a time; the policy and its arithmetic stand in docs/decisions/0011-compactions.md.
+ * The merging and major compactions of one tablet (paper section 5.4), one at a time: chooses the files, has a worker
+ * merge them (compact-files.ts), and commits the result in their place. Policy: docs/decisions/0011-compactions.md.
  *
- * Invariants: only neighbours in age are merged; while a file holds a family that belongs to another group by now, nothing is merged but all, since
- * ages of different groups could be mixed up; what was not committed is in use nowhere.
+ * Invariants: only neighbours in age are merged. While a file holds a family that has moved to another group, only all
+ * files are merged, since the ages of different groups could be mixed up. A file is in use only once it is committed.
  */
 import { assert, BigtableError, Code } from '../../base/index.ts';
 import { labelled } from '../../env/index.ts';
@@ -40,7 +40,7 @@ export class FileCompactor {
     this.#context = context;
   }
 
-  /** What is due by the number of files and the groups they belong to. */
+  /** The compaction that is due because of the number of files, or of the groups they belong to. */
   due(): CompactionKind | undefined {
     const { layers } = this.#context;
     const grouping = groupingOf(this.#context.schema());
@@ -48,12 +48,12 @@ export class FileCompactor {
     return this.#chooseMerge() === undefined ? undefined : 'merging';
   }
 
-  /** Those into which the compaction under way writes. */
+  /** The groups into which the running compaction writes. */
   get groupsBeingWritten(): readonly string[] {
     return this.#running?.groups ?? [];
   }
 
-  /** Does one compaction, unless there is nothing to do. CANCELLED where it was called off. */
+  /** Does one compaction, if there is anything to do. CANCELLED if it is cancelled. */
   async run(kind: CompactionKind): Promise<void> {
     if (this.#running !== undefined)
       throw new BigtableError(Code.FAILED_PRECONDITION, 'the tablet is being compacted already');
@@ -69,7 +69,7 @@ export class FileCompactor {
     return done;
   }
 
-  /** Calls off the one under way; resolves when it is over. */
+  /** Cancels the running compaction; resolves when it has ended. */
   async cancel(): Promise<void> {
     if (this.#running === undefined) return;
     Atomics.store(this.#running.cancelled, 0, 1);
@@ -119,7 +119,7 @@ export class FileCompactor {
       const isDone = await commits
         .compacted(() => {
           const list = serving.failure ? undefined : layers.withMerged(plan.inputs, merged);
-          // from here on the row may list them, whatever becomes of the call
+          // from here on the row may list them, even if the call fails
           isInUse = list !== undefined;
           return list;
         })
@@ -153,7 +153,7 @@ export class FileCompactor {
     }
   }
 
-  /** The run of files of the group that has the most. */
+  /** The run of files to merge, of the group with the most files that has one. */
   #chooseMerge():
     | { readonly group: string; readonly files: readonly TabletFile[]; readonly from: number; readonly to: number }
     | undefined {
@@ -211,7 +211,7 @@ function inputOf({ path, clips }: TabletFile): CompactionInput {
   return { path, clips };
 }
 
-/** The files are ordered newest first. */
+/** `inputs`: newest first. */
 function sinceOf(inputs: readonly TabletFile[]): CompactionJob['since'] {
   const oldest = inputs.at(-1)?.properties.lineage;
   return oldest && (oldest.since ?? 'beginning');

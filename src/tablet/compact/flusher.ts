@@ -1,7 +1,9 @@
 /**
- * The minor compactions of one tablet (paper section 5.4): memtables are frozen, written to SSTables and committed, the oldest first, one at a time.
+ * The minor compactions of one tablet (paper section 5.4), one at a time: freezes the memtable, has it written to
+ * SSTables (write-memtable.ts), and commits them.
  *
- * Invariant: the redo point of a commit is the last record applied to the memtable that was frozen, so that replay begins behind it.
+ * Invariant: the redo point of a commit is the last record applied to the frozen memtable, so that replay begins after
+ * it.
  */
 import { assert } from '../../base/index.ts';
 import { isAfter, type RedoPoint } from '../../commitlog/index.ts';
@@ -31,14 +33,14 @@ export class Flusher {
     while (this.#running !== undefined) await this.#running.catch(() => {});
   }
 
-  /** Whether everything applied is in files, and METADATA says so. */
+  /** True if everything applied is in files that METADATA lists. */
   get isCommitted(): boolean {
     const { state, host } = this.#context;
     const { redo, logs } = state;
     return !isAfter(this.#writer.applied, redo) && logs.every((log) => log === host.logPath);
   }
 
-  /** Afterwards everything applied before the call is in committed files. Calls while one runs share the next. */
+  /** Afterwards everything applied before the call is in committed files. Calls during a flush share the next one. */
   flush(): Promise<void> {
     if (this.#running !== undefined) {
       this.#next ??= this.#running
@@ -64,7 +66,7 @@ export class Flusher {
     }
   }
 
-  /** Writes frozen memtables, which earlier failures left, then the active one. */
+  /** Writes memtables that earlier failures left frozen, then the active one. */
   async #flushAll(): Promise<void> {
     const { layers, serving } = this.#context;
     const writer = this.#writer;

@@ -1,9 +1,9 @@
 /**
- * A minor compaction (paper section 5.4): a frozen memtable becomes one SSTable for each locality group of which it holds anything. Only writes
- * and opens files; committing the list to METADATA is the tablet's part.
+ * The work of a minor compaction (paper section 5.4), which `flusher.ts` requests: a frozen memtable becomes one
+ * SSTable for each locality group of which it holds anything. Only writes and opens files.
  *
- * Deletions of columns and families go where their family goes; deletions of rows to every group that has older files or gets some from a
- * compaction under way, since a file's deletions of rows speak of its own group alone.
+ * Deletions of columns and families go where their family goes. Deletions of rows go to every group that has older
+ * files, or gets some from a running compaction, since the row deletions of a file apply to its own group only.
  */
 import { assert } from '../../base/index.ts';
 import { isAfter } from '../../commitlog/index.ts';
@@ -19,11 +19,13 @@ import { coveredFiles } from '../layers/layer-set.ts';
 import type { TabletContext } from '../layers/tablet-context.ts';
 import type { TabletFile } from '../layers/tablet-file.ts';
 
-/** A frozen memtable, and what is to be known to write it. */
+/** A frozen memtable, and the parameters of its files. */
 export interface FrozenMemtable {
   readonly grouping: Grouping;
   readonly memtable: Memtable;
-  /** Groups into which a compaction under way writes files older than these. None may begin before these are in METADATA. */
+  /**
+   * Groups into which a running compaction writes files older than these. None may begin before these are in METADATA.
+   */
   readonly groupsBeingWritten: readonly string[];
   /** A path for a new file; called once for each. */
   readonly newPath: () => string;
@@ -31,7 +33,7 @@ export interface FrozenMemtable {
   readonly newest: RecordPoint;
 }
 
-/** The new files. Where it fails, those that were written are not in use. */
+/** Returns the new files. If it fails, the files that were written are not in use. */
 export async function writeMemtable(context: TabletContext, frozen: FrozenMemtable): Promise<TabletFile[]> {
   const { env, state } = context;
   const { memtable, grouping } = frozen;
@@ -44,7 +46,7 @@ export async function writeMemtable(context: TabletContext, frozen: FrozenMemtab
   const written: TabletFile[] = [];
   const startMs = env.clock.monotonicMs();
   env.metrics.add('tablet.minorCompactions');
-  // a group that has no family any more may have files still, or get one from the compaction under way
+  // a group without families may still have files, or get one from the running compaction
   const withOlder = new Set([...older.map((file) => file.group), ...frozen.groupsBeingWritten]);
   for (const group of new Set([...grouping.names, ...withOlder])) {
     const hasOlder = withOlder.has(group);

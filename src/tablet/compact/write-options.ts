@@ -1,8 +1,8 @@
-/** How the SSTables of a locality group are written: its tuning, with the defaults. */
+/** The options for writing SSTables of a locality group: its tuning, with the defaults. */
 import type { LocalityGroup } from '../../model/index.ts';
 import type { SsTableWriteOptions } from '../../sstable/index.ts';
 
-/** `blockSizeBytes`: where the group has no size of its own. */
+/** `blockSizeBytes`: the default of the group. */
 export function writeOptions(
   group: string,
   tuning: LocalityGroup,

@@ -1,14 +1,15 @@
 /**
- * A compaction of files as plain data, so that it can be done on another thread: what to read, what to write, and by which rules. The files
- * it names never change, so nothing else has to be agreed upon (docs/decisions/0011-compactions.md).
+ * A compaction of files as plain data, so that another thread can carry it out: the files to read, the files to write,
+ * and the rules. The files it names never change, so the two sides need no other agreement
+ * (docs/decisions/0011-compactions.md).
  */
 import type { LocalityGroup, RowRange, TableSchema } from '../../model/index.ts';
 import type { RecordPoint } from '../../sstable/index.ts';
 
-/** The name of the task under which a process's workers know `compactFiles`. */
+/** The name under which the workers of a process know `compactFiles`. */
 export const COMPACTION_TASK = 'compaction';
 
-/** Bounds of the durations that are counted, ms: from ten milliseconds to an hour. */
+/** Bounds of the histogram of durations, ms: from ten milliseconds to an hour. */
 export const COMPACTION_BOUNDS_MS: readonly number[] = Object.freeze([
   10, 50, 100, 500, 1000, 5000, 10_000, 30_000, 60_000, 300_000, 600_000, 3_600_000,
 ]);
@@ -17,28 +18,28 @@ export type CompactionKind = 'merging' | 'major';
 
 export interface CompactionInput {
   readonly path: string;
-  /** The parts of it that count; undefined = all. */
+  /** The parts that the tablet lists it for; undefined = all. */
   readonly clips: readonly RowRange[] | undefined;
 }
 
 export interface CompactionOutput {
   readonly group: string;
   readonly path: string;
-  /** Names under which its families are stored. */
+  /** The names under which its families are stored. */
   readonly families: readonly string[];
   readonly blockSizeBytes: number;
   readonly tuning: LocalityGroup;
-  /** Files to read for it, newest first. */
+  /** Newest first. */
   readonly inputs: readonly CompactionInput[];
 }
 
-/** What is dropped beside what is hidden. */
+/** The entries to drop, besides hidden ones. */
 export type Collection =
-  /** Older files are left: nothing, and deletions stay. */
+  /** Older files remain: drop nothing, keep deletions. */
   | 'nothing'
-  /** The oldest file is among the inputs: deletions, and versions too old whatever stands beside them. */
+  /** The oldest file is an input: drop deletions, and versions that are too old regardless of the others. */
   | 'aged'
-  /** And newer layers cannot make a version count again: whatever a read would not show. */
+  /** The same, and no newer layer can make a version count again: drop everything that a read would not show. */
   | 'all';
 
 export interface CompactionJob {
@@ -46,20 +47,20 @@ export interface CompactionJob {
   readonly schema: TableSchema;
   readonly nowMicros: number;
   readonly collection: Collection;
-  /** The newest record in the inputs; undefined where they do not tell. */
+  /** The newest record in the inputs; undefined if they do not say. */
   readonly newest: RecordPoint | undefined;
-  /** Behind which record the inputs begin; undefined where they do not tell, `beginning` where they are all there is. */
+  /** The record after which the inputs begin; `beginning` if they are all files, undefined if they do not say. */
   readonly since: RecordPoint | 'beginning' | undefined;
-  /** The newest time that a server has given in the tablet. */
+  /** The newest time that a server gave to a cell of the tablet. */
   readonly lastServerMicros: number;
-  /** The inputs are all files of the tablet: of a family that no output holds there is nothing. */
+  /** The inputs are all files of the tablet: a family that is in no output is empty. */
   readonly isMajor: boolean;
   readonly outputs: readonly CompactionOutput[];
-  /** Set to 1 by the one who asked for it: the job is to end soon. */
+  /** The requester sets it to 1 to cancel the job. */
   readonly cancelled: Int32Array;
 }
 
-/** The outputs that hold anything, in the job's order. */
+/** The outputs that are not empty, in the order of the job. */
 export interface CompactionResult {
   readonly written: readonly { readonly path: string; readonly sizeBytes: number }[];
   readonly readBytes: number;

@@ -1,14 +1,14 @@
 /**
- * The life cycle of a tablet, and the checks of every call: it is taken in the phases `serving` and `dividing`, and
- * answered while the lease of the server holds.
+ * The life cycle of a tablet, and the checks at the start and the end of each call: a tablet takes calls in the phases
+ * `serving` and `dividing`, and answers while the lease of its server holds.
  */
 import { assert, BigtableError, Code, unavailable } from '../../base/index.ts';
 import { checkContext, type Clock, type RequestContext } from '../../env/index.ts';
 import type { TabletHost } from './tablet-state.ts';
 
 /**
- * loading: replays its records. dividing: serves; writes wait at the end. closing: takes no calls, ends those under way,
- * flushes; `close` may be called again after a failure. ended: others may own its files.
+ * loading: replays its records. dividing: serves; writes wait at the end. closing: takes no calls, completes those in
+ * progress, flushes; after a failed flush `close` may be called again. ended: other tablets may own its files.
  */
 export type TabletPhase = 'loading' | 'serving' | 'dividing' | 'closing' | 'ended';
 
@@ -43,7 +43,7 @@ export class ServingState {
     this.#phase = phase;
   }
 
-  /** Why nothing that the tablet holds in memory is trusted any more. */
+  /** The broken invariant: nothing that the tablet holds in memory is trusted any more. */
   get failure(): BigtableError | undefined {
     return this.#failure;
   }
@@ -58,20 +58,23 @@ export class ServingState {
     return this.#phase === 'serving' || this.#phase === 'dividing';
   }
 
-  /** Throws where no call may begin. */
+  /** Throws if no call may begin. */
   check(context: RequestContext): void {
     assert(this.#phase !== 'loading', 'a tablet takes no calls before its records are replayed');
     if (!this.takesCalls) throw this.notServingError();
     this.checkAnswering(context);
   }
 
-  /** Throws where nothing may be answered. A read inside a row reads it to its end, even when the tablet has ended. */
+  /** Throws if nothing may be answered. A read inside a row completes the row even when the tablet has ended. */
   checkAnswering(context: RequestContext): void {
     if (!this.#host.leaseHeld()) throw unavailable('the lease of the tablet server may have lapsed');
     checkContext(context, this.#clock);
   }
 
-  /** The call was not carried out: its caller may find the new server of the row. One object: thousands of rows may fail with it. */
+  /**
+   * The call was not carried out; its caller looks up the new server of the row. One object, since thousands of rows
+   * may fail with it.
+   */
   notServingError(): BigtableError {
     this.#notServing ??= new BigtableError(
       Code.UNAVAILABLE,

@@ -1,4 +1,4 @@
-/** What a tablet does for the server that serves it. */
+/** The calls of a tablet, for the server that serves it. */
 import type { BigtableError, ByteString } from '../../base/index.ts';
 import type { RedoPoint } from '../../commitlog/index.ts';
 import type { RequestContext } from '../../env/index.ts';
@@ -25,31 +25,38 @@ export interface TabletRead {
   readonly reversed: boolean;
 }
 
-/** What a transaction on rows of one tablet decides once it has seen them: mutations by row (rows left out stay), or undefined for none. */
+/** The outcome of a transaction on rows of one tablet: mutations by row (other rows stay), or undefined for none. */
 export type Decision = ReadonlyMap<ByteString, readonly Mutation[]> | undefined;
 
-/** Makes two rows of METADATA out of one, for the two parts. Resolves with their hosts once the rows are known to be there. */
+/**
+ * Replaces the METADATA row by the rows of the two parts. Resolves with their hosts once the rows are known to be
+ * committed.
+ */
 export type DivideCommit = (parts: readonly [TabletState, TabletState]) => Promise<readonly [TabletHost, TabletHost]>;
 
 export interface TabletApi {
   readonly state: TabletState;
   /** Bytes of the active and frozen memtables, overheads included. */
   readonly memtableBytes: number;
-  /** Lowest log position that holds a record not yet in SSTables; undefined where all are. */
+  /** Lowest log position of a record that is not yet in SSTables; undefined if all are. */
   readonly oldestUnflushed: number | undefined;
   readonly redoPoint: RedoPoint;
 
   /**
-   * Logs and applies. Resolves when durable, applied and the lease surely held after that; UNAVAILABLE = outcome unknown. The mutations have been
-   * checked against the schema by the server. Cells without a timestamp get the server's time when the change is logged.
+   * Logs and applies the mutations, which the server has checked against the schema. Resolves when they are durable and
+   * applied and the lease surely held after that; UNAVAILABLE: the outcome is unknown. Cells without a timestamp get
+   * the time of the server when the change is logged.
    */
   mutateRow(context: RequestContext, row: ByteString, mutations: Mutations): Promise<void>;
-  /** The same for several rows, each atomic by itself. Answers by change: undefined = done. */
+  /** The same for several rows, each atomic by itself. Returns an outcome for each change: undefined = done. */
   mutateRows(
     context: RequestContext,
     changes: readonly RowMutations[],
   ): Promise<readonly (BigtableError | undefined)[]>;
-  /** Holds the rows from their read to the end of the log append. `decide` gets all cells of each row (GC rules applied), filtered by `filter`. */
+  /**
+   * Locks the rows from their read to the end of the log append. `decide` receives all cells of each row (after garbage
+   * collection) that pass `filter`.
+   */
   transact(
     context: RequestContext,
     rows: readonly ByteString[],
@@ -70,37 +77,46 @@ export interface TabletApi {
     maxAnswerBytes?: number,
   ): Promise<readonly Cell[]>;
   read(context: RequestContext, request: TabletRead): AsyncIterable<ReadBatch>;
-  /** Keys that cut the tablet into parts of about `partBytes`, with the bytes before each. */
+  /** Keys that cut the tablet into parts of about `partBytes`, with the number of bytes before each. */
   sampleKeys(partBytes: number): readonly { readonly row: ByteString; readonly offsetBytes: number }[];
-  /** A row that parts what is in files into two about equal halves; undefined where one row is all there is. */
+  /** A row that divides the bytes in files into about equal halves; undefined if the tablet has one row only. */
   middleRow(): ByteString | undefined;
-  /** Deletes all rows in the range, in one instant. */
+  /** Deletes all rows of the range atomically. */
   dropRows(context: RequestContext, range: RowRange): Promise<void>;
-  /** Paths of all files that it lists, reads, or is writing: a sweep must spare them. */
+  /** Paths of all files that the tablet lists, reads or writes: a sweep must spare them. */
   heldFiles(): readonly string[];
-  /** Bytes in files and memtables, about. */
+  /** Approximate bytes in files and memtables. */
   sizeBytes(): number;
-  /** What each family takes, by name. */
+  /** The usage of each family, by name. */
   familyUsage(): Promise<readonly FamilyUsage[]>;
 
-  /** Minor compaction: afterwards everything applied before the call is in committed SSTables. One at a time; calls while one runs share the next. */
+  /**
+   * Minor compaction: afterwards everything applied before the call is in committed SSTables. One runs at a time; calls
+   * during a flush share the next one.
+   */
   flush(): Promise<void>;
-  /** The compaction of files that is due by their number, or since families were moved to other locality groups. */
+  /** The compaction that is due because of the number of files, or because families moved to other locality groups. */
   dueCompaction(): CompactionKind | undefined;
-  /** Does one compaction of files; nothing where there is none to do. `major` flushes first. FAILED_PRECONDITION while one runs, CANCELLED where the tablet is closed meanwhile. */
+  /**
+   * Does one compaction of files, if there is anything to do. `major` flushes first. FAILED_PRECONDITION if one is
+   * running, CANCELLED if the tablet is closed meanwhile.
+   */
   compact(kind: CompactionKind): Promise<void>;
-  /** Calls off the compaction of files that is under way; resolves when it is over. */
+  /** Cancels the running compaction of files; resolves when it has ended. */
   cancelCompaction(): Promise<void>;
-  /** How many files of a locality group lie over one another, in the group and place where most do; or half of a group's files, where that is more. */
+  /**
+   * The largest number of files of a locality group that overlap, or half the number of files of a group, whichever is
+   * larger.
+   */
   readonly crowding: number;
-  /** Since when something may lie in files that a major compaction would drop; undefined where nothing does. */
+  /** The age of the oldest file from which a major compaction could drop something; undefined if there is none. */
   readonly uncollectedSinceMicros: number | undefined;
   /**
-   * Makes two tablets of this one, which meet at `row`: low and high. Reads go on; writes wait while what is left in memory is flushed and `commit`
-   * runs, and are refused as "not serving" after it. This tablet then serves nothing more than the ends of rows that reads stand in. Where `commit` fails it
-   * serves on.
+   * Divides this tablet at `row` into two: low and high. Reads go on; writes wait during the last flush and `commit`,
+   * and fail with "not serving" after it. The tablet then only completes the rows that reads have begun. If `commit`
+   * fails, the tablet goes on serving.
    */
   divide(row: ByteString, commit: DivideCommit): Promise<readonly [TabletApi, TabletApi]>;
-  /** Stops taking new calls ("not serving"), lets those under way end, flushes when asked to, gives up files. */
+  /** Takes no new calls ("not serving"), completes those in progress, flushes if requested, and releases its files. */
   close(options: { readonly flush: boolean }): Promise<void>;
 }

@@ -1,8 +1,9 @@
 /**
- * A cursor that sees certain ranges of rows alone: those for which a tablet lists a file of which other rows are no longer its own
- * (docs/decisions/0015-splits-and-merges.md).
+ * A cursor over parts of a file: the rows for which a tablet lists the file, when its other rows do not belong to the
+ * tablet any more (docs/decisions/0015-splits-and-merges.md).
  *
- * Invariant: whenever it is ready it stands in one of the ranges; where the cursor below leaves one, it is sent to the next in its direction.
+ * Invariant: when it is ready it is in one of the parts. When the inner cursor leaves one, it seeks the next in its
+ * direction.
  */
 import { assert, type ByteString, checksInvariants, type Int64 } from '../../base/index.ts';
 import { type ColumnKey, CursorState, type EntryKind, type LayerCursor, type RowRange } from '../../model/index.ts';
@@ -108,7 +109,7 @@ export class ClippedCursor implements LayerCursor {
     );
   }
 
-  /** To the nearest row inside a range, in the direction of the last move. */
+  /** Moves to the nearest row inside a part, in the direction of the last move. */
   #advance(): void {
     const inner = this.#inner;
     while (inner.state === CursorState.ready) {

@@ -1,8 +1,8 @@
 /**
- * What each column family of a tablet takes. SSTables tell what they hold of a family when they are opened, so files cost nothing to count; memtables are walked, in
- * steps, when somebody asks, so that writes pay nothing for it.
+ * The usage of each column family of a tablet. The properties of SSTables hold their part; memtables are walked in
+ * slices when it is requested, so that writes pay nothing for it.
  *
- * Versions that newer ones or deletions hide are counted until a compaction drops them.
+ * Versions that are hidden by newer ones or by deletions count until a compaction drops them.
  */
 import type { Pacer } from '../../env/index.ts';
 import type { Memtable } from '../../memtable/index.ts';

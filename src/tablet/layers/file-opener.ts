@@ -1,4 +1,7 @@
-/** Opens a tablet's SSTables, as the tuning of their locality group asks: of an in-memory group the blocks stay in memory once they were read. */
+/**
+ * Opens the SSTables of a tablet with the tuning of their locality group: blocks of an in-memory group stay in memory
+ * once they were read.
+ */
 import { CorruptionError } from '../../base/index.ts';
 import type { Env } from '../../env/index.ts';
 import type { LocalityGroup, RowRange } from '../../model/index.ts';
@@ -9,7 +12,7 @@ import type { TabletState } from '../contract/tablet-state.ts';
 export interface FileOpenerOptions {
   readonly env: Env;
   readonly cache: BlockCache;
-  /** The memory of in-memory groups. */
+  /** The budget of in-memory groups. */
   readonly memory: MemoryBudget;
 }
 
@@ -20,7 +23,7 @@ export class FileOpener {
     this.#options = options;
   }
 
-  /** A file that METADATA lists under that group. */
+  /** Opens a file that METADATA lists under that group. */
   async openListed(
     path: string,
     group: string,
@@ -41,7 +44,7 @@ export class FileOpener {
     );
   }
 
-  /** A file that was written for the tablet of that range. */
+  /** Opens a file that was written for the tablet of that range. */
   async open(path: string, tuning: LocalityGroup, range: RowRange): Promise<TabletFile> {
     return new TabletFile(await this.#open(path, tuning), range);
   }

@@ -1,10 +1,11 @@
 /**
- * Where files of a tablet lie over one another, and where side by side: the rows cut at each file's first and last one into regions, in each of which
- * the same files may have rows. A load in the order of rows makes files side by side, of which a row finds one, however many there are.
+ * Tells where files of a tablet overlap: the first and last rows of the files cut the rows into regions, in each of
+ * which the same files may have rows. A load in the order of rows makes files that do not overlap, of which a row finds
+ * one, however many there are.
  */
 import { assert, type ByteString } from '../../base/index.ts';
 
-/** Between which rows a file has any, both inclusive; one that does not tell may have them anywhere. */
+/** The first and last row of a file; undefined if it may have rows anywhere. */
 export interface RowExtent {
   readonly firstRow: ByteString | undefined;
   readonly lastRow: ByteString | undefined;
@@ -15,12 +16,12 @@ export const ANYWHERE: RowExtent = { firstRow: undefined, lastRow: undefined };
 interface Cut {
   readonly row: ByteString;
   readonly file: number;
-  /** The file ends with the row; otherwise it begins with it. */
+  /** True: the file ends with the row. False: it begins with it. */
   readonly isEnd: boolean;
 }
 
 export class FileRegions {
-  /** As many as there are cuts, and one. */
+  /** Number of regions: one more than cuts. */
   readonly count: number;
   readonly #cuts: readonly Cut[];
   /** By file: the first and the last region in which it may have rows. */
@@ -46,7 +47,7 @@ export class FileRegions {
     }
   }
 
-  /** The region in which the row lies. */
+  /** Returns the region of the row. */
   regionOf(row: ByteString): number {
     const cuts = this.#cuts;
     let low = 0;
@@ -60,7 +61,7 @@ export class FileRegions {
     return low;
   }
 
-  /** Counts the file in each of its regions (`counts` has one for each); the highest count among them. */
+  /** Counts the file in each of its regions and returns the highest count. `counts` has an item for each region. */
   countIn(file: number, counts: Int32Array): number {
     assert(counts.length === this.count, 'every region is counted');
     let most = 0;
@@ -73,7 +74,7 @@ export class FileRegions {
     return most;
   }
 
-  /** How many of the files lie over one another where most do. */
+  /** The largest number of files that overlap. */
   depth(): number {
     const counts = new Int32Array(this.count);
     let depth = 0;
@@ -92,7 +93,9 @@ export class FileRegions {
   }
 }
 
-/** At the same row, starts come before ends: a file that ends with the row and one that starts with it both contain it. */
+/**
+ * At the same row, starts come before ends: both a file that ends with the row and one that starts with it contain it.
+ */
 function byRow(a: Cut, b: Cut): number {
   if (a.row !== b.row) return a.row < b.row ? -1 : 1;
   return Number(a.isEnd) - Number(b.isEnd);

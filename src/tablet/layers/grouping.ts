@@ -1,8 +1,8 @@
 /**
- * Which locality group a column family is stored in, by a table's schema (paper section 6). Made once a schema.
+ * Assigns column families to the locality groups of a schema (paper section 6). Made once for each schema.
  *
- * A family that was moved to another group leaves its cells in the old group's files until a compaction brings them over; those files are
- * told by what they hold, so that reads and compactions never rely on the schema alone.
+ * A family that moved to another group leaves its cells in the files of the old group until a compaction moves them.
+ * Files name the families they hold, so that reads and compactions never rely on the schema alone.
  */
 import { ownOf } from '../../base/index.ts';
 import { DEFAULT_GROUP, type LocalityGroup, storageFamily, type TableSchema } from '../../model/index.ts';
@@ -28,7 +28,7 @@ export class Grouping {
     return this.#groupOf.get(storedFamily);
   }
 
-  /** Names under which the group's families are stored. */
+  /** The names under which the families of the group are stored. */
   familiesIn(group: string): string[] {
     return [...this.#groupOf].filter(([, of]) => of === group).map(([stored]) => stored);
   }
@@ -37,7 +37,7 @@ export class Grouping {
     return ownOf(this.#tuning, group) ?? NO_TUNING;
   }
 
-  /** Whether the file holds a family that belongs to another group now. */
+  /** True if the file holds a family that belongs to another group now. */
   isMisplaced({ properties }: Pick<SsTable, 'properties'>): boolean {
     const { group, families } = properties;
     if (families === undefined) return group !== DEFAULT_GROUP || this.names.some((name) => name !== DEFAULT_GROUP);

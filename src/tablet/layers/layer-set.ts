@@ -1,9 +1,11 @@
 /**
- * The layers of a tablet, newest first: the active memtable, frozen ones on their way to disk, SSTables of all locality groups. A read
- * takes the list once, synchronously, and holds its files until it ends; the list itself is replaced, never changed.
+ * The layers of a tablet, newest first: the active memtable, frozen ones on their way to disk, SSTables of all locality
+ * groups. A read takes the list once, synchronously, and holds its files until it ends. The list is replaced, never
+ * changed.
  *
- * Invariants: a file stays open while any list that is read contains it, and is discarded once it is in none. Of one group
- * the list has the files by age; of files of different groups so far as they hold the same family, which is so after a family was moved.
+ * Invariants: a file stays open while any list that is read contains it, and is discarded once it is in none. The files
+ * of one group are listed by age; so are files of different groups that hold the same family, which happens after a
+ * family was moved.
  */
 import { assert, type ByteString, checksInvariants, isSuccessor } from '../../base/index.ts';
 import type { ColumnSpan } from '../../filter/index.ts';
@@ -24,12 +26,17 @@ import type { OwnedFiles } from './owned-files.ts';
 import type { TabletClips, TabletFiles } from '../contract/tablet-state.ts';
 import type { TabletFile } from './tablet-file.ts';
 
-/** A memtable and what of the log it covers. */
+/** A memtable and the part of the log that it covers. */
 export interface MemtableLayer {
   readonly memtable: Memtable;
-  /** Position in the server's log of the first record applied; undefined where there is none (or it came from an older log). */
+  /**
+   * Position in the log of the server of the first record applied; undefined if there is none, or if it came from an
+   * older log.
+   */
   firstPosition: number | undefined;
-  /** Whether versions of columns were deleted by ranges of timestamps: that alone makes older versions count again. */
+  /**
+   * True if versions of a column were deleted by a range of timestamps: nothing else makes older versions count again.
+   */
   rangeDeletions: boolean;
 }
 
@@ -38,13 +45,13 @@ function emptyLayer(): MemtableLayer {
 }
 
 const NO_FILES: readonly TabletFile[] = [];
-/** Fewer files are asked one after another. */
+/** With fewer files each one is asked. */
 const MIN_INDEXED_FILES = 4;
 
-/** What a read needs of the layers. */
+/** The rows and columns that a read needs. */
 export class LayerNeed {
   readonly range: RowRange;
-  /** The one row of the range, where it is one. */
+  /** The only row of the range, if it has one. */
   readonly row: ByteString | undefined;
   /** Columns as stored; undefined = all. */
   readonly spans: readonly ColumnSpan[] | undefined;
@@ -56,20 +63,20 @@ export class LayerNeed {
   }
 }
 
-/** Who reads what a hold holds. */
+/** The reader of a hold. */
 export interface LayerReader {
   layersChanged(): void;
 }
 
 export class LayerHold {
   readonly layers: readonly Layer[];
-  /** Files among the layers. */
+  /** The files among the layers. */
   readonly files: readonly TabletFile[];
-  /** Whether the set has other layers by now. */
+  /** True once the set has other layers. */
   isStale = false;
-  /** Told when the hold becomes stale. */
+  /** Called when the hold becomes stale. */
   reader: LayerReader | undefined;
-  /** Among the holds of its set; -1 once it is released. For LayerSet alone. */
+  /** Index among the holds of the set; -1 once released. For LayerSet only. */
   index = 0;
   readonly #set: LayerSet;
 
@@ -84,7 +91,7 @@ export class LayerHold {
   }
 }
 
-/** The files that may bear on a row, newest first. */
+/** Finds the files that may have entries of a row, newest first. */
 class FilesByRow {
   readonly #regions: FileRegions;
   readonly #files: readonly (readonly TabletFile[])[];
@@ -102,22 +109,22 @@ class FilesByRow {
 
 export class LayerSet {
   #active = emptyLayer();
-  /** The active one and those frozen, newest first. */
+  /** The active memtable and the frozen ones, newest first. */
   #memtables: readonly Memtable[] = [this.#active.memtable];
   /** Newest first. */
   #frozen: readonly MemtableLayer[] = [];
   #files: readonly TabletFile[];
-  /** Which of the files may have a row; made when it is asked for. */
+  /** Made when it is first needed. */
   #byRow: FilesByRow | undefined;
   #maxFiles = 0;
   #crowding = 0;
-  /** An array, for the reason that NumberTable gives: holds come and go with every read. */
+  /** An array for the reason that NumberTable gives: holds come and go with every read. */
   readonly #holds: LayerHold[] = [];
   readonly #replaced = new Set<TabletFile>();
   readonly #ownedFiles: OwnedFiles;
   #isRetired = false;
 
-  /** `files`: of each group newest first. */
+  /** `files`: newest first in each group. */
   constructor(files: readonly TabletFile[], ownedFiles: OwnedFiles) {
     this.#files = [...files].sort(byAge);
     this.#ownedFiles = ownedFiles;
@@ -137,7 +144,7 @@ export class LayerSet {
     return this.#files;
   }
 
-  /** Files of the group that has the most. */
+  /** The number of files of the group that has the most. */
   get maxFiles(): number {
     return this.#maxFiles;
   }
@@ -168,7 +175,7 @@ export class LayerSet {
     return first;
   }
 
-  /** Whether a layer newer than these files deletes ranges of versions. The files are neighbours in age. */
+  /** True if a layer newer than these files deletes ranges of versions. The files are neighbours in age. */
   deletesRangesAbove(files: readonly TabletFile[]): boolean {
     const newest = this.#files.findIndex((file) => files.includes(file));
     return (
@@ -177,15 +184,18 @@ export class LayerSet {
     );
   }
 
-  /** Files in the list or still read. */
+  /** Paths of the files that are listed or still read. */
   heldFiles(): string[] {
     return [...this.#files, ...this.#replaced].map((file) => file.path);
   }
 
-  /** The layers that the read needs, held until released. Where it is of one row it must seek the row in this same step. */
+  /**
+   * Holds the layers that the read needs until they are released. A read of one row must seek that row in the same
+   * slice.
+   */
   hold(need: LayerNeed): LayerHold {
     const { row, spans } = need;
-    // a memtable that has nothing of the row by now has nothing that this read, of this instant, must show
+    // a memtable without the row now has nothing that this read, of this instant, must show
     const memtables = row === undefined ? this.#memtables : layersForRow(this.#memtables, row, spans);
     return this.#hold(
       memtables,
@@ -201,7 +211,7 @@ export class LayerSet {
     return hold;
   }
 
-  /** Holds these files of the list alone. */
+  /** Holds these files of the list. */
   holdFiles(files: readonly TabletFile[]): LayerHold {
     assert(
       files.every((file) => this.#files.includes(file)),
@@ -219,13 +229,13 @@ export class LayerSet {
     this.#memtables = [this.#active.memtable, ...this.#memtables];
   }
 
-  /** The list with new files in front, without those that the deletions of rows in them hide whole. */
+  /** The list with `newest` in front, without the files that the row deletions hide whole. */
   withNewest(newest: readonly TabletFile[], deletions: readonly RowRangeDeletion[]): readonly TabletFile[] {
     const covered = coveredFiles(this.#files, deletions);
     return [...newest, ...this.#files.filter((old) => !covered.includes(old))];
   }
 
-  /** The list with `files` in the place of `merged`, which hold what the newest of them held; undefined where the list has not all of them any more. */
+  /** The list with `files` in the place of `merged`; undefined if the list does not have all of those any more. */
   withMerged(merged: readonly TabletFile[], files: readonly TabletFile[]): readonly TabletFile[] | undefined {
     if (!merged.every((file) => this.#files.includes(file))) return undefined;
     assert(merged.length > 0, 'a merge has inputs');
@@ -233,7 +243,7 @@ export class LayerSet {
     return [...this.#files.slice(0, at), ...files, ...this.#files.slice(at).filter((file) => !merged.includes(file))];
   }
 
-  /** The oldest frozen memtable is in the files of this list now. */
+  /** Takes over a list made by `withNewest` or `withMerged`. Nothing may have changed since. */
   replaceOldestFrozen(files: readonly TabletFile[]): void {
     const replaced = this.oldestFrozen;
     assert(replaced !== undefined, 'no frozen memtable to replace');
@@ -241,7 +251,7 @@ export class LayerSet {
     this.#memtables = this.#memtables.slice(0, -1);
     assert(this.#memtables.length === this.#frozen.length + 1, 'each memtable is active or frozen, and none is both');
     this.replaceFiles(files);
-    // where a read goes on in it the collector has it when that ends
+    // if a read still uses it, the garbage collector frees it later
     if (!this.#holds.some(({ layers }) => layers.includes(replaced.memtable))) replaced.memtable.recycle();
   }
 
@@ -275,14 +285,14 @@ export class LayerSet {
     this.#crowding = Math.max(0, ...groups.map(crowdingOf));
   }
 
-  /** Nothing is read here any more but what holds layers now; those who do are told that others have come in their place. */
+  /** Takes no further reads. Those in progress keep what they hold and are notified. */
   retire(): void {
     if (this.#isRetired) return;
     this.replaceFiles([]);
     this.#isRetired = true;
   }
 
-  /** For LayerHold alone. */
+  /** For LayerHold only. */
   release(hold: LayerHold): void {
     assert(this.#holds[hold.index] === hold, 'a hold is released once, by its set');
     const last = this.#holds.pop()!;
@@ -307,8 +317,8 @@ export class LayerSet {
 }
 
 /**
- * The files that may change what the read sees: those that hold a column it needs, and those that delete rows of which such a file of
- * their group holds some. Newest first, as given.
+ * The files that may change the result of the read: those that hold a column it needs, and those that delete rows of
+ * such a file in their group. Newest first, as given.
  */
 function filesFor(files: readonly TabletFile[], { range, row, spans }: LayerNeed): TabletFile[] {
   const inRange =
@@ -330,14 +340,17 @@ function filesFor(files: readonly TabletFile[], { range, row, spans }: LayerNeed
   return needed.reverse();
 }
 
-/** Those of the layers that may change what is read of the row; of files their Bloom filters say so. `spans`: the columns read, as stored; undefined = all. */
+/**
+ * The layers that may change the result of a read of the row, for files by their Bloom filters. `spans`: the stored
+ * columns to read; undefined = all.
+ */
 export function layersForRow<L extends Layer>(
   layers: readonly L[],
   row: ByteString,
   spans: readonly ColumnSpan[] | undefined,
 ): L[] {
   const column = spans?.length === 1 ? columnOfSpan(spans[0]!) : undefined;
-  // mostly one, and an array that grows from nothing takes room for many
+  // mostly one; an array literal of one takes less memory than an empty one that grows
   let found: L[] | undefined;
   for (const layer of layers) {
     if (!mayBearOn(layer, row, column) && !hidesRow(layer.rowRangeDeletions(), row)) continue;
@@ -352,13 +365,13 @@ function hidesRow(deletions: readonly RowRangeDeletion[], row: ByteString): bool
   return false;
 }
 
-/** Whether any entry may; layers that cannot tell may always. */
+/** True if the layer may have an entry of the row or the column. */
 function mayBearOn(layer: Layer, row: ByteString, column: ColumnKey | undefined): boolean {
   if (column !== undefined && layer.mayContainColumn !== undefined) return layer.mayContainColumn(row, column);
   return layer.mayContainRow?.(row) ?? true;
 }
 
-/** The one column that the span holds, where it is one. */
+/** The only column of the span, if it has one. */
 function columnOfSpan({ start, end }: ColumnSpan): ColumnKey | undefined {
   return start.includes('\0') && end !== undefined && isSuccessor(end, start) ? start : undefined;
 }
@@ -372,7 +385,7 @@ function hidesRows(layer: Layer, range: RowRange): boolean {
   return layer.rowRangeDeletions().some((deletion) => !isEmptyRange(intersectRanges(deletion, range)));
 }
 
-/** In each group in their order. */
+/** By group, in the given order. */
 export function filesByGroup(files: readonly TabletFile[]): ReadonlyMap<string, readonly TabletFile[]> {
   const groups = new Map<string, TabletFile[]>();
   for (const file of files) {
@@ -388,7 +401,7 @@ export function pathsByGroup(files: readonly TabletFile[]): TabletFiles {
   return Object.fromEntries([...filesByGroup(files)].map(([group, files]) => [group, files.map(({ path }) => path)]));
 }
 
-/** The parts for which files are listed that are not right in the tablet's whole range; undefined where all are. */
+/** The clips of files that do not count in the whole range; undefined if all do. */
 export function clipsOf(files: readonly TabletFile[]): TabletClips | undefined {
   const clipped = files.flatMap(({ path, clips }): [string, readonly RowRange[]][] =>
     clips === undefined ? [] : [[path, clips]],
@@ -397,8 +410,7 @@ export function clipsOf(files: readonly TabletFile[]): TabletClips | undefined {
 }
 
 /**
- * The list names each file once, none that was replaced before, and in each group newest first: of the records of one file none is newer than
- * those of the files before it.
+ * Each file is listed once, none that was replaced is listed again, and in each group files are listed newest first.
  */
 function assertLayerOrder(files: readonly TabletFile[], replaced: ReadonlySet<TabletFile>): void {
   assert(new Set(files.map(({ path }) => path)).size === files.length, 'a tablet lists each file once');
@@ -408,14 +420,17 @@ function assertLayerOrder(files: readonly TabletFile[], replaced: ReadonlySet<Ta
       assert(byAge(group[i - 1]!, group[i]!) <= 0, 'files of a group are listed by age');
 }
 
-/** Newest first; files that do not tell their age are older than all that do. */
+/** Newest first; files without a known age are older than all others. */
 function byAge(a: TabletFile, b: TabletFile): number {
   const [x, y] = [a.properties.newest, b.properties.newest];
   if (x === undefined || y === undefined) return Number(x === undefined) - Number(y === undefined);
   return y.epoch - x.epoch || y.sequence - x.sequence;
 }
 
-/** Tables that one of the deletions hides whole. Those that delete row ranges themselves are kept: they may speak of more than they hold. */
+/**
+ * The files that one of the deletions hides whole. A file that itself deletes row ranges is kept: those may hide rows
+ * of older files.
+ */
 export function coveredFiles(files: readonly TabletFile[], deletions: readonly RowRangeDeletion[]): TabletFile[] {
   return files.filter((file) => {
     const { firstRow, lastRow } = file;

@@ -1,40 +1,43 @@
 /**
- * Which files of a locality group a merging compaction takes (paper section 5.4; docs/decisions/0011-compactions.md): neighbours in age, so that at least
- * MERGED_FILES lie over one another, none above a fifth of the others together. So every merge makes a file at least six times as large as its largest
- * input, and a byte is written again once each time the file it lies in has grown sixfold (eightfold, where files are alike). Files side by side, which a
- * load in the order of rows makes, are left as they are until they are very many, but for small ones: a read of a row looks at one of them. Only where small and large files
- * alternate so that very many are left do neighbours of any size go together.
+ * Chooses the files of a locality group for a merging compaction (paper section 5.4;
+ * docs/decisions/0011-compactions.md): neighbours in age, at least MERGED_FILES of which overlap, none larger than a
+ * fifth of the others together. So every merge makes a file at least six times as large as its largest input, and a
+ * byte is rewritten once each time its file has grown sixfold (eightfold if files are alike).
+ *
+ * Files that do not overlap, which a load in the order of rows makes, are left until there are very many, except small
+ * ones: a read of a row opens one of them. Only if small and large files alternate, so that very many are left, are
+ * neighbours of any size merged.
  */
 import { assert } from '../../base/index.ts';
 import { ANYWHERE, FileRegions, type RowExtent } from './file-regions.ts';
 
-/** Fewest files of a merge, and fewest that lie over one another. */
+/** The fewest files of a merge, and the fewest that overlap. */
 export const MERGED_FILES = 8;
-/** Most: each takes a block and read-ahead in memory. */
+/** The most files of a merge: each takes a block and read-ahead in memory. */
 const MAX_MERGED_FILES = 32;
 const MAX_SHARE = 1 / 5;
-/** A group more crowded than this has any neighbours merged, so that it never has too many files of which none are due. */
+/** In a group more crowded than this neighbours of any size are merged, so that it never keeps too many files. */
 export const CROWDED = 24;
-/** Smaller files count as this large: what they cost is the file, not its bytes. */
+/** Smaller files count as this large: they cost a file, not their bytes. */
 const SMALL_BYTES = 64 * 1024;
-/** Smaller files are merged as if all lay over one another: that writes little, and a trickle of rows leaves no crowd of them. */
+/** Smaller files are merged as if all overlapped: that writes little, and a trickle of rows leaves few files. */
 const SIDE_BY_SIDE_BYTES = 1024 * 1024;
-/** A group as crowded as this holds back writes until it is less so. */
+/** A group as crowded as this delays writes until it is less so. */
 export const TOO_CROWDED = 48;
 
 export interface MergeCandidate extends RowExtent {
   readonly sizeBytes: number;
 }
 
-/** Indices into the files, both inclusive. */
+/** Indices of files, both inclusive. */
 export interface MergeRun {
   readonly from: number;
   readonly to: number;
 }
 
 /**
- * How many of a group's files lie over one another, where most do; or half of all, where that is more: files side by side cost a read nothing, and yet
- * each is listed, opened and kept in mind.
+ * The largest number of files that overlap, or half of all files, whichever is larger: a read pays nothing for files
+ * that do not overlap, but each is listed, opened and kept in memory.
  */
 export function crowdingOf(files: readonly MergeCandidate[]): number {
   return Math.max(regionsOf(files).depth(), files.length >> 1);
@@ -44,7 +47,9 @@ function regionsOf(files: readonly MergeCandidate[]): FileRegions {
   return new FileRegions(files.map((file) => (file.sizeBytes < SIDE_BY_SIDE_BYTES ? ANYWHERE : file)));
 }
 
-/** `files`: of a group, by age. The run that costs the fewest bytes for what it gains; undefined where none is due. */
+/**
+ * `files`: of one group, by age. Returns the run with the lowest cost in bytes for its gain; undefined if none is due.
+ */
 export function chooseMerge(files: readonly MergeCandidate[]): MergeRun | undefined {
   if (files.length < MERGED_FILES) return undefined;
   const isLong = files.length >> 1 > CROWDED;
@@ -53,7 +58,7 @@ export function chooseMerge(files: readonly MergeCandidate[]): MergeRun | undefi
   if (depth < MERGED_FILES && !isLong) return undefined;
   const isAlike = ({ totalBytes, largestBytes }: Run): boolean =>
     largestBytes <= (totalBytes - largestBytes) * MAX_SHARE;
-  // what is gained are layers of which a read finds one where there were several, or shorter lists
+  // the gain: fewer layers for a read to search, or shorter lists
   const layersSaved = (run: Run): number => (run.depth >= MERGED_FILES && isAlike(run) ? run.depth - 1 : 0);
   const filesSaved = (run: Run): number => (isAlike(run) ? run.files - 1 : 0);
   const regular = cheapest(files, regions, layersSaved) ?? (isLong ? cheapest(files, regions, filesSaved) : undefined);
@@ -62,13 +67,13 @@ export function chooseMerge(files: readonly MergeCandidate[]): MergeRun | undefi
 
 interface Run {
   files: number;
-  /** Files over one another. */
+  /** Files that overlap. */
   depth: number;
   totalBytes: number;
   largestBytes: number;
 }
 
-/** The run of neighbours that costs the fewest bytes for each one that it gains; what gains nothing is not for choice. */
+/** The run of neighbours with the lowest cost in bytes for its gain; one without gain is not chosen. */
 function cheapest(
   files: readonly MergeCandidate[],
   regions: FileRegions,

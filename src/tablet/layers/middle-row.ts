@@ -1,9 +1,12 @@
-/** Where a tablet is split: at a row near its middle by bytes, by the block boundaries of its SSTables; no data is read. */
+/**
+ * Finds the row at which a tablet is split: near its middle by bytes, by the block boundaries of its SSTables; no data
+ * is read.
+ */
 import { assert, type ByteString } from '../../base/index.ts';
 import { type RowRange, rangeContains } from '../../model/index.ts';
 import type { TabletFile } from './tablet-file.ts';
 
-/** Undefined where no row is known that has others below it: the tablet is empty, or one row is all it has. */
+/** Undefined if no row with others below it is known: the tablet is empty, or has one row. */
 export function middleRow(files: readonly TabletFile[], range: RowRange): ByteString | undefined {
   const blocks = files
     .flatMap((file) => boundariesIn(file, range))
@@ -30,18 +33,20 @@ export function middleRow(files: readonly TabletFile[], range: RowRange): ByteSt
 interface Boundary {
   /** Inside the range. */
   readonly row: ByteString;
-  /** From it to the file's next boundary. */
+  /** Bytes from the row to the next boundary of the file. */
   readonly sizeBytes: number;
 }
 
-/** The rows with which blocks begin, and the file's last row, which is the only other row that is known where all lie in one block. */
+/**
+ * The first rows of blocks, and the last row of the file, which is the only other row known if all are in one block.
+ */
 function boundariesIn(file: TabletFile, range: RowRange): Boundary[] {
   const blocks = file.blockBoundaries();
   const found: Boundary[] = [];
   for (const [i, { row, offsetBytes }] of blocks.entries()) {
     const next = blocks[i + 1];
     if (next !== undefined && next.row <= range.start) continue;
-    // of a block that begins below the range the part inside has no row to name it by but the range's first
+    // a block that begins below the range is named by the first row of the range
     const inRange = row < range.start ? range.start : row;
     if (rangeContains(range, inRange))
       found.push({ row: inRange, sizeBytes: (next?.offsetBytes ?? file.sizeBytes / file.share) - offsetBytes });

@@ -33,7 +33,7 @@ export class OwnedFiles {
     return path;
   }
 
-  /** The new files are committed now, or never will be. `held`: the paths that the tablet lists or reads. */
+  /** Ends `newPath`: the files are committed, or never will be. `held`: the paths that the tablet lists or reads. */
   finish(paths: readonly string[], held: readonly string[]): void {
     for (const path of paths) {
       assert(this.#new.delete(path), 'a new file is finished once');
@@ -48,7 +48,7 @@ export class OwnedFiles {
     if (own.length < paths.length && !this.#areShared) this.#host.leftToSweep();
   }
 
-  /** The tablet is released: others list its files from here on, or will. */
+  /** The tablet is closed or divided: from here on others list its files. */
   share(): void {
     assert(this.#new.size === 0, 'a tablet is released when it writes no files');
     this.#areShared = true;

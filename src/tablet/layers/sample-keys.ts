@@ -1,5 +1,6 @@
 /**
- * Keys that cut a tablet into parts of about equal size, from the block boundaries of its SSTables: no data is read.
+ * Samples keys that cut a tablet into parts of about equal size, from the block boundaries of its SSTables: no data is
+ * read.
  */
 import { assert, type ByteString } from '../../base/index.ts';
 import { type RowRange, rangeContains } from '../../model/index.ts';
@@ -8,11 +9,11 @@ import type { TabletFile } from './tablet-file.ts';
 export interface KeySample {
   /** The part ends before this row. */
   readonly row: ByteString;
-  /** Bytes of the tablet's files before it, about. */
+  /** Approximate bytes of the files before it. */
   readonly offsetBytes: number;
 }
 
-/** Ascending, inside the range; none where the tablet is smaller than two parts. */
+/** Ascending, inside the range; empty if the tablet is smaller than two parts. */
 export function sampleFiles(files: readonly TabletFile[], range: RowRange, partBytes: number): KeySample[] {
   const blocks = files.flatMap((file) => {
     let before = 0;

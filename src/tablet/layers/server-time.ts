@@ -1,8 +1,9 @@
 /**
- * The times that the server gives in one tablet: to cells that come without a timestamp, and to what a read-modify-write makes.
+ * The times that the server gives in one tablet: to cells without a timestamp, and to the results of a
+ * read-modify-write.
  *
- * Invariant: they never run back, whatever the wall clock does and whoever has served the tablet before. A client's own timestamp has no part in it.
- * Why, and how the newest of them survives: docs/decisions/0020-server-time.md.
+ * Invariant: they never run back, whatever the wall clock says and whichever server had the tablet before. Timestamps
+ * of clients have no part in it. Reasons, and how the newest time survives: docs/decisions/0020-server-time.md.
  */
 import { assert } from '../../base/index.ts';
 import type { RedoRecord } from '../../commitlog/index.ts';
@@ -11,13 +12,13 @@ import { carriesServerTime, type Granularity } from '../../model/index.ts';
 import type { TabletFile } from './tablet-file.ts';
 import type { TabletHost, TabletState } from '../contract/tablet-state.ts';
 
-/** What METADATA can tell. A clock that is later is of no use. */
+/** The largest time that METADATA can hold. */
 const LATEST_MICROS = Number.MAX_SAFE_INTEGER;
 
 export class ServerTime {
   readonly #clock: Pick<Clock, 'nowMicros'>;
   readonly #host: Pick<TabletHost, 'clockIsBehind'>;
-  /** Records and files of earlier versions do not tell exactly. */
+  /** Records and files of earlier versions do not say exactly. */
   readonly #isOfEarlierVersion: boolean;
   #lastMicros: number;
 
@@ -33,14 +34,14 @@ export class ServerTime {
     this.#lastMicros = files.reduce((last, file) => Math.max(last, toldBy(file)), state.lastServerMicros ?? 0);
   }
 
-  /** The newest that was given, uncut; 0 where none was. */
+  /** The newest time that was given, in microseconds; 0 if none was. */
   get lastMicros(): number {
     return this.#lastMicros;
   }
 
   /**
-   * The time for a change that is about to be logged: the wall clock's, or the newest that was given and a microsecond more where the clock is behind that. Whoever
-   * asks holds the row, or logs the change in the same step.
+   * The time for a change that is about to be logged: that of the wall clock, or the newest one and a microsecond if
+   * the clock is not later. The caller has locked the row, or logs the change in the same slice.
    */
   next(): number {
     const last = this.#lastMicros;
@@ -51,7 +52,10 @@ export class ServerTime {
     return this.#lastMicros;
   }
 
-  /** An earlier owner wrote this record: its time was given where a cell carries it. An earlier version read the clock once for the cell and again for the record. */
+  /**
+   * Learns from a record of an earlier owner: its time was given if a cell carries it. An earlier version read the
+   * clock once for the cell and again for the record.
+   */
   replayed({ commitMicros, body }: RedoRecord, granularity: Granularity): void {
     if (typeof commitMicros === 'bigint' || commitMicros <= this.#lastMicros || body.kind !== 'rows') return;
     if (
@@ -62,7 +66,7 @@ export class ServerTime {
   }
 }
 
-/** A file of an earlier version tells when it was written: by then the times in it had been given. */
+/** A file of an earlier version says when it was written: the times in it had been given by then. */
 function toldBy({ properties }: TabletFile): number {
   return properties.lastServerMicros ?? Math.min(Number(properties.createdMicros), LATEST_MICROS);
 }

@@ -1,6 +1,6 @@
 /**
- * What METADATA says of a tablet, and how its server changes it: one commit after another, and the list of layers takes over what was committed before
- * the next begins.
+ * The METADATA row of a tablet and its changes: one commit after another. The list of layers takes over each commit
+ * before the next begins.
  */
 import { assert } from '../../base/index.ts';
 import { isAfter, type RedoPoint } from '../../commitlog/index.ts';
@@ -29,14 +29,14 @@ export class TabletCommits {
     return this.#state;
   }
 
-  /** `work` changes the row, or gives the tablet up, with no commit beside it. */
+  /** Runs `work`, which changes the row or ends the tablet, while no commit is in progress. */
   inTurn<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#last.then(work);
     this.#last = result.catch(() => {});
     return result;
   }
 
-  /** The oldest frozen memtable, all of whose records are at or below `redo`, is in these files. */
+  /** Commits the files of the oldest frozen memtable, whose records are all at or before `redo`. */
   flushed(files: readonly TabletFile[], rangeDeletions: readonly RowRangeDeletion[], redo: RedoPoint): Promise<void> {
     return this.inTurn(async () => {
       const list = this.#layers.withNewest(files, rangeDeletions);
@@ -45,7 +45,7 @@ export class TabletCommits {
     });
   }
 
-  /** Takes over the list that `make` answers when it is this change's turn; false where that is undefined. */
+  /** Commits the list that `make` returns when it is the turn of this change; false if that is undefined. */
   compacted(make: () => readonly TabletFile[] | undefined): Promise<boolean> {
     return this.inTurn(async () => {
       const list = make();
@@ -62,7 +62,7 @@ export class TabletCommits {
     assert(!this.#isCommitting, 'a tablet makes one commit at a time');
     assert(!isAfter(before.redo, redo), 'redo points ascend');
     this.#isCommitting = true;
-    // with the redo point: what lies below it is not replayed, and could tell no more
+    // taken with the redo point: records before that are not replayed
     const lastServerMicros = this.#time.lastMicros;
     const change = { files: pathsByGroup(list), clips: clipsOf(list), redo, logs, lastServerMicros };
     assert(

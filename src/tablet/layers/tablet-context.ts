@@ -1,6 +1,6 @@
 /**
- * The state of one tablet, and what its server lends it: made first, then handed to the parts that read, write, flush and
- * compact.
+ * The state of one tablet, and the services of its server: made first, then handed to the parts that read, write, flush
+ * and compact.
  */
 import { AssertionError } from '../../base/index.ts';
 import type { ServerLog } from '../../commitlog/index.ts';

@@ -1,10 +1,10 @@
 /**
- * An SSTable as one tablet has it. After a split two tablets share their parent's files, each for its own range; after a merge a tablet may list a file
- * for a part of its range alone, its clips, because the rest of the file is of old: compacted, deleted or changed there since
- * (docs/decisions/0015-splits-and-merges.md).
+ * An SSTable as one tablet has it. After a split two tablets share the files of their parent, each for its own range.
+ * After a merge a tablet may list a file for parts of its range only (clips), because the other rows of the file were
+ * compacted, deleted or changed elsewhere since (docs/decisions/0015-splits-and-merges.md).
  *
- * Invariant: of a file with clips no entry and no deletion outside of them is ever seen. Without clips the file is right in the tablet's whole range,
- * and what it holds outside of that nobody asks for.
+ * Invariant: no entry and no deletion outside of the clips is ever seen. A file without clips counts in the whole range
+ * of the tablet; no read asks for rows outside of that.
  */
 import { assert, type ByteString, checksInvariants } from '../../base/index.ts';
 import {
@@ -21,23 +21,26 @@ import type { SsTable } from '../../sstable/index.ts';
 import { ClippedCursor } from './clipped-cursor.ts';
 
 export class TabletFile implements Layer {
-  /** Reads that hold it. For LayerSet alone. */
+  /** Number of reads that hold it. For LayerSet only. */
   reads = 0;
   /** Sorted, disjoint; undefined = the tablet's whole range. */
   readonly clips: readonly RowRange[] | undefined;
-  /** About what the tablet's own rows take: other rows count for the tablets they belong to. */
+  /** Approximate bytes of the rows of this tablet. */
   readonly sizeBytes: number;
-  /** The tablet's share of the file's bytes. */
+  /** The share of this tablet in the bytes of the file. */
   readonly share: number;
-  /** Whether rows or deletions lie in the file that are not this tablet's. */
+  /** True if the file has rows or deletions of other tablets. */
   readonly hasForeignRows: boolean;
-  /** Whether it holds less than all of the tablet's records of its time: so it cannot be merged with its neighbours in age, but with all files only. */
+  /**
+   * True if the file holds fewer than all records that the tablet had in its time: it cannot be merged with its
+   * neighbours in age, but only with all files.
+   */
   readonly isPartial: boolean;
   readonly #ssTable: SsTable;
   readonly #deletions: readonly RowRangeDeletion[];
   #isClosed = false;
 
-  /** Takes the SSTable over: it is closed with the file. */
+  /** Takes over the SSTable, which is closed with the file. */
   constructor(ssTable: SsTable, range: RowRange, clips?: readonly RowRange[]) {
     this.#ssTable = ssTable;
     const parts = clips ?? [range];
@@ -66,12 +69,12 @@ export class TabletFile implements Layer {
     return this.#ssTable.properties;
   }
 
-  /** No row below it. */
+  /** No row is below it. */
   get firstRow(): ByteString | undefined {
     return this.#ssTable.firstRow;
   }
 
-  /** No row above it. */
+  /** No row is above it. */
   get lastRow(): ByteString | undefined {
     return this.#ssTable.lastRow;
   }
@@ -112,7 +115,9 @@ export class TabletFile implements Layer {
     return this.#ssTable.blockBoundaries();
   }
 
-  /** The file as a tablet of that part of the range has it; undefined where it has nothing there. Both are open then. */
+  /**
+   * The file as a tablet of that part of the range has it; undefined if it has nothing there. Both are open afterwards.
+   */
   part(range: RowRange): TabletFile | undefined {
     if (!this.mayContainRows(range.start, range.end) && clippedTo(this.#deletions, [range]).length === 0)
       return undefined;
@@ -140,7 +145,7 @@ function assertDisjoint(clips: readonly RowRange[]): void {
   }
 }
 
-/** Whether all rows and deletions of the SSTable lie in the parts: sure when it says so. */
+/** True if all rows and deletions of the SSTable surely lie in the parts. */
 function isWithin(ssTable: SsTable, parts: readonly RowRange[]): boolean {
   const { firstRow, lastRow } = ssTable;
   const ofRows =

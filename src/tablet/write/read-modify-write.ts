@@ -1,6 +1,6 @@
 /**
- * ReadModifyWrite as pure computation: from the newest cells and the rules to the cells to be written
- * (API: google.bigtable.v2.ReadModifyWriteRowRequest). Rules apply in order and each sees what those before it made.
+ * ReadModifyWrite as a pure function: from the newest cells and the rules to the new cells (API:
+ * google.bigtable.v2.ReadModifyWriteRowRequest). Rules apply in order; each sees the results of those before it.
  */
 import {
   addWrapping,
@@ -17,13 +17,14 @@ import { type Cell, type ColumnKey, columnKey, type Mutation, type ReadModifyWri
 
 export interface ReadModifyWriteResult {
   readonly mutations: readonly Mutation[];
-  /** The new cells, one a column, ordered by column. */
+  /** One new cell for each column, ordered by column. */
   readonly cells: readonly Cell[];
 }
 
 /**
- * `newest`: the newest visible cell of each column that a rule names; `now`: the server's time for the new cells. FAILED_PRECONDITION where a value would
- * become larger than `valueBytes`, or is none that can be incremented. `reserve` is told what the new cells take before they are made, and may throw.
+ * `newest`: the newest visible cell of each column that a rule names; `now`: the time of the server for the new cells.
+ * FAILED_PRECONDITION if a value would become larger than `valueBytes`, or cannot be incremented. `reserve` is called
+ * with the size of the new cells before they are made, and may throw.
  */
 export function readModifyWrite(
   rules: readonly ReadModifyWriteRule[],
@@ -58,10 +59,13 @@ export function readModifyWrite(
   };
 }
 
-/** A cell beside its names and its value, about. */
+/** Approximate size of a cell without its names and its value. */
 const CELL_BYTES = 32;
 
-/** A cell that rules make. What they append is joined once, at the end: there may be 100,000 of them, and a value may be large. */
+/**
+ * A cell that rules make. The pieces that they append are joined once, at the end: there may be 100,000 of them, and a
+ * value may be large.
+ */
 class NewCell {
   readonly #name: Pick<ReadModifyWriteRule, 'family' | 'qualifier'>;
   readonly #timestamp: Int64;
@@ -107,7 +111,7 @@ class NewCell {
   }
 
   #increment(amount: Int64): void {
-    // an absent cell counts as 0; one that is there must hold 8 bytes, as the API says: an empty value is no number
+    // an absent cell counts as 0; a present one must hold 8 bytes, as the API says: an empty value is not a number
     const isAbsent = this.#pieces.length === 0;
     if (!isAbsent && this.#bytes !== 8) {
       throw this.#refusal(`holds ${this.#bytes} bytes: only a value of 8 bytes (big-endian int64) can be incremented`);

@@ -1,19 +1,19 @@
 /**
- * Locks of rows inside one tablet. Plain writes lock a row (their order is the log's); read-modify-write, check-and-mutate and
- * METADATA commits hold it alone from their read to the end of their log append, so that no write slips between; dropping
- * a row range holds the whole tablet.
+ * Locks of rows inside one tablet. Plain writes take shared locks (their order is the order of the log).
+ * Read-modify-write, check-and-mutate and METADATA commits lock a row exclusively from their read to the end of their
+ * log append, so that no write comes between. Dropping a row range locks the whole tablet.
  *
- * Plain writes are by far the most: theirs costs a look at a table that is mostly empty and a count (shared-locks.ts), and a batch of them
- * has one lock of all its rows. Only a row that somebody holds alone, or waits to, has a state of its own.
+ * Hot path: plain writes are by far the most. They look into a map that is mostly empty and count (shared-locks.ts); a
+ * batch of rows has one lock. Only a row that is locked exclusively, or waited for, has a state of its own.
  *
- * Invariants: who waits is served first come, first served, so nobody starves. A row has a state exactly while it is held alone or waited for; the state
- * then counts the shares of the row.
+ * Invariants: waiters are served in the order of their calls, so none starves. A row has a state exactly while it is
+ * locked exclusively or waited for; the state then counts the shared locks of the row.
  */
 import { assert, type ByteString } from '../../base/index.ts';
 import { SharedLock, SharedLocks } from './shared-locks.ts';
 
 interface Waiter {
-  /** Undefined: wants to be alone. */
+  /** Undefined: waits for the exclusive lock. */
   readonly lock: SharedLock | undefined;
   readonly wake: () => void;
 }
@@ -27,39 +27,39 @@ interface RowState {
 export class RowLocks {
   readonly #shared = new SharedLocks();
   readonly #rows = new Map<ByteString, RowState>();
-  /** Rows that are held alone. */
+  /** Rows that are locked exclusively. */
   #exclusiveCount = 0;
   #isTabletLocked = false;
-  /** Waiting while the whole tablet is held, or is about to be. */
+  /** Calls that wait while the whole tablet is locked, or is about to be. */
   readonly #gate: (() => void)[] = [];
   #tabletWaiters: (() => void)[] = [];
 
-  /** Adds the row to the lock where that needs no waiting, else answers false. A lock may hold a row several times. */
+  /** Adds the row to the lock if that needs no wait, else returns false. A lock may hold a row several times. */
   tryLockShared(row: ByteString, lock: SharedLock): boolean {
     if (this.#isTabletLocked || (this.#rows.size > 0 && this.#rows.has(row))) return false;
     this.#shared.add(row, lock);
     return true;
   }
 
-  /** A lock of one row, after waiting for it. */
+  /** Locks one row, after waiting for it. */
   async lockShared(row: ByteString): Promise<SharedLock> {
     const lock = new SharedLock();
     while (this.#isTabletLocked) await this.#tabletUnlocked();
     if (this.tryLockShared(row, lock)) return lock;
     const state = this.#rows.get(row);
-    assert(state !== undefined, 'only a row that somebody holds alone, or waits for, is waited for');
+    assert(state !== undefined, 'a call waits for a row that is locked or waited for');
     await new Promise<void>((wake) => state.waiters.push({ lock, wake }));
     return lock;
   }
 
-  /** Gives back all rows of the lock. */
+  /** Unlocks all rows of the lock. */
   unlockShared(lock: SharedLock): void {
     this.#shared.remove(lock);
     if (this.#rows.size > 0) for (const row of lock.rows) this.#unlockedShared(row);
     this.#unlocked();
   }
 
-  /** Undefined where the lock was taken at once, which is the common case. */
+  /** Returns undefined if the lock was taken immediately, which is the common case. */
   lockExclusive(row: ByteString): Promise<void> | undefined {
     if (this.#isTabletLocked) return this.#tabletUnlocked().then(() => this.lockExclusive(row));
     const state = this.#rows.get(row);
@@ -76,15 +76,15 @@ export class RowLocks {
 
   unlockExclusive(row: ByteString): void {
     const state = this.#rows.get(row);
-    assert(state?.isExclusive, 'a row lock is given back that is not held');
+    assert(state?.isExclusive, 'a row is unlocked that is not locked');
     state.isExclusive = false;
     this.#exclusiveCount--;
-    assert(this.#exclusiveCount >= 0 && state.sharers === 0, 'a row that is held alone has no sharers');
+    assert(this.#exclusiveCount >= 0 && state.sharers === 0, 'a row that is locked exclusively is not shared');
     this.#wakeRow(row, state);
     this.#unlocked();
   }
 
-  /** The whole tablet exclusive: waits until no row is held. */
+  /** Locks the whole tablet: waits until no row is locked. */
   async lockTablet(): Promise<void> {
     while (this.#isTabletLocked) await new Promise<void>((resolve) => this.#tabletWaiters.push(resolve));
     this.#isTabletLocked = true;
@@ -92,14 +92,14 @@ export class RowLocks {
   }
 
   unlockTablet(): void {
-    assert(this.#isTabletLocked, 'a tablet lock is given back that is not held');
+    assert(this.#isTabletLocked, 'a tablet is unlocked that is not locked');
     assert(!this.#isHeld, 'no row is locked while the whole tablet is');
     this.#isTabletLocked = false;
     for (const wake of this.#gate.splice(0)) wake();
     this.#wakeTabletWaiters();
   }
 
-  /** Whether any row is held, or about to be: who waits for a row is served before the whole tablet is given to anybody. */
+  /** True when a row is locked. Calls that wait for a row are served before the whole tablet is locked. */
   get #isHeld(): boolean {
     return this.#exclusiveCount > 0 || this.#shared.size > 0;
   }
@@ -112,7 +112,7 @@ export class RowLocks {
     const state = this.#rows.get(row);
     if (state === undefined) return;
     state.sharers--;
-    assert(state.sharers >= 0 && !state.isExclusive, 'a shared row is given back by those who lock it');
+    assert(state.sharers >= 0 && !state.isExclusive, 'a shared row is unlocked by those that share it');
     this.#wakeRow(row, state);
   }
 

@@ -1,6 +1,6 @@
 /**
- * The calls that change rows of one tablet. A change that does not depend on what a row holds shares it with others; what reads a row before it
- * writes holds it alone, from its read to the end of its log append and application.
+ * The calls that change rows of one tablet. A change that does not depend on the contents of its row locks it shared. A
+ * call that reads a row before it writes locks it exclusively, from its read until its change is logged and applied.
  */
 import { assert, BigtableError, type ByteString, Code, toBigtableError } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
@@ -55,7 +55,10 @@ export class RowWrites {
     }
   }
 
-  /** Rows that nobody holds alone are logged in this step, in records of many: a promise and a record a batch, not a row. */
+  /**
+   * Rows that are not locked exclusively are logged in this slice, many in a record: a promise and a record for each
+   * batch, not for each row.
+   */
   async mutateRows(
     context: RequestContext,
     changes: readonly RowMutations[],
@@ -70,7 +73,7 @@ export class RowWrites {
     let batch = new WriteBatch();
     const writeBatch = (): void => {
       const { lock, indexes } = batch;
-      assert(lock.rows.length === indexes.length, 'the share of a batch is of its rows');
+      assert(lock.rows.length === indexes.length, 'the lock of a batch holds its rows');
       try {
         if (indexes.length > 0) outcomeOf(this.#writeShared(context, batch.changes, lock), indexes);
       } catch (thrown) {
@@ -96,7 +99,8 @@ export class RowWrites {
     filter: RowFilter | undefined,
     decide: (cells: ReadonlyMap<ByteString, readonly Cell[]>) => Decision,
   ): Promise<void> {
-    // all in one step and one order, so that neither two transactions nor one and a drop of rows ever wait for each other in a circle
+    // all in one slice and in one order, so that no two transactions, and no transaction and drop of rows, wait for
+    // each other
     const held = [...new Set(rows)].sort();
     const waits = held.map((row) => this.#locks.lockExclusive(row));
     try {
@@ -132,7 +136,10 @@ export class RowWrites {
     });
   }
 
-  /** What it makes is reserved before it is made, and must fit the answer: RESOURCE_EXHAUSTED, with nothing written, where it does not. */
+  /**
+   * The new cells are reserved before they are made, and must fit the answer; else RESOURCE_EXHAUSTED, with nothing
+   * written.
+   */
   readModifyWriteRow(
     context: RequestContext,
     row: ByteString,
@@ -148,7 +155,7 @@ export class RowWrites {
         let bytes = 0;
         const reserve = (needed: number): void => {
           if (needed > maxAnswerBytes) throw tooLargeAnswer(needed, maxAnswerBytes);
-          // the row is held: memory is never waited for here
+          // the row is locked: no call waits for memory here
           if (!context.reservation.tryGrow(needed)) throw noRoomForCells(needed);
           assert(bytes === 0, 'new cells are reserved once');
           bytes = needed;
@@ -205,7 +212,7 @@ export class RowWrites {
     assert(rangeContains(this.#context.range, row), 'a row reached a tablet that it does not belong to');
   }
 
-  /** The share is of these rows, and is given back by this. */
+  /** `lock` holds these rows; this releases it. */
   #writeShared(context: RequestContext, changes: readonly RowMutations[], lock: SharedLock): Promise<void> {
     try {
       this.#context.serving.check(context);
@@ -217,7 +224,7 @@ export class RowWrites {
     }
   }
 
-  /** The row is held alone. */
+  /** The row is locked exclusively. */
   #writeRow(row: ByteString, mutations: Mutations, givenMicros?: number): Promise<void> {
     return this.#writer.write(storedChanges(this.#context.schema(), [{ row, mutations }]), undefined, givenMicros);
   }

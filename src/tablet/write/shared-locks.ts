@@ -1,20 +1,20 @@
 /**
- * The rows that plain writes under way lock. Nearly nobody ever asks for them, so that adding a row is a count in a small table and a place in its
- * share's list: no object a row, and nothing that outlives the write. Who wants a row alone is told how many share it; where the count says that some
- * may, all shares are looked through.
+ * The rows that plain writes in progress have locked. Hot path: adding a row increments a count in a small table and
+ * extends a list, without an object for each row. A call that wants a row exclusively asks how often it is locked; only
+ * if the count allows for any are all locks searched.
  *
- * Invariant: a count is the number of held rows whose keys fall to it.
+ * Invariant: a count is the number of locked rows whose keys hash to it.
  */
 import { assert, type ByteString, checksInvariants } from '../../base/index.ts';
 
 const FIRST_COUNTS = 64;
-/** Above this the counts grow no more: they are exact enough. */
+/** The counts grow no further: they are exact enough. */
 const MAX_COUNTS = 16_384;
 
-/** What one write holds: rows, one several times where it changes it several times. */
+/** The rows of one write; a row that it changes several times is in it several times. */
 export class SharedLock {
   readonly rows: ByteString[] = [];
-  /** Its place among the shares; -1 = none yet, or no more. */
+  /** Its index among the locks; -1 before the first row and after the release. */
   index = -1;
 }
 
@@ -23,7 +23,7 @@ export class SharedLocks {
   #counts = new Uint32Array(FIRST_COUNTS);
   #size = 0;
 
-  /** Rows held, all together. */
+  /** Number of locked rows. */
   get size(): number {
     return this.#size;
   }
@@ -37,7 +37,7 @@ export class SharedLocks {
   }
 
   remove(lock: SharedLock): void {
-    assert(this.#held[lock.index] === lock, 'a share of rows is given back that is not held');
+    assert(this.#held[lock.index] === lock, 'a lock is released that is not held');
     const last = this.#held.pop();
     if (last !== undefined && last !== lock) {
       this.#held[lock.index] = last;
@@ -45,12 +45,12 @@ export class SharedLocks {
     }
     lock.index = -1;
     this.#size -= lock.rows.length;
-    assert(this.#size >= 0, 'no more rows are given back than were shared');
+    assert(this.#size >= 0, 'no more rows are unlocked than were locked');
     for (const row of lock.rows) this.#count(row, -1);
     if (checksInvariants) this.#assertCounts();
   }
 
-  /** How many times the row is held. */
+  /** The number of times that the row is locked. */
   count(row: ByteString): number {
     if (this.#counts[this.#slot(row)] === 0) return 0;
     let count = 0;
@@ -66,21 +66,21 @@ export class SharedLocks {
   #count(row: ByteString, change: 1 | -1): void {
     const slot = this.#slot(row);
     const count = this.#counts[slot]! + change;
-    assert(count >= 0, 'a row is counted when it is shared');
+    assert(count >= 0, 'a row is counted when it is locked');
     this.#counts[slot] = count;
   }
 
   #assertCounts(): void {
     let held = 0;
     for (const [index, lock] of this.#held.entries()) {
-      assert(lock.index === index, 'a share knows its place');
+      assert(lock.index === index, 'a lock knows its index');
       held += lock.rows.length;
     }
-    assert(held === this.#size, 'the rows held are those of all shares');
-    assert(this.#size > 0 || this.#counts.every((count) => count === 0), 'rows that are not held are not counted');
+    assert(held === this.#size, 'the locked rows are those of all locks');
+    assert(this.#size > 0 || this.#counts.every((count) => count === 0), 'rows that are not locked are not counted');
   }
 
-  /** By a cheap mixture of the length and the last bytes, in which keys mostly differ. */
+  /** A cheap hash of the length and the last bytes, in which keys mostly differ. */
   #slot(row: ByteString): number {
     const { length } = row;
     let hash = length;

@@ -1,4 +1,6 @@
-/** Mutations as they are logged and stored: under the names that families are stored by (see FamilySchema.generation). */
+/**
+ * Mutations as they are logged and stored: with the names under which families are stored (FamilySchema.generation).
+ */
 import { assert } from '../../base/index.ts';
 import {
   familyOfTable,
@@ -11,7 +13,7 @@ import {
 } from '../../model/index.ts';
 import { isRenamed } from '../read/read-families.ts';
 
-/** The same array where no family of the table was ever created a second time, which is nearly always. */
+/** Returns the same array if no family of the table was ever created a second time, which is nearly always so. */
 export function storedMutations(schema: TableSchema, mutations: readonly Mutation[]): readonly Mutation[] {
   if (!isRenamed(schema)) return mutations;
   return mutations.map((mutation) => {

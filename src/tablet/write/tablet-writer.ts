@@ -1,12 +1,14 @@
 /**
- * The write path of one tablet: changes are given the server's time, logged, and applied to the active memtable once their records are durable. What one append of the
- * log makes durable is applied in one step, in log order, and acknowledged by one promise that all its calls lock.
+ * The write path of one tablet: changes get the time of the server, are logged, and are applied to the active memtable
+ * once their records are durable. The records of one append are applied in one slice, in log order, and acknowledged by
+ * one promise that all their calls share.
  *
  * Invariants:
- * - A change is in the memtable only once its record is durable (buffered: handed to the log, which has reserved room for it), and in log order; it is
- *   acknowledged only if the lease surely held after that.
- * - A share of rows is given back when their change has been applied, or has failed.
- * - A record that is durable is applied, whatever becomes of the others of its append.
+ * - A change is in the memtable only once its record is durable (buffered: handed to the log, which has reserved space
+ *   for it), and in log order. It is acknowledged only if the lease surely held after that.
+ * - A lock of rows is released when their change has been applied, or has failed.
+ * - A durable record is applied even if others of its append fail.
+ * - After a broken invariant nothing more is logged, applied or acknowledged.
  */
 import { assert, type ByteString, checksInvariants, unavailable } from '../../base/index.ts';
 import {
@@ -38,24 +40,27 @@ import type { RowLocks } from './row-locks.ts';
 import type { TabletContext } from '../layers/tablet-context.ts';
 import type { SharedLock } from './shared-locks.ts';
 
-/** A change with more mutations than this is applied in slices of the event loop. */
+/** A change with more mutations is applied in several slices of the event loop. */
 const MAX_MUTATIONS_PER_SLICE = 2000;
-/** Mutations applied between two looks at the clock. */
+/** Mutations that are applied between two checks of the clock. */
 const MUTATIONS_PER_CHECK = 64;
 
-/** A change as its record will tell it: every cell has a timestamp. Where the server's time was given, the time of the commit is the same. */
+/**
+ * A change as it is logged: every cell has a timestamp. A cell that has the time of the server has the time of the
+ * commit.
+ */
 type TimedChange = Pick<NewRecord, 'body' | 'commitMicros' | 'encodedRows'>;
 
 interface LoggedRecord {
   readonly body: RecordBody<Mutations>;
   readonly sequence: number;
-  /** The share of its rows, given back when the change is applied. */
+  /** Released when the change is applied. */
   readonly lock: SharedLock | undefined;
-  /** Where it is applied in slices: resolves when it is. */
+  /** Resolves when it is applied, if that takes several slices. */
   applying: Promise<void> | undefined;
 }
 
-/** Changes that one append makes durable. */
+/** Records of one append. */
 interface LoggedBatch {
   readonly durable: ReturnType<ServerLog['append']>['durable'];
   readonly records: LoggedRecord[];
@@ -72,11 +77,11 @@ export class TabletWriter {
   readonly #range: RowRange;
   readonly #epoch: number;
   #applied: RedoPoint;
-  /** The changes of the append that gathers now. */
+  /** The batch of the append that is gathering. */
   #batch: LoggedBatch | undefined;
-  /** Writes between their start and their end. */
+  /** Writes that have begun and not ended. */
   #writes = 0;
-  /** Who waits until there are none. */
+  /** Calls that wait until there are none. */
   readonly #drained: (() => void)[] = [];
   /** Changes that are being applied in slices. */
   readonly #applying = new Set<Promise<void>>();
@@ -100,7 +105,7 @@ export class TabletWriter {
     return this.#applied;
   }
 
-  /** Applies a record of an earlier owner. Undefined where it is done already. */
+  /** Applies a record of an earlier owner. Returns undefined if it is applied already. */
   replay(record: RedoRecord): Promise<void> | undefined {
     assert(this.#context.serving.phase === 'loading', 'records of earlier owners are applied before the first write');
     const { body, epoch, sequence } = record;
@@ -109,8 +114,9 @@ export class TabletWriter {
   }
 
   /**
-   * Logs and applies changes of rows as one record, all in one instant. Resolves when they may be acknowledged. Whoever calls holds the rows until then;
-   * `share` is given back by this, unless the call throws. Cells without a timestamp get the server's time; `givenMicros`: cells have it already.
+   * Logs and applies changes of rows as one record, atomically. Resolves when they may be acknowledged. The caller
+   * keeps the rows locked until then; this releases `lock`, unless the call throws. Cells without a timestamp get the
+   * time of the server, unless `givenMicros` says that they have it already.
    */
   write(rows: readonly RowMutations[], lock?: SharedLock, givenMicros?: number): Promise<void> {
     if (isLarge(rows)) return this.#writeLarge(rows, lock, givenMicros);
@@ -134,7 +140,10 @@ export class TabletWriter {
     while (this.#applying.size > 0) await Promise.allSettled(this.#applying);
   }
 
-  /** In the step in which the change is logged: so no time is given between the two, and times ascend in the log. */
+  /**
+   * Runs in the slice in which the change is logged: no other time is given between the two, so times ascend in the
+   * log.
+   */
   #timed(rows: readonly RowMutations[], givenMicros: number | undefined): TimedChange {
     const { env, time } = this.#context;
     if (givenMicros !== undefined) return { body: { kind: 'rows', rows }, commitMicros: givenMicros };
@@ -151,7 +160,10 @@ export class TabletWriter {
     return { body: { kind: 'rows', rows: timed }, commitMicros };
   }
 
-  /** The same for a change that is too large for one step. Its row is held alone meanwhile, so no later time is given in it. */
+  /**
+   * The same for a change that is too large for one slice. Its row is locked exclusively, so no later time is given in
+   * it.
+   */
   async #timedInSlices(rows: LargeRows, givenMicros: number | undefined): Promise<TimedChange> {
     const { env, time } = this.#context;
     const [{ row, mutations }] = rows;
@@ -174,7 +186,7 @@ export class TabletWriter {
     if (batch === undefined || batch.durable !== durable) {
       batch = { durable, records: [], done: Promise.resolve() };
       batch.done = this.#finish(batch);
-      // each call hears of a failure; one that has gone must not end the process
+      // every call gets the failure; without a call it must not end the process
       batch.done.catch(() => {});
       this.#batch = batch;
     }
@@ -191,7 +203,7 @@ export class TabletWriter {
     return { tableId: this.#tableId, epoch: this.#epoch, commitMicros, origin: Origin.user, body, encodedRows };
   }
 
-  /** Applies what one append has made durable, in its order. */
+  /** Applies the records of one append in their order. */
   async #finish(batch: LoggedBatch): Promise<void> {
     const { layers, host } = this.#context;
     try {
@@ -224,7 +236,7 @@ export class TabletWriter {
     if (failure) throw failure.error;
   }
 
-  /** A change of one row that is too large for one step. The row is held alone. */
+  /** Writes a change of one row that is too large for one slice. The row is locked exclusively. */
   async #writeLarge(rows: LargeRows, lock: SharedLock | undefined, givenMicros: number | undefined): Promise<void> {
     const { env, host } = this.#context;
     this.#writes++;
@@ -239,7 +251,7 @@ export class TabletWriter {
       if (this.#buffered) return await this.#writeBuffered(() => encoded, undefined);
       const batch = this.#append(encoded, undefined);
       const change = batch.records.at(-1)!;
-      // whatever becomes of the batch: the row is held until the last step
+      // the row stays locked until the last slice, even if the batch fails
       await batch.done.finally(() => change.applying);
       this.#checkNotFailed();
       this.#checkLease();
@@ -252,7 +264,7 @@ export class TabletWriter {
     }
   }
 
-  /** `timed` is asked for the change when there is room for it. */
+  /** `timed` is called when the log has space for the change. */
   async #writeBuffered(timed: () => TimedChange, lock: SharedLock | undefined): Promise<void> {
     const { layers, host } = this.#context;
     const log = this.#log;
@@ -260,14 +272,14 @@ export class TabletWriter {
     try {
       let change = timed();
       let appended = log.appendReserved(this.#record(change));
-      // the wait comes before the append: between that and the application nothing may come, or another record would be applied first
+      // the wait comes before the append: no other record may be applied between the append and the application
       while (appended instanceof Promise) {
         await appended;
         change = timed();
         appended = log.appendReserved(this.#record(change));
       }
       const { sequence } = appended;
-      // the newest durable append comes before this record's: the log is kept from there on
+      // the newest durable append precedes this record: the log is kept from there on
       layers.active.firstPosition ??= log.newestPosition;
       const applying = this.#apply(change.body, { epoch: this.#epoch, sequence });
       if (applying !== undefined) await applying;
@@ -300,7 +312,7 @@ export class TabletWriter {
       throw unavailable('the lease of the tablet server may have lapsed during the write: its outcome is unknown');
   }
 
-  /** Undefined where it is applied already. */
+  /** Returns undefined if it is applied already. */
   #apply(body: RecordBody<Mutations>, at: RedoPoint): Promise<void> | undefined {
     const { active } = this.#context.layers;
     assert(isAfter(at, this.#applied), 'a record is applied twice or out of order');
@@ -327,7 +339,7 @@ export class TabletWriter {
       assert(rangeContains(this.#range, row), 'a change of a row lies in the range of its tablet');
   }
 
-  /** The row is held meanwhile, and the memtable is not frozen: a flush waits. Readers see all of it or nothing. */
+  /** The row stays locked, and a flush waits, so the memtable is not frozen. Readers see all of it or nothing. */
   async #applyInSlices(row: ByteString, mutations: Mutations, aggregateOf: AggregateOf): Promise<void> {
     const edit = this.#context.layers.active.memtable.edit(row, aggregateOf);
     const pacer = new Pacer(this.#context.env.clock);
@@ -352,7 +364,7 @@ export class TabletWriter {
 /** A change of one row. */
 type LargeRows = readonly [RowMutations];
 
-/** Whether a change of a row is made over several steps, so that its row must be held alone. */
+/** True for a change that is applied in several slices, so that its row must be locked exclusively. */
 export function isLargeChange(mutations: Mutations): boolean {
   return mutations.length > MAX_MUTATIONS_PER_SLICE;
 }

@@ -1,8 +1,8 @@
 /**
- * Plain changes of rows on their way into one record of the log: they are logged, applied and acknowledged together. Each row of a batch need only be
- * atomic by itself; that all of them change in one instant is more than was promised, and costs less.
+ * Plain changes of rows on their way into one log record: they are logged, applied and acknowledged together. Each row
+ * of a batch need only be atomic by itself; one record for all costs less.
  *
- * Bounded, so that no record makes the log's append, or the step that applies it, a long one.
+ * Bounded, so that no record makes an append of the log, or the slice that applies it, long.
  */
 import { assert } from '../../base/index.ts';
 import { isCellRun, type Mutations, type RowMutations, valueLengthAt } from '../../model/index.ts';
@@ -14,7 +14,7 @@ const MAX_VALUE_BYTES = 256 * 1024;
 export class WriteBatch {
   readonly lock = new SharedLock();
   readonly changes: RowMutations[] = [];
-  /** The changes' indexes in the call. */
+  /** Indexes of the changes in the call. */
   readonly indexes: number[] = [];
   #mutations = 0;
   #valueBytes = 0;
@@ -23,7 +23,7 @@ export class WriteBatch {
     return this.#mutations >= MAX_MUTATIONS || this.#valueBytes >= MAX_VALUE_BYTES;
   }
 
-  /** The row has joined the lock. */
+  /** The lock already holds the row. */
   add(index: number, change: RowMutations): this {
     assert(!this.isFull, 'a batch that is full is written before more is added');
     this.changes.push(change);
@@ -34,7 +34,7 @@ export class WriteBatch {
   }
 }
 
-/** Counts values of set-cells alone; other mutations are small. */
+/** Counts the values of set-cells only; other mutations are small. */
 function valueBytes(mutations: Mutations): number {
   let bytes = 0;
   if (isCellRun(mutations)) {
