@@ -1,5 +1,6 @@
 import { AppendEncoder } from '../../src/commitlog/append-encoder.ts';
-import { type NewRecord, Origin } from '../../src/commitlog/index.ts';
+import { type NewRecord, Origin, ServerLog } from '../../src/commitlog/index.ts';
+import type { FileSystem, LogWriter } from '../../src/env/index.ts';
 import type { Mutation } from '../../src/model/index.ts';
 import type { Fault } from './fault.ts';
 
@@ -14,6 +15,20 @@ function recordOf(mutation: Mutation = SET): NewRecord {
     origin: Origin.user,
     body: { kind: 'rows', rows: [{ row: 'row', mutations: [mutation] }] },
   };
+}
+
+/** A log whose appends come to lie at these positions, one after another. */
+async function logAt(positions: readonly number[], firstSequence = 1): Promise<ServerLog> {
+  const left = [...positions];
+  const writer: LogWriter = {
+    append: async () => left.shift() ?? 0,
+    reserve: async () => {},
+    trimBefore: async () => {},
+    sizeBytes: () => 0,
+    close: async () => {},
+  };
+  const fileSystem: Pick<FileSystem, 'openLog'> = { openLog: async () => writer };
+  return ServerLog.open({ fileSystem: fileSystem as FileSystem, path: 'log', firstSequence });
 }
 
 export const COMMITLOG_FAULTS: readonly Fault[] = [
@@ -46,6 +61,23 @@ export const COMMITLOG_FAULTS: readonly Fault[] = [
       const encoder = new AppendEncoder();
       if (!planted) encoder.add(recordOf());
       encoder.finish({ previous: 0, count: encoder.count, firstSequence: 1, lowWater: 0 });
+    },
+  },
+  {
+    fault: 'the position of an append lies below that of the one before',
+    message: /positions ascend/,
+    run: async (planted) => {
+      const log = await logAt([64, planted ? 32 : 96]);
+      await log.append(recordOf()).durable;
+      await log.append(recordOf()).durable;
+    },
+  },
+  {
+    fault: 'the first sequence number of a log is negative',
+    message: /sequence number|varint/,
+    run: async (planted) => {
+      const log = await logAt([0], planted ? -1 : 1);
+      await log.append(recordOf()).durable;
     },
   },
 ];

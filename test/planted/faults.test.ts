@@ -13,11 +13,13 @@ import { MASTER_FAULTS } from './master.ts';
 import { MEMTABLE_FAULTS } from './memtable.ts';
 import { METADATA_FAULTS } from './metadata.ts';
 import { SSTABLE_FAULTS } from './sstable.ts';
+import { TABLET_FAULTS } from './tablet.ts';
 import { TABLETSERVER_FAULTS } from './tabletserver.ts';
 
 const ROOMS: Readonly<Record<string, readonly Fault[]>> = {
   env: ENV_FAULTS,
   wire: WIRE_FAULTS,
+  tablet: TABLET_FAULTS,
   memtable: MEMTABLE_FAULTS,
   sstable: SSTABLE_FAULTS,
   commitlog: COMMITLOG_FAULTS,
