@@ -1,0 +1,280 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { Cluster, inCluster } from '../../test/cluster.ts';
+import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
+import { BigtableError, Code, unavailable } from '../base/index.ts';
+import { sleep, toPlainError } from '../env/index.ts';
+import { Locator, MetadataClient } from '../locator/index.ts';
+import { keyOfRow, keysOfTable, type MetadataRow } from '../metadata/index.ts';
+import { callMaster, callServer, encodePeerFile, PROTOCOL } from '../protocol/index.ts';
+import { Master } from './index.ts';
+
+const T = `${TABLES}t`;
+
+const metadataOf = ({ env }: Cluster): MetadataClient =>
+  new MetadataClient({ ...env, locator: new Locator(env), stopped: () => false });
+
+async function rowsOf(cluster: Cluster, tables: Tables, table = 't'): Promise<MetadataRow[]> {
+  const { id } = await cluster.client.getTable(tables.context(), TABLES + table);
+  const rows: MetadataRow[] = [];
+  for await (const some of metadataOf(cluster).scan(keysOfTable(id), tables.context())) rows.push(...some);
+  return rows;
+}
+
+const ownersOf = async (cluster: Cluster, tables: Tables): Promise<(string | undefined)[]> =>
+  (await rowsOf(cluster, tables)).map(({ server }) => server?.address);
+
+const linesOf = ({ messages }: Cluster, words: RegExp): number => messages.filter((line) => words.test(line)).length;
+
+const sweep = ({ env }: Cluster, tables: Tables) => callMaster(env.transport, 'master', 'sweep', {}, tables.context());
+
+describe('assignments', () => {
+  test(
+    'spread tablets over a server that comes, and give those of one that dies to the others',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t', { splits: ['c', 'f', 'j', 'm', 'p'] });
+      for (const row of ['a', 'd', 'g', 'k', 'n', 'q']) await tables.set('t', row, row);
+      await cluster.startServer();
+      await sleep(cluster.clock, 60_000);
+      const owners = await ownersOf(cluster, tables);
+      assert.equal(owners.filter((owner) => owner === 'server-1').length, 3);
+      await cluster.kill(1);
+      assert.deepEqual(await tables.rows('t'), ['a', 'd', 'g', 'k', 'n', 'q']);
+      assert.deepEqual(new Set(await ownersOf(cluster, tables)), new Set(['server-0']));
+    }),
+  );
+
+  test(
+    'leave a tablet where it is when its move fails at any step',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t', { splits: ['c', 'f', 'j'] });
+      for (const row of ['a', 'd', 'g', 'k']) await tables.set('t', row, row);
+      let unloads = 0;
+      let loads = 0;
+      cluster.onCall = ({ method, go }) => {
+        if (method === 'unload' && ++unloads <= 2) {
+          const code = unloads === 1 ? Code.RESOURCE_EXHAUSTED : Code.FAILED_PRECONDITION;
+          return Promise.resolve([toPlainError(new BigtableError(code, 'no'))]);
+        }
+        if (method === 'load' && ++loads === 1)
+          return go().then(() => [toPlainError(unavailable('the answer is lost'))]);
+        return undefined;
+      };
+      await cluster.startServer();
+      await sleep(cluster.clock, 90_000);
+      assert.ok(unloads > 2 && loads > 1, `${unloads} ${loads}`);
+      assert.deepEqual(await tables.rows('t'), ['a', 'd', 'g', 'k']);
+      assert.equal(linesOf(cluster, /could not give a tablet up|could not release/), 1);
+      assert.equal(new Set(await ownersOf(cluster, tables)).size, 2);
+    }),
+  );
+
+  test(
+    'find a tablet that its server does not have, and one that it has released at the epoch of its row',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t');
+      await tables.set('t', 'a', '1');
+      const [row] = await rowsOf(cluster, tables);
+      assert.ok(row);
+      const ref = { key: keyOfRow(row), epoch: row.epoch };
+      // unasked, as by a master that was the master before
+      await callServer(cluster.env.transport, 'server-0', 'unload', { tablets: [ref], flush: true }, tables.context());
+      assert.deepEqual(await tables.read('t'), [['a', '1']]);
+      const [now] = await rowsOf(cluster, tables);
+      assert.ok(now && now.epoch > row.epoch);
+    }),
+  );
+
+  test(
+    'say once why a tablet cannot be loaded, and once that it is',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t');
+      await tables.set('t', 'a', '1');
+      let damaged = true;
+      cluster.onCall = ({ method, message, go }) => {
+        const { tablets } = message as { tablets?: readonly { key: string }[] };
+        if (!damaged || method !== 'load' || !tablets?.some(({ key }) => key.startsWith('00000010'))) return go();
+        return Promise.resolve(tablets.map(() => toPlainError(new BigtableError(Code.DATA_LOSS, 'damaged'))));
+      };
+      await cluster.kill(0);
+      await cluster.startServer();
+      await sleep(cluster.clock, 120_000);
+      assert.equal(linesOf(cluster, /could not be loaded and will/), 1);
+      damaged = false;
+      await sleep(cluster.clock, 60_000);
+      assert.deepEqual(await tables.rows('t'), ['a']);
+      assert.equal(linesOf(cluster, /is served now/), 1);
+    }),
+  );
+
+  test(
+    'are tried again when they fail, and the log tells each failure once',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t');
+      let failures = 5;
+      cluster.onLockCall = (name, path) =>
+        name === 'list' && path === 'servers/' && failures-- > 0 ? Promise.reject(unavailable('away')) : undefined;
+      await sleep(cluster.clock, 60_000);
+      assert.ok(failures < 0);
+      assert.equal(linesOf(cluster, /could not assign and will try again/), 1);
+    }),
+  );
+});
+
+describe('tablet servers', () => {
+  test(
+    'that hold their lock and do not answer are asked again, and their tablets wait',
+    inCluster(
+      async (cluster, tables) => {
+        await tables.create('t', { splits: ['m'] });
+        for (const row of ['a', 'z']) await tables.set('t', row, row);
+        const before = await ownersOf(cluster, tables);
+        const answers: (() => Promise<unknown>)[] = [
+          () => Promise.reject(unavailable('a moment of weakness')),
+          () => Promise.resolve({ name: 'another', protocol: PROTOCOL, locked: true, tablets: [] }),
+          () => Promise.resolve({ name: cluster.servers[1]?.name, protocol: PROTOCOL, locked: false, tablets: [] }),
+        ];
+        let next = 0;
+        let silent = true;
+        cluster.onCall = ({ method, address }) =>
+          silent && method === 'status' && address === 'server-1' ? answers[next++ % 3]?.() : undefined;
+        await sleep(cluster.clock, 60_000);
+        assert.equal(linesOf(cluster, /does not answer/), 1);
+        assert.deepEqual(await ownersOf(cluster, tables), before);
+        silent = false;
+        await sleep(cluster.clock, 2000);
+        await tables.create('u');
+        silent = true;
+        await sleep(cluster.clock, 60_000);
+        await cluster.kill(1);
+        assert.deepEqual(await tables.rows('t'), ['a', 'z']);
+        assert.equal(linesOf(cluster, /does not answer/), 2);
+      },
+      { servers: 2 },
+    ),
+  );
+
+  test(
+    'whose lock is free are buried, and one of another protocol is left out',
+    inCluster(async (cluster, tables) => {
+      const { lockService } = cluster.env;
+      const peer = { name: 'dead', address: 'nowhere', protocol: PROTOCOL };
+      await lockService.write('servers/dead', encodePeerFile(peer));
+      const session = await lockService.openSession();
+      await lockService.tryAcquire('servers/newer', session);
+      const newer = { name: 'newer', address: 'newer', protocol: { version: 99, requires: 0 } };
+      await lockService.write('servers/newer', encodePeerFile(newer));
+      await sleep(cluster.clock, 40_000);
+      assert.equal(await lockService.read('servers/dead'), undefined);
+      assert.equal(linesOf(cluster, /does not answer.*speaks version 99/), 1);
+      await tables.create('t');
+      await tables.set('t', 'a', '1');
+      await lockService.remove('servers/newer');
+      await lockService.closeSession(session);
+      await sleep(cluster.clock, 40_000);
+    }),
+  );
+
+  test(
+    'that fail a call to all are told to the log, and the call goes on',
+    inCluster(
+      async (cluster, tables) => {
+        cluster.onCall = ({ method, address }) =>
+          method === 'schemaChanged' && address === 'server-0' ? Promise.reject(unavailable('away')) : undefined;
+        await tables.create('t');
+        assert.equal(linesOf(cluster, /failed a call/), 1);
+        cluster.onCall = undefined;
+      },
+      { servers: 2 },
+    ),
+  );
+});
+
+describe('a master', () => {
+  test(
+    'is the only one: another start is ABORTED, and one that lost its lock ends itself',
+    inCluster(async (cluster, tables) => {
+      const start = () => Master.start({ env: cluster.env, address: 'master-2' });
+      await rejectsWith(Code.ABORTED, start(), /another master/);
+      const lock = await cluster.env.lockService.holder('master');
+      assert.ok(lock);
+      await cluster.env.lockService.closeSession(lock.sessionId);
+      const second = await start();
+      await tables.create('t');
+      await tables.set('t', 'a', '1');
+      assert.equal(linesOf(cluster, /lost its lock and ends itself/), 1);
+      await second.close();
+      await second.close();
+    }),
+  );
+
+  test('stops looking for METADATA when it is called off while it starts', async () => {
+    const cluster = new Cluster();
+    await cluster.inTime(async () => {
+      let asked = 0;
+      const start = Master.start({ env: cluster.env, address: 'master', givesUp: () => ++asked > 3 });
+      await rejectsWith(Code.UNAVAILABLE, start, /no tablet server is alive/);
+      assert.equal(await cluster.env.lockService.holder('master'), undefined);
+    });
+  });
+
+  test('does not begin a database anew where the file of its root is lost', async () => {
+    for (const flushed of [false, true]) {
+      const cluster = new Cluster();
+      await cluster.inTime(async () => {
+        await cluster.start();
+        await cluster.tables.create('t');
+        await cluster.tables.set('t', 'a', '1');
+        if (flushed) await cluster.client.flush(cluster.tables.context());
+        await cluster.master?.close();
+        await cluster.env.lockService.remove('root');
+        await rejectsWith(Code.DATA_LOSS, cluster.startMaster(), /no file "root"/);
+        for (const server of cluster.servers) await server?.close();
+      });
+    }
+  });
+
+  test(
+    'sweeps what no row lists, and nothing where a server that a row names does not answer',
+    inCluster(async (cluster, tables) => {
+      const { fileSystem } = cluster;
+      await tables.create('t');
+      await tables.set('t', 'a', '1');
+      const garbage = async (name: string): Promise<void> => (await fileSystem.create(`sstables/${name}`)).close();
+      await garbage('g-1');
+      cluster.onCall = ({ method }) => (method === 'holdings' ? Promise.reject(unavailable('away')) : undefined);
+      assert.deepEqual(await sweep(cluster, tables), { files: 0, logs: 0 });
+      cluster.onCall = undefined;
+      assert.deepEqual(await sweep(cluster, tables), { files: 1, logs: 0 });
+      await cluster.kill(0);
+      await cluster.startServer();
+      await tables.set('t', 'b', '1');
+      await sleep(cluster.clock, 60_000);
+      const { logs } = await sweep(cluster, tables);
+      assert.ok(logs <= 1);
+      await garbage('g-2');
+      // by itself, within the hour
+      await sleep(cluster.clock, 3_700_000);
+      assert.equal((await fileSystem.list('sstables/')).filter(({ path }) => path.includes('g-2')).length, 0);
+      assert.deepEqual(await tables.rows('t'), ['a', 'b']);
+    }),
+  );
+
+  test(
+    'hears of splits, and of files that are left',
+    inCluster(
+      async (cluster, tables) => {
+        await tables.create('t');
+        for (const row of 'abcdefgh') await tables.set('t', row, row);
+        for (const row of 'bcdefgh') await cluster.client.splitTablets(tables.context(), T, row);
+        await sleep(cluster.clock, 60_000);
+        const owners = await ownersOf(cluster, tables);
+        assert.equal(owners.filter((owner) => owner === 'server-0').length, 4);
+        for await (const _ of cluster.client.compactTables(tables.context(), T));
+        await sleep(cluster.clock, 60_000);
+        assert.deepEqual(await tables.rows('t'), [...'abcdefgh']);
+      },
+      { servers: 2 },
+    ),
+  );
+});
