@@ -15,7 +15,7 @@ import {
   type SmallFile,
   type Transport,
 } from '../../env/index.ts';
-import { LEASES, type OpenedSession } from './lock-service-host.ts';
+import { LEASES, type LockCalls } from './lock-service-host.ts';
 
 export interface LockServiceClientOptions {
   readonly transport: Transport;
@@ -35,7 +35,7 @@ export class LockServiceClient implements LockService {
   }
 
   async openSession(): Promise<string> {
-    const { sessionId, number } = (await this.#call('openSession')) as OpenedSession;
+    const { sessionId, number } = await this.#call('openSession');
     this.#numbers.set(sessionId, number);
     return sessionId;
   }
@@ -54,23 +54,23 @@ export class LockServiceClient implements LockService {
   }
 
   read(path: string): Promise<SmallFile | undefined> {
-    return this.#call('read', path) as Promise<SmallFile | undefined>;
+    return this.#call('read', path);
   }
 
   list(prefix: string): Promise<SmallFile[]> {
-    return this.#call('list', prefix) as Promise<SmallFile[]>;
+    return this.#call('list', prefix);
   }
 
   write(path: string, contents: Uint8Array, options: Guard & { readonly sessionId?: string } = {}): Promise<number> {
-    return this.#call('write', path, contents, options) as Promise<number>;
+    return this.#call('write', path, contents, options);
   }
 
   remove(path: string, guard: Guard = {}): Promise<boolean> {
-    return this.#call('remove', path, guard) as Promise<boolean>;
+    return this.#call('remove', path, guard);
   }
 
   tryAcquire(path: string, sessionId: string): Promise<LockHandle | undefined> {
-    return this.#call('tryAcquire', path, sessionId) as Promise<LockHandle | undefined>;
+    return this.#call('tryAcquire', path, sessionId);
   }
 
   async release(lock: LockHandle): Promise<void> {
@@ -78,7 +78,7 @@ export class LockServiceClient implements LockService {
   }
 
   holder(path: string): Promise<LockHandle | undefined> {
-    return this.#call('holder', path) as Promise<LockHandle | undefined>;
+    return this.#call('holder', path);
   }
 
   watch(prefix: string, listener: (event: LockEvent) => void): () => void {
@@ -105,8 +105,9 @@ export class LockServiceClient implements LockService {
     };
   }
 
-  #call(method: string, ...args: readonly unknown[]): Promise<unknown> {
-    return this.#options.transport.call(this.#options.address, method, args, this.#context());
+  #call<M extends keyof LockCalls>(method: M, ...args: Parameters<LockCalls[M]>): ReturnType<LockCalls[M]> {
+    const { transport, address } = this.#options;
+    return transport.call(address, method, args, this.#context()) as ReturnType<LockCalls[M]>;
   }
 
   #context() {

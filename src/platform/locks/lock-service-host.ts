@@ -11,9 +11,7 @@
 import { assert, BigtableError, Code } from '../../base/index.ts';
 import {
   type CallHandler,
-  type Guard,
   type LockEvent,
-  type LockHandle,
   type LockService,
   PullStream,
 } from '../../env/index.ts';
@@ -31,16 +29,18 @@ export interface OpenedSession {
   readonly number: number;
 }
 
-type WriteOptions = Guard & { readonly sessionId?: string };
-
-/** The arguments of each call, as a list. */
-type Calls = Readonly<Record<string, (args: readonly unknown[]) => Promise<unknown>>>;
+/** The calls of a thread; each message is the list of the arguments. */
+export interface LockCalls
+  extends Pick<LockService, 'read' | 'list' | 'write' | 'remove' | 'tryAcquire' | 'release' | 'holder'> {
+  openSession(): Promise<OpenedSession>;
+  closeSession(sessionId: string): Promise<void>;
+}
 
 export class LockServiceHost implements CallHandler {
   readonly #service: LockService;
   readonly #leases: Int32Array;
   readonly #numbers = new Map<string, number>();
-  readonly #calls: Calls;
+  readonly #calls: LockCalls;
   readonly #stopWatching: () => void;
   #lastNumber = 0;
   #closed = false;
@@ -53,22 +53,21 @@ export class LockServiceHost implements CallHandler {
     });
     this.#calls = {
       openSession: () => this.#openSession(),
-      closeSession: ([sessionId]) => this.#closeSession(sessionId as string),
-      read: ([path]) => service.read(path as string),
-      list: ([prefix]) => service.list(prefix as string),
-      write: ([path, contents, options]) =>
-        service.write(path as string, contents as Uint8Array, options as WriteOptions),
-      remove: ([path, guard]) => service.remove(path as string, guard as Guard),
-      tryAcquire: ([path, sessionId]) => service.tryAcquire(path as string, sessionId as string),
-      release: ([lock]) => service.release(lock as LockHandle),
-      holder: ([path]) => service.holder(path as string),
+      closeSession: (sessionId) => this.#closeSession(sessionId),
+      read: (path) => service.read(path),
+      list: (prefix) => service.list(prefix),
+      write: (path, contents, options) => service.write(path, contents, options),
+      remove: (path, guard) => service.remove(path, guard),
+      tryAcquire: (path, sessionId) => service.tryAcquire(path, sessionId),
+      release: (lock) => service.release(lock),
+      holder: (path) => service.holder(path),
     };
   }
 
   call(method: string, message: unknown): Promise<unknown> {
-    const call = this.#calls[method];
+    const call: ((...args: never) => Promise<unknown>) | undefined = this.#calls[method as keyof LockCalls];
     assert(call, `the lock service has no call ${method}`);
-    return call(message as readonly unknown[]);
+    return call(...(message as never));
   }
 
   /** Events under the prefix that the message is, from now on; those that come together, together. */
