@@ -99,7 +99,7 @@ export class JwtVerifier {
     if (!isSubject(subject)) throw refused('its claim "sub" is not a text of 1 to 255 visible ASCII characters');
     const principal = `jwt:${subject}`;
     // keys may have been replaced meanwhile
-    if (keys === this.#keys) this.#remember(hash, principal, (payload.exp as number) * 1e6);
+    if (keys === this.#keys) this.#remember(hash, principal, payload.exp! * 1e6);
     return principal;
   }
 

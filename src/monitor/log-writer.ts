@@ -113,7 +113,7 @@ export class LogWriter implements Logger {
     while (this.#lines.length > 0) {
       let bytes = 0;
       let count = 0;
-      while (count < this.#lines.length && bytes < PIECE_BYTES) bytes += (this.#lines[count++] as string).length;
+      while (count < this.#lines.length && bytes < PIECE_BYTES) bytes += this.#lines[count++]!.length;
       const piece = this.#lines.splice(0, count).join('');
       await this.#options.output.write(piece);
       this.#bytes -= bytes;

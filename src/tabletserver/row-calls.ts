@@ -157,7 +157,7 @@ export class RowCalls {
     context: RequestContext,
   ): Promise<undefined> {
     const served = this.serving(tableId, range.start);
-    if (!isWithin(range.end, served.range.end)) throw notServing(tableId, served.range.end as ByteString);
+    if (!isWithin(range.end, served.range.end)) throw notServing(tableId, served.range.end!);
     if (!this.#hasRoom(served)) await this.#waitForRoom(served, range.start, context);
     await served.tablet.dropRows(context, range);
     return undefined;
@@ -192,7 +192,7 @@ export class RowCalls {
       };
       // as many as one step of the event loop takes; all rows of a message are of one tablet, unless it was split meanwhile
       for (let due = false; next < entries.length && !due; next++) {
-        const entry = entries[next] as RowMutations;
+        const entry = entries[next]!;
         const { row, mutations } = entry;
         try {
           const served =
@@ -214,12 +214,12 @@ export class RowCalls {
       const { served, changes, indexes } = step;
       if (served !== undefined) {
         try {
-          if (!this.#hasRoom(served)) await this.#waitForRoom(served, (changes[0] as RowMutations).row, context);
+          if (!this.#hasRoom(served)) await this.#waitForRoom(served, changes[0]!.row, context);
           const written = served.tablet.mutateRows(context, changes);
           writes.push(
             written.then((answers) => {
               assert(answers.length === indexes.length, 'a row that was to be written has no outcome');
-              answers.forEach((error, at) => error && fail(indexes[at] as number, error));
+              answers.forEach((error, at) => error && fail(indexes[at]!, error));
             }),
           );
         } catch (thrown) {
@@ -237,7 +237,7 @@ export class RowCalls {
     const start = ranges[0]?.start;
     if (start === undefined) throw invalidArgument('a read of a tablet names at least one range');
     const served = this.#found(tableId, start);
-    if (!isWithin(ranges.at(-1)?.end, served.range.end)) throw notServing(tableId, served.range.end as ByteString);
+    if (!isWithin(ranges.at(-1)?.end, served.range.end)) throw notServing(tableId, served.range.end!);
     this.#schemaOf(served, start);
     return served.tablet.read(context, message);
   }

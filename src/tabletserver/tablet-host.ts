@@ -132,7 +132,7 @@ export class ServedTabletHost implements TabletHost {
         { ...this.#row, ...change },
       );
       if (await this.#isDone(commit, state)) {
-        this.#row = commit.rows[0]?.row as MetadataRow;
+        this.#row = commit.rows[0]!.row!;
         return;
       }
     }

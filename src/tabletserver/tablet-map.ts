@@ -123,7 +123,7 @@ function firstAbove(list: readonly ServedTablet[], row: ByteString): number {
   let high = list.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if ((list[middle] as ServedTablet).range.start <= row) low = middle + 1;
+    if (list[middle]!.range.start <= row) low = middle + 1;
     else high = middle;
   }
   return low;

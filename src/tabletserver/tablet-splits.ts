@@ -146,7 +146,7 @@ export class TabletSplits {
     if (!tablets.has(served)) throw notServing(tableId, row);
     const children = loader.replace(
       served,
-      parts.map((part, i) => ({ host: hosts[i] as ServedTabletHost, tablet: part })),
+      parts.map((part, i) => ({ host: hosts[i]!, tablet: part })),
     );
     metrics.add('tabletserver.splits');
     onSplit(children);

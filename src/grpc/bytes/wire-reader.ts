@@ -114,7 +114,7 @@ export class WireReader {
     const start = this.spanStart;
     if (this.spanEnd - start !== text.length) return false;
     for (let i = 0; i < text.length; i++) {
-      const byte = this.#bytes[start + i] as number;
+      const byte = this.#bytes[start + i]!;
       if (byte !== text.charCodeAt(i) || byte >= 0x80) return false;
     }
     return true;
@@ -171,7 +171,7 @@ export class WireReader {
     let high = 0;
     for (let shift = 0; shift < 70; shift += 7) {
       if (at >= this.#end) throw this.#malformed('a varint that runs over the end');
-      const byte = bytes[at++] as number;
+      const byte = bytes[at++]!;
       const bits = byte & 0x7f;
       if (shift < 28) low |= bits << shift;
       else if (shift === 28) {

@@ -59,7 +59,7 @@ export class ChunkReader {
     if (chunk.valueSize > 0) return;
     const { timestamp, labels, pieces } = this.#partial;
     if (this.#family === undefined || this.#qualifier === undefined) throw broken('a cell comes without a column');
-    const value = pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces);
+    const value = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
     this.#cells.push({
       family: this.#family,
       qualifier: this.#qualifier,

@@ -192,7 +192,7 @@ export class MutationReader {
   truncate(): void {
     for (const { list, at } of this.untruncated) {
       const cell = list[at] as SetCell;
-      const timestamp = cell.timestamp as number | bigint;
+      const timestamp = cell.timestamp!;
       list[at] = {
         ...cell,
         timestamp:
@@ -237,7 +237,7 @@ export class MutationReader {
   /** Gathers the entry's mutation as a cell of the batch, as long as all of its are such; else all as a list. */
   #entryMutation(reader: WireReader, entry: PartialRowMutations): Promise<void> | undefined {
     const { cells, from, most, list } = entry;
-    if (list !== undefined || cells === undefined) return this.#mutation(reader, list as Mutation[]);
+    if (list !== undefined || cells === undefined) return this.#mutation(reader, list!);
     if (++this.#count > MOST) throw tooMany();
     reader.span();
     const cell = this.#setCell;
@@ -367,7 +367,7 @@ interface PartialRowMutations {
 }
 
 function rowOf({ row, cells, from, list }: PartialRowMutations): RowMutations {
-  return { row, mutations: list ?? (cells as CellBatchBuilder).runFrom(from) };
+  return { row, mutations: list ?? cells!.runFrom(from) };
 }
 
 function tooMany(): Error {

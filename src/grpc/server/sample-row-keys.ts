@@ -25,7 +25,7 @@ type Sample = { readonly row: ByteString; readonly offsetBytes: number };
  * start.
  */
 function clipSamples(samples: readonly Sample[], range: RowRange): Sample[] {
-  if (isEmptyRange(range)) return [{ row: range.end as ByteString, offsetBytes: 0 }];
+  if (isEmptyRange(range)) return [{ row: range.end!, offsetBytes: 0 }];
   const isInside = (row: ByteString): boolean =>
     row !== '' && row > range.start && (range.end === undefined || row < range.end);
   const before = samples.filter((sample) => sample.row !== '' && sample.row <= range.start).at(-1)?.offsetBytes ?? 0;

@@ -9,12 +9,7 @@
  * itself, which one in a process does not do.
  */
 import { assert, BigtableError, Code } from '../../base/index.ts';
-import {
-  type CallHandler,
-  type LockEvent,
-  type LockService,
-  PullStream,
-} from '../../env/index.ts';
+import { type CallHandler, type LockEvent, type LockService, PullStream } from '../../env/index.ts';
 
 /** Sessions that a thread may have at once. Session number n stands at n modulo this. */
 export const LEASES = 1024;

@@ -5,7 +5,7 @@
  * Invariant: blocks ascend and do not overlap. Only `verify` checks the order of the entries.
  */
 import { assert, type ByteString, readInt64BE } from '../../base/index.ts';
-import type { ColumnKey, EntryKind, EntryPosition } from '../../model/index.ts';
+import type { EntryKind, EntryPosition } from '../../model/index.ts';
 import { type ByteReader, decodeSection } from './byte-reader.ts';
 import { ByteWriter } from './byte-writer.ts';
 import { type Extent, TRAILER_BYTES } from './format.ts';
@@ -218,7 +218,7 @@ export class BlockIndex {
   first(block: number): EntryPosition {
     return {
       row: this.firstRow(block),
-      column: this.#text(block * STRIDE + COLUMN_AT) as ColumnKey,
+      column: this.#text(block * STRIDE + COLUMN_AT),
       kind: this.#kind(block),
       timestamp: readInt64BE(this.#bytes, this.#kindAt(block) + 1),
     };

@@ -30,7 +30,7 @@ export class FamilyCollector {
   add(column: string, isCell: boolean, bytes: number): void {
     if (column !== this.#column || this.#tally === undefined) this.#enter(column);
     if (!isCell) return;
-    const tally = this.#tally as Tally;
+    const tally = this.#tally!;
     tally.cells++;
     tally.logicalBytes += bytes;
   }

@@ -35,7 +35,7 @@ export class SingleAnswer implements AnswerReader {
     if (error) this.#reject(error);
     else if (this.#count !== 1)
       this.#reject(new BigtableError(Code.INTERNAL, `the server answered a unary call with ${this.#count} messages`));
-    else this.#resolve(plain(this.#message as Message, this.#maxMessageBytes));
+    else this.#resolve(plain(this.#message!, this.#maxMessageBytes));
   }
 }
 

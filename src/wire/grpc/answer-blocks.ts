@@ -37,7 +37,7 @@ export const OK_TRAILERS = literal('grpc-status', '0');
 /** The block with more headers at its end: name, value, name, value … The caller keeps them short. */
 export function withHeaders(block: Buffer, headers: readonly string[]): Buffer {
   const parts = [block];
-  for (let i = 0; i < headers.length; i += 2) parts.push(literal(headers[i] as string, headers[i + 1] as string));
+  for (let i = 0; i < headers.length; i += 2) parts.push(literal(headers[i]!, headers[i + 1]!));
   const all = Buffer.concat(parts);
   assert(all.length <= MAX_BYTES, `headers of ${all.length} bytes are too long to be sent`);
   return all;

@@ -66,7 +66,7 @@ export class MessageReader {
     const at = from + bytes.copy(this.#prefix, this.#prefixBytes, from, from + PREFIX_BYTES - this.#prefixBytes);
     this.#prefixBytes += at - from;
     if (this.#prefixBytes < PREFIX_BYTES) return at;
-    const flag = this.#prefix[0] as number;
+    const flag = this.#prefix[0]!;
     if (flag > 1)
       throw new BigtableError(Code.INTERNAL, `a message begins with byte ${flag}, which is neither 0 nor 1`);
     const length = this.#prefix.readUInt32BE(1);

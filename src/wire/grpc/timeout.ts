@@ -30,8 +30,8 @@ function malformed(header: string): BigtableError {
 /** The finest unit in which the value fits, never a shorter time. */
 export function formatTimeout(ms: number): string {
   for (const unit of ['u', 'm', 'S', 'M'] as const) {
-    const value = Math.max(0, Math.ceil(ms / (UNIT_MS[unit] as number)));
+    const value = Math.max(0, Math.ceil(ms / UNIT_MS[unit]!));
     if (value <= MOST) return `${value}${unit}`;
   }
-  return `${Math.min(MOST, Math.ceil(ms / (UNIT_MS.H as number)))}H`;
+  return `${Math.min(MOST, Math.ceil(ms / UNIT_MS.H!))}H`;
 }

@@ -31,7 +31,7 @@ export class DynamicTable {
 
   /** The entry must exist. */
   value(entry: number): string {
-    return this.#fields[this.#fields.length - 2 * entry - 1] as string;
+    return this.#fields[this.#fields.length - 2 * entry - 1]!;
   }
 
   /** An entry larger than the table empties it, and is not kept. */
@@ -50,8 +50,8 @@ export class DynamicTable {
 
   #evict(downToBytes: number): void {
     while (this.sizeBytes > downToBytes && this.#first < this.#fields.length) {
-      const name = this.#fields[this.#first] as string;
-      const value = this.#fields[this.#first + 1] as string;
+      const name = this.#fields[this.#first]!;
+      const value = this.#fields[this.#first + 1]!;
       this.sizeBytes -= name.length + value.length + ENTRY_OVERHEAD_BYTES;
       this.#fields[this.#first] = '';
       this.#fields[this.#first + 1] = '';

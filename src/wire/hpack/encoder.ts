@@ -36,9 +36,9 @@ interface Entry {
 /** First index of each name in the static table, and the index of each name and value. */
 const STATIC_BY_NAME = new Map<string, { readonly first: number; readonly byValue: Map<string, number> }>();
 for (let index = 1; index < FIRST_DYNAMIC; index++) {
-  const name = STATIC_NAMES[index] as string;
+  const name = STATIC_NAMES[index]!;
   const known = STATIC_BY_NAME.get(name) ?? { first: index, byValue: new Map() };
-  known.byValue.set(STATIC_VALUES[index] as string, index);
+  known.byValue.set(STATIC_VALUES[index]!, index);
   STATIC_BY_NAME.set(name, known);
 }
 
@@ -76,7 +76,7 @@ export class HpackEncoder {
   encode(headers: readonly string[]): Buffer {
     this.#at = 0;
     this.#writeSizes();
-    for (let i = 0; i < headers.length; i += 2) this.#field(headers[i] as string, headers[i + 1] as string);
+    for (let i = 0; i < headers.length; i += 2) this.#field(headers[i]!, headers[i + 1]!);
     return Buffer.from(this.#out.subarray(0, this.#at));
   }
 

@@ -92,7 +92,7 @@ export class CorkedOutput {
     }
     const slab = this.#space(length);
     if (length > SHORT_BYTES) slab.set(bytes, this.#at);
-    else for (let i = 0; i < length; i++) slab[this.#at + i] = bytes[i] as number;
+    else for (let i = 0; i < length; i++) slab[this.#at + i] = bytes[i]!;
     this.#at += length;
     this.#written(length);
   }

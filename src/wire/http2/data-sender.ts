@@ -91,7 +91,7 @@ export class DataSender {
   }
 
   #takeFirst(): void {
-    const stream = this.#first as Stream;
+    const stream = this.#first!;
     this.#first = stream.nextReady;
     if (!this.#first) this.#last = undefined;
     stream.nextReady = undefined;

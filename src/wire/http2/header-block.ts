@@ -77,7 +77,7 @@ export class HeaderBlock {
 export function unpad(flags: number, payload: Buffer): Buffer {
   if ((flags & Flag.PADDED) === 0) return payload;
   if (payload.length === 0) throw new Http2Error(ErrorCode.FRAME_SIZE_ERROR, 'a padded frame of no bytes');
-  const padding = payload[0] as number;
+  const padding = payload[0]!;
   if (padding >= payload.length)
     throw new Http2Error(ErrorCode.PROTOCOL_ERROR, `${padding} bytes of padding in a frame of ${payload.length}`);
   return payload.subarray(1, payload.length - padding);

@@ -16,7 +16,7 @@ export class HeaderPositions {
   value(list: readonly string[], name: string): string | undefined {
     const names = this.#names;
     for (let i = 0; i < names.length; i++) {
-      if (names[i] === name) return list[this.#positions[i] as number];
+      if (names[i] === name) return list[this.#positions[i]!];
     }
     return list[this.#find(list, name)];
   }

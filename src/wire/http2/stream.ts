@@ -161,10 +161,10 @@ export class Stream {
 
   /** Takes exactly `bytes` from the queue, part by part. */
   take(bytes: number, write: (part: Buffer) => void): void {
-    const queue = this.#queue as Buffer[];
+    const queue = this.#queue!;
     this.queuedBytes -= bytes;
     for (let left = bytes; left > 0; ) {
-      const part = queue[this.#first] as Buffer;
+      const part = queue[this.#first]!;
       const have = part.length - this.#firstAt;
       if (have > left) {
         write(part.subarray(this.#firstAt, this.#firstAt + left));

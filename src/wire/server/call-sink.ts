@@ -131,7 +131,7 @@ export class CallSink implements RpcSink {
   /** The call is over, but for the message that was sent in part; answers how many bytes of it are left. */
   stopAfterMessage(error: BigtableError): number {
     const wait = this.#takeWaiter();
-    this.#keep(this.#firstSentBytes > 0 ? (this.#sizes[this.#first] as number) - this.#firstSentBytes : 0);
+    this.#keep(this.#firstSentBytes > 0 ? this.#sizes[this.#first]! - this.#firstSentBytes : 0);
     // whoever does not even take the rest of it is cut off the next time
     this.#sizes = this.#pendingBytes > 0 ? [this.#pendingBytes] : [];
     this.#first = 0;

@@ -59,11 +59,11 @@ export class Deadlines {
   }
 
   #insert(entry: DeadlineEntry, tick: number): void {
-    const head = this.#slots[tick % SLOTS] as DeadlineEntry;
+    const head = this.#slots[tick % SLOTS]!;
     entry.slot = head;
     entry.before = head.before;
     entry.after = head;
-    (head.before as DeadlineEntry).after = entry;
+    head.before!.after = entry;
     head.before = entry;
     this.#count++;
   }
@@ -82,23 +82,23 @@ export class Deadlines {
     this.#timerTick = Number.POSITIVE_INFINITY;
     // after a long stall of the loop every slot once is enough
     for (let tick = Math.max(this.#doneTick + 1, nowTick - SLOTS + 1); tick <= nowTick; tick++)
-      this.#fire(this.#slots[tick % SLOTS] as DeadlineEntry, nowMs);
+      this.#fire(this.#slots[tick % SLOTS]!, nowMs);
     this.#doneTick = nowTick;
     if (this.#count === 0) return;
     for (let tick = nowTick + 1; tick <= nowTick + SLOTS; tick++) {
-      const head = this.#slots[tick % SLOTS] as DeadlineEntry;
+      const head = this.#slots[tick % SLOTS]!;
       if (head.after !== head) return this.#wakeAt(tick);
     }
   }
 
   #fire(head: DeadlineEntry, nowMs: number): void {
-    for (let entry = head.after as DeadlineEntry; entry !== head; ) {
-      const next = entry.after as DeadlineEntry;
+    for (let entry = head.after!; entry !== head; ) {
+      const next = entry.after!;
       if (entry.dueMs <= nowMs) {
         this.clear(entry);
         entry.onDue(nowMs);
         // what it did may have cleared the next one
-        entry = next === head || next.slot === head ? next : (head.after as DeadlineEntry);
+        entry = next === head || next.slot === head ? next : head.after!;
       } else entry = next;
     }
   }
@@ -116,8 +116,8 @@ function circle(): DeadlineEntry {
 }
 
 function unlink(entry: DeadlineEntry): void {
-  (entry.before as DeadlineEntry).after = entry.after;
-  (entry.after as DeadlineEntry).before = entry.before;
+  entry.before!.after = entry.after;
+  entry.after!.before = entry.before;
   entry.slot = undefined;
   entry.before = undefined;
   entry.after = undefined;

@@ -102,8 +102,7 @@ export class SingleRequest implements RequestInput {
   #takeWhole(payload: Buffer): boolean {
     if (this.#lengthBytes >= 0 || payload.length < PREFIX_BYTES || payload.length > WHOLE_BYTES) return false;
     const length = payload.length - PREFIX_BYTES;
-    if (payload.readUInt32BE(1) !== length || (payload[0] as number) > 1 || length > this.#owner.maxMessageBytes)
-      return false;
+    if (payload.readUInt32BE(1) !== length || payload[0]! > 1 || length > this.#owner.maxMessageBytes) return false;
     this.#lengthBytes = length;
     this.#message = keepable(viewOf(payload, PREFIX_BYTES, payload.length));
     this.#isCompressed = payload[0] === 1;

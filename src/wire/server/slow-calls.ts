@@ -46,7 +46,7 @@ export class SlowCalls implements Relief {
 
   remove(call: SlowCall): void {
     if (call.listIndex < 0) return;
-    const last = this.#calls.pop() as SlowCall;
+    const last = this.#calls.pop()!;
     if (last !== call) {
       this.#calls[call.listIndex] = last;
       last.listIndex = call.listIndex;
@@ -100,7 +100,6 @@ export class SlowCalls implements Relief {
 
 function greatest(bytes: ReadonlyMap<Owner, number>, may: (owner: Owner) => boolean): Owner | undefined {
   let best: Owner | undefined;
-  for (const [owner, held] of bytes)
-    if (may(owner) && (best === undefined || held > (bytes.get(best) as number))) best = owner;
+  for (const [owner, held] of bytes) if (may(owner) && (best === undefined || held > bytes.get(best)!)) best = owner;
   return best;
 }
