@@ -37,7 +37,7 @@ export function schemaOf(families: TableSchema['families'], groups?: TableSchema
   };
 }
 
-export class CompactionBench {
+export class TabletFixture {
   readonly fileSystem: MemoryFileSystem;
   readonly env: Env;
   schema: TableSchema;
@@ -125,7 +125,7 @@ export class CompactionBench {
   }
 
   /** The row and the logs of another, as a start after a crash finds them. */
-  takeOver(other: CompactionBench): void {
+  takeOver(other: TabletFixture): void {
     this.state = other.state;
     this.#logs = [...other.#logs];
   }

@@ -41,7 +41,7 @@ const STATE: TabletState = {
 };
 
 /** A tablet with its server's part played by the plainest host there can be. */
-class Bench {
+class Fixture {
   readonly fileSystem: MemoryFileSystem;
   readonly env: Env;
   readonly context: RequestContext;
@@ -144,40 +144,40 @@ const code = async (call: Promise<unknown>): Promise<Code> => {
 
 describe('a tablet', () => {
   test('reads the same before, during and after a flush, forward and reverse', async () => {
-    const bench = await new Bench().load();
-    for (const row of ['a', 'b', 'c']) await bench.set(row, `old ${row}`);
-    await bench.tablet.flush();
-    await bench.set('b', 'new b');
-    await bench.apply('c', { kind: 'deleteFromRow' });
+    const fixture = await new Fixture().load();
+    for (const row of ['a', 'b', 'c']) await fixture.set(row, `old ${row}`);
+    await fixture.tablet.flush();
+    await fixture.set('b', 'new b');
+    await fixture.apply('c', { kind: 'deleteFromRow' });
     const want = ['a=old a', 'b=new b'];
-    assert.deepEqual(await bench.rows(), want);
+    assert.deepEqual(await fixture.rows(), want);
     let during: string[] = [];
-    bench.onCommit = async () => {
-      during = await bench.rows();
+    fixture.onCommit = async () => {
+      during = await fixture.rows();
     };
-    await bench.tablet.flush();
+    await fixture.tablet.flush();
     assert.deepEqual(during, want);
-    assert.deepEqual(await bench.rows(), want);
-    assert.deepEqual(await bench.rows(true), [...want].reverse());
-    assert.equal(bench.commits.length, 2);
-    assert.equal(bench.commits[1]?.files['default']?.length, 2);
+    assert.deepEqual(await fixture.rows(), want);
+    assert.deepEqual(await fixture.rows(true), [...want].reverse());
+    assert.equal(fixture.commits.length, 2);
+    assert.equal(fixture.commits[1]?.files['default']?.length, 2);
   });
 
   test('a commit names the last record in its files as redo point, and replay from there gives the same', async () => {
-    const bench = await new Bench().load();
-    await bench.set('a', 'flushed');
-    await bench.tablet.flush();
-    await bench.set('a', 'later');
-    await bench.apply('n', { kind: 'addToCell', family: 'sum', qualifier: 'q', timestamp: 0, input: 5 });
-    const state = bench.tablet.state;
+    const fixture = await new Fixture().load();
+    await fixture.set('a', 'flushed');
+    await fixture.tablet.flush();
+    await fixture.set('a', 'later');
+    await fixture.apply('n', { kind: 'addToCell', family: 'sum', qualifier: 'q', timestamp: 0, input: 5 });
+    const state = fixture.tablet.state;
     assert.deepEqual(state.redo, { epoch: 1, sequence: 1 });
-    const records = await bench.records(state.redo);
+    const records = await fixture.records(state.redo);
     assert.deepEqual(
       records.map(({ sequence }) => sequence),
       [2, 3],
     );
-    const before = await bench.rows();
-    const next = await new Bench(bench.fileSystem).load(
+    const before = await fixture.rows();
+    const next = await new Fixture(fixture.fileSystem).load(
       { ...state, epoch: 2, logs: ['logs/one', 'logs/two'] },
       records,
       'logs/two',
@@ -196,31 +196,31 @@ describe('a tablet', () => {
         throw new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full');
       return undefined;
     };
-    const bench = await new Bench(new MemoryFileSystem({ faults })).load();
-    await bench.set('a', '1');
+    const fixture = await new Fixture(new MemoryFileSystem({ faults })).load();
+    await fixture.set('a', '1');
     full = true;
-    assert.equal(await code(bench.tablet.flush()), Code.RESOURCE_EXHAUSTED);
-    await bench.set('b', '2');
-    assert.deepEqual(await bench.rows(), ['a=1', 'b=2']);
+    assert.equal(await code(fixture.tablet.flush()), Code.RESOURCE_EXHAUSTED);
+    await fixture.set('b', '2');
+    assert.deepEqual(await fixture.rows(), ['a=1', 'b=2']);
     full = false;
-    await bench.tablet.flush();
-    assert.deepEqual(await bench.rows(), ['a=1', 'b=2']);
-    assert.deepEqual(bench.tablet.redoPoint, { epoch: 1, sequence: 2 });
-    assert.equal(bench.tablet.oldestUnflushed, undefined);
+    await fixture.tablet.flush();
+    assert.deepEqual(await fixture.rows(), ['a=1', 'b=2']);
+    assert.deepEqual(fixture.tablet.redoPoint, { epoch: 1, sequence: 2 });
+    assert.equal(fixture.tablet.oldestUnflushed, undefined);
   });
 
   test('a write whose lease lapsed meanwhile is not acknowledged, and reads are refused', async () => {
-    const bench = await new Bench().load();
-    const write = bench.set('a', '1');
-    bench.leaseHeld = false;
+    const fixture = await new Fixture().load();
+    const write = fixture.set('a', '1');
+    fixture.leaseHeld = false;
     assert.equal(await code(write), Code.UNAVAILABLE);
-    assert.equal(await code(bench.rows()), Code.UNAVAILABLE);
-    bench.leaseHeld = true;
-    assert.deepEqual(await bench.rows(), ['a=1']);
+    assert.equal(await code(fixture.rows()), Code.UNAVAILABLE);
+    fixture.leaseHeld = true;
+    assert.deepEqual(await fixture.rows(), ['a=1']);
   });
 
   test('a change of 10,000 mutations is there whole or not at all', async () => {
-    const bench = await new Bench().load();
+    const fixture = await new Fixture().load();
     const many = Array.from(
       { length: 10_000 },
       (_, i): Mutation => ({
@@ -232,13 +232,13 @@ describe('a tablet', () => {
       }),
     );
     let done = false;
-    const write = bench.apply('r', ...many).then(() => {
+    const write = fixture.apply('r', ...many).then(() => {
       done = true;
     });
     const seen = new Set<number>();
     while (!done) {
       let cells = 0;
-      for await (const batch of bench.tablet.read(bench.context, {
+      for await (const batch of fixture.tablet.read(fixture.context, {
         ranges: [rangeOfRow('r')],
         rowsLimit: 0,
         reversed: false,
@@ -249,23 +249,23 @@ describe('a tablet', () => {
     }
     await write;
     for (const cells of seen) assert.ok(cells === 0 || cells === many.length, `${cells} cells were seen`);
-    assert.equal((await bench.records())[0]?.body.kind, 'rows');
+    assert.equal((await fixture.records())[0]?.body.kind, 'rows');
   });
 
   test('files that a drop of rows hides whole leave the list, once nobody reads them', async () => {
-    const bench = await new Bench().load();
-    for (const row of ['a', 'b']) await bench.set(row, 'x');
-    await bench.tablet.flush();
-    await bench.set('m', 'y');
-    await bench.tablet.flush();
-    const read = bench.tablet.read(bench.context, { ranges: [STATE.range], rowsLimit: 0, reversed: false });
+    const fixture = await new Fixture().load();
+    for (const row of ['a', 'b']) await fixture.set(row, 'x');
+    await fixture.tablet.flush();
+    await fixture.set('m', 'y');
+    await fixture.tablet.flush();
+    const read = fixture.tablet.read(fixture.context, { ranges: [STATE.range], rowsLimit: 0, reversed: false });
     const first = await read.next();
-    await bench.tablet.dropRows(bench.context, { start: '', end: 'c' });
-    await bench.tablet.flush();
-    assert.deepEqual(await bench.rows(), ['m=y']);
-    assert.equal(bench.tablet.state.files['default']?.length, 2);
-    assert.equal(bench.released.length, 1, 'a read between two rows holds nothing');
-    assert.equal(bench.tablet.heldFiles().length, 2);
+    await fixture.tablet.dropRows(fixture.context, { start: '', end: 'c' });
+    await fixture.tablet.flush();
+    assert.deepEqual(await fixture.rows(), ['m=y']);
+    assert.equal(fixture.tablet.state.files['default']?.length, 2);
+    assert.equal(fixture.released.length, 1, 'a read between two rows holds nothing');
+    assert.equal(fixture.tablet.heldFiles().length, 2);
     assert.deepEqual(
       first.value?.fragments.map(({ row }) => row),
       ['a', 'b', 'm'],
@@ -274,7 +274,7 @@ describe('a tablet', () => {
   });
 
   test('a read within a row holds its files until the row ends, and goes on with the newer ones', async () => {
-    const bench = await new Bench().load();
+    const fixture = await new Fixture().load();
     const wide = (value: string): Mutation[] =>
       Array.from({ length: 3000 }, (_, i) => ({
         kind: 'setCell',
@@ -283,10 +283,10 @@ describe('a tablet', () => {
         timestamp: 1,
         value: Buffer.alloc(200, value),
       }));
-    await bench.apply('b', ...wide('1'));
-    await bench.set('c', 'old');
-    await bench.tablet.flush();
-    const read = bench.tablet.read(bench.context, { ranges: [STATE.range], rowsLimit: 0, reversed: false });
+    await fixture.apply('b', ...wide('1'));
+    await fixture.set('c', 'old');
+    await fixture.tablet.flush();
+    const read = fixture.tablet.read(fixture.context, { ranges: [STATE.range], rowsLimit: 0, reversed: false });
     const values: string[] = [];
     const take = async (): Promise<boolean> => {
       const { done, value } = await read.next();
@@ -296,18 +296,18 @@ describe('a tablet', () => {
     };
     assert.ok(await take());
     assert.ok(values.length < 3000, 'the read stands within the row');
-    await bench.tablet.dropRows(bench.context, { start: 'a', end: 'd' });
-    await bench.set('c', 'new');
-    await bench.tablet.flush();
-    assert.deepEqual(bench.released, [], 'the row is not ended');
+    await fixture.tablet.dropRows(fixture.context, { start: 'a', end: 'd' });
+    await fixture.set('c', 'new');
+    await fixture.tablet.flush();
+    assert.deepEqual(fixture.released, [], 'the row is not ended');
     while (await take());
-    assert.deepEqual(bench.released.length, 1);
+    assert.deepEqual(fixture.released.length, 1);
     // what is behind the row may be handed out with its end, from the same layers
     assert.match(values.join(''), /^1{3000}[on]$/);
   });
 
   test('a batch of rows is written in order, among other writes, each row by itself', async () => {
-    const bench = await new Bench().load();
+    const fixture = await new Fixture().load();
     const set = (value: string): Mutation => ({
       kind: 'setCell',
       family: 'f',
@@ -316,7 +316,7 @@ describe('a tablet', () => {
       value: Buffer.from(value),
     });
     const change = (row: string, value: string) => ({ row, mutations: [set(value)] });
-    const { tablet, context } = bench;
+    const { tablet, context } = fixture;
     const increment = tablet.readModifyWriteRow(context, 'held', [
       { family: 'f', qualifier: 'q', change: { kind: 'append', suffix: Buffer.from('!') } },
     ]);
@@ -337,13 +337,13 @@ describe('a tablet', () => {
     assert.deepEqual(await second, [undefined, undefined]);
     await Promise.all([increment, before, after]);
     assert.deepEqual(
-      (await bench.rows()).filter((row) => !row.startsWith('large')),
+      (await fixture.rows()).filter((row) => !row.startsWith('large')),
       ['a=four', 'b=after', 'c=five', 'held=!,three'],
     );
   });
 
   test('a batch is logged in few records, none of them large, and replayed to the same rows', async () => {
-    const bench = await new Bench().load();
+    const fixture = await new Fixture().load();
     const value = (bytes: number): Mutation => ({
       kind: 'setCell',
       family: 'f',
@@ -356,43 +356,43 @@ describe('a tablet', () => {
     const large = Array.from({ length: 4 }, (_, i) => ({ row: key(600 + i), mutations: [value(200_000)] }));
     const wide = { row: key(604), mutations: Array.from({ length: 300 }, () => value(1)) };
     assert.deepEqual(
-      new Set(await bench.tablet.mutateRows(bench.context, [...small, ...large, wide])),
+      new Set(await fixture.tablet.mutateRows(fixture.context, [...small, ...large, wide])),
       new Set([undefined]),
     );
-    const records = await bench.records();
+    const records = await fixture.records();
     assert.deepEqual(
       records.map(({ body }) => (body.kind === 'rows' ? body.rows.length : 0)),
       [256, 256, 88 + 2, 2, 1],
     );
-    const again = await new Bench(bench.fileSystem).load(STATE, records, 'logs/two');
-    assert.deepEqual(await again.rows(), await bench.rows());
+    const again = await new Fixture(fixture.fileSystem).load(STATE, records, 'logs/two');
+    assert.deepEqual(await again.rows(), await fixture.rows());
   });
 
   test('a batch whose lease may have lapsed meanwhile has no row acknowledged, and lets all of them go', async () => {
-    const bench = await new Bench().load();
+    const fixture = await new Fixture().load();
     const change = (row: string) => ({
       row,
       mutations: [{ kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.from('x') } as const],
     });
-    const written = bench.tablet.mutateRows(bench.context, [change('a'), change('b')]);
-    bench.leaseHeld = false;
+    const written = fixture.tablet.mutateRows(fixture.context, [change('a'), change('b')]);
+    fixture.leaseHeld = false;
     assert.deepEqual(
       (await written).map((error) => error?.code),
       [Code.UNAVAILABLE, Code.UNAVAILABLE],
     );
     assert.deepEqual(
-      (await bench.tablet.mutateRows(bench.context, [change('a')])).map((error) => error?.code),
+      (await fixture.tablet.mutateRows(fixture.context, [change('a')])).map((error) => error?.code),
       [Code.UNAVAILABLE],
     );
-    bench.leaseHeld = true;
-    await bench.tablet.dropRows(bench.context, { start: '', end: undefined });
-    assert.deepEqual(await bench.rows(), []);
+    fixture.leaseHeld = true;
+    await fixture.tablet.dropRows(fixture.context, { start: '', end: undefined });
+    assert.deepEqual(await fixture.rows(), []);
   });
 
   test('transactions on the same rows in any order of them come to an end and see each other', async () => {
-    const bench = await new Bench().load();
+    const fixture = await new Fixture().load();
     const add = (rows: string[]): Promise<void> =>
-      bench.tablet.transact(bench.context, rows, undefined, (seen) => {
+      fixture.tablet.transact(fixture.context, rows, undefined, (seen) => {
         return new Map(
           rows.map((row) => {
             const old = seen.get(row)?.[0];
@@ -402,30 +402,30 @@ describe('a tablet', () => {
         );
       });
     await Promise.all(Array.from({ length: 10 }, (_, i) => add(i % 2 ? ['a', 'b'] : ['b', 'a'])));
-    assert.deepEqual(await bench.rows(), ['a=++++++++++', 'b=++++++++++']);
-    assert.equal((await bench.records()).length, 10, 'two rows go in one record');
+    assert.deepEqual(await fixture.rows(), ['a=++++++++++', 'b=++++++++++']);
+    assert.equal((await fixture.records()).length, 10, 'two rows go in one record');
   });
 
   test('closing ends reads, waits for writes, and leaves nothing to replay when it flushes', async () => {
-    const bench = await new Bench().load();
-    const write = bench.set('a', '1');
-    await bench.tablet.close({ flush: true });
+    const fixture = await new Fixture().load();
+    const write = fixture.set('a', '1');
+    await fixture.tablet.close({ flush: true });
     await write;
-    assert.equal(bench.tablet.redoPoint.sequence, 1);
-    assert.equal(await code(bench.set('a', '2')), Code.UNAVAILABLE);
-    assert.equal(await code(bench.rows()), Code.UNAVAILABLE);
+    assert.equal(fixture.tablet.redoPoint.sequence, 1);
+    assert.equal(await code(fixture.set('a', '2')), Code.UNAVAILABLE);
+    assert.equal(await code(fixture.rows()), Code.UNAVAILABLE);
   });
 
   test('closing without a flush waits for flushes that were asked for before, and leaves every file listed', async () => {
-    const bench = await new Bench().load();
-    await bench.set('a', '1');
-    await bench.tablet.flush();
-    await bench.set('b', '2');
-    const flushes = [bench.tablet.flush()];
-    const late = bench.set('c', '3');
-    flushes.push(bench.tablet.flush());
-    await Promise.all([bench.tablet.close({ flush: false }), Promise.allSettled(flushes), late]);
-    const listed = bench.commits.map(({ files }) => Object.values(files).flat().length);
+    const fixture = await new Fixture().load();
+    await fixture.set('a', '1');
+    await fixture.tablet.flush();
+    await fixture.set('b', '2');
+    const flushes = [fixture.tablet.flush()];
+    const late = fixture.set('c', '3');
+    flushes.push(fixture.tablet.flush());
+    await Promise.all([fixture.tablet.close({ flush: false }), Promise.allSettled(flushes), late]);
+    const listed = fixture.commits.map(({ files }) => Object.values(files).flat().length);
     assert.deepEqual(listed, [1, 2, 3]);
   });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { BigtableError, Code } from '../../base/index.ts';
 import { type FileOperation, MemoryFileSystem } from '../../env/index.ts';
-import { CompactionBench, schemaOf } from '../fixtures.ts';
+import { TabletFixture, schemaOf } from '../fixtures.ts';
 import type { CompactionKind } from '../contract/compaction-job.ts';
 import { MERGED_FILES } from '../layers/merge-choice.ts';
 
@@ -28,24 +28,24 @@ class Trouble {
 }
 
 /** A tablet with so many files in two groups that a merging compaction is due, some of them with deletions; and what it shows. */
-async function prepared(trouble: Trouble): Promise<{ bench: CompactionBench; cells: string[] }> {
-  const bench = await new CompactionBench(SCHEMA, new MemoryFileSystem({ faults: trouble.faults })).load();
+async function prepared(trouble: Trouble): Promise<{ fixture: TabletFixture; cells: string[] }> {
+  const fixture = await new TabletFixture(SCHEMA, new MemoryFileSystem({ faults: trouble.faults })).load();
   for (let i = 0; i < MERGED_FILES; i++) {
-    for (const family of ['a', 'f']) await bench.set(`row-${i}`, `${family}${i}`.repeat(200), 1, family);
-    await bench.apply(`row-${i - 2}`, { kind: 'deleteFromRow' });
-    await bench.tablet.flush();
+    for (const family of ['a', 'f']) await fixture.set(`row-${i}`, `${family}${i}`.repeat(200), 1, family);
+    await fixture.apply(`row-${i - 2}`, { kind: 'deleteFromRow' });
+    await fixture.tablet.flush();
   }
-  await bench.set('late', 'in memory');
-  return { bench, cells: await bench.cells() };
+  await fixture.set('late', 'in memory');
+  return { fixture, cells: await fixture.cells() };
 }
 
 /** Runs the compaction once undisturbed and answers its file operations. */
 async function operationsOf(kind: CompactionKind): Promise<readonly FileOperation[]> {
   const trouble = new Trouble();
-  const { bench } = await prepared(trouble);
+  const { fixture } = await prepared(trouble);
   trouble.arm(Number.POSITIVE_INFINITY, () => {});
-  await bench.tablet.compact(kind);
-  await bench.env.clock.yield();
+  await fixture.tablet.compact(kind);
+  await fixture.env.clock.yield();
   return [...trouble.operations];
 }
 
@@ -59,9 +59,9 @@ function telling(operations: readonly FileOperation[]): number[] {
 }
 
 /** What a sweep does: nothing that the row does not list and the tablet does not hold stays. */
-async function sweep(bench: CompactionBench): Promise<void> {
-  const held = new Set([...Object.values(bench.state.files).flat(), ...bench.tablet.heldFiles()]);
-  for (const path of await bench.files()) if (!held.has(path)) await bench.fileSystem.delete(path);
+async function sweep(fixture: TabletFixture): Promise<void> {
+  const held = new Set([...Object.values(fixture.state.files).flat(), ...fixture.tablet.heldFiles()]);
+  for (const path of await fixture.files()) if (!held.has(path)) await fixture.fileSystem.delete(path);
 }
 
 describe('compactions in trouble', () => {
@@ -75,23 +75,23 @@ describe('compactions in trouble', () => {
       for (const at of telling(operations)) {
         const operation = operations[at];
         const trouble = new Trouble();
-        const { bench, cells } = await prepared(trouble);
+        const { fixture, cells } = await prepared(trouble);
         trouble.arm(at, () => {
           throw new BigtableError(Code.RESOURCE_EXHAUSTED, 'no space left on the device');
         });
-        const failure = await bench.tablet.compact(kind).then(
+        const failure = await fixture.tablet.compact(kind).then(
           () => undefined,
           (error: unknown) => error,
         );
         // a file that could not be deleted is left to the sweep, and is no failure of the compaction
         assert.equal(failure === undefined, operation === 'delete', `${operation}, operation ${at}`);
-        assert.deepEqual(await bench.cells(), cells);
-        await bench.tablet.compact(kind);
-        assert.deepEqual(await bench.cells(), cells);
-        await sweep(bench);
-        await bench.assertNoOrphans();
-        await bench.reload();
-        assert.deepEqual(await bench.cells(), cells);
+        assert.deepEqual(await fixture.cells(), cells);
+        await fixture.tablet.compact(kind);
+        assert.deepEqual(await fixture.cells(), cells);
+        await sweep(fixture);
+        await fixture.assertNoOrphans();
+        await fixture.reload();
+        assert.deepEqual(await fixture.cells(), cells);
       }
     });
 
@@ -100,15 +100,15 @@ describe('compactions in trouble', () => {
       for (const at of telling(operations)) {
         for (const choice of ['nothing', 'all'] as const) {
           const trouble = new Trouble();
-          const { bench, cells } = await prepared(trouble);
+          const { fixture, cells } = await prepared(trouble);
           let found: MemoryFileSystem | undefined;
           trouble.arm(at, () => {
-            found ??= bench.fileSystem.crash(choice, () => {});
+            found ??= fixture.fileSystem.crash(choice, () => {});
           });
-          await bench.tablet.compact(kind).catch(() => {});
+          await fixture.tablet.compact(kind).catch(() => {});
           assert.ok(found, `operation ${at} was not reached`);
-          const next = new CompactionBench(SCHEMA, found);
-          next.takeOver(bench);
+          const next = new TabletFixture(SCHEMA, found);
+          next.takeOver(fixture);
           await next.load();
           assert.deepEqual(await next.cells(), cells, `operation ${at}`);
           await sweep(next);
@@ -121,33 +121,33 @@ describe('compactions in trouble', () => {
   }
 
   test('a commit that fails leaves the row and the files it lists, and what was written to the sweep', async () => {
-    const { bench, cells } = await prepared(new Trouble());
-    const before = bench.state.files;
-    bench.onCommit = async () => {
+    const { fixture, cells } = await prepared(new Trouble());
+    const before = fixture.state.files;
+    fixture.onCommit = async () => {
       throw new BigtableError(Code.UNAVAILABLE, 'METADATA is away');
     };
-    await assert.rejects(bench.tablet.compact('merging'), /METADATA is away/);
-    assert.equal(bench.state.files, before);
-    assert.equal((await bench.files()).length, MERGED_FILES * 2 + 1);
-    bench.onCommit = async () => {};
-    assert.deepEqual(await bench.cells(), cells);
-    await bench.tablet.compact('major');
-    await sweep(bench);
-    await bench.assertNoOrphans();
+    await assert.rejects(fixture.tablet.compact('merging'), /METADATA is away/);
+    assert.equal(fixture.state.files, before);
+    assert.equal((await fixture.files()).length, MERGED_FILES * 2 + 1);
+    fixture.onCommit = async () => {};
+    assert.deepEqual(await fixture.cells(), cells);
+    await fixture.tablet.compact('major');
+    await sweep(fixture);
+    await fixture.assertNoOrphans();
   });
 
   test('a worker that dies takes nothing with it', async () => {
-    const { bench, cells } = await prepared(new Trouble());
-    const { workers } = bench.env;
+    const { fixture, cells } = await prepared(new Trouble());
+    const { workers } = fixture.env;
     const run = workers.run.bind(workers);
     workers.run = async () => {
       throw new BigtableError(Code.INTERNAL, 'task "compaction": its thread died');
     };
-    await assert.rejects(bench.tablet.compact('merging'), /its thread died/);
-    assert.equal(bench.tablet.dueCompaction(), 'merging');
+    await assert.rejects(fixture.tablet.compact('merging'), /its thread died/);
+    assert.equal(fixture.tablet.dueCompaction(), 'merging');
     workers.run = run;
-    await bench.tablet.compact('merging');
-    assert.deepEqual(await bench.cells(), cells);
-    await bench.assertNoOrphans();
+    await fixture.tablet.compact('merging');
+    assert.deepEqual(await fixture.cells(), cells);
+    await fixture.assertNoOrphans();
   });
 });

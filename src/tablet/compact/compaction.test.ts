@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { type ByteString, int64Bytes, readInt64BE } from '../../base/index.ts';
 import type { GroupLayout, Mutation, TableSchema } from '../../model/index.ts';
 import { SsTable, BlockCache } from '../../sstable/index.ts';
-import { CompactionBench, schemaOf } from '../fixtures.ts';
+import { TabletFixture, schemaOf } from '../fixtures.ts';
 import { MERGED_FILES } from '../layers/merge-choice.ts';
 
 const PLAIN = schemaOf({ f: { name: 'f' } });
@@ -162,27 +162,27 @@ const steps = fc
     often.flatMap((one, i) => [...rare.filter(({ at: place }) => place === i).map((each) => each.step), one]),
   );
 
-async function take(bench: CompactionBench, model: Model, one: Step): Promise<void> {
+async function take(fixture: TabletFixture, model: Model, one: Step): Promise<void> {
   switch (one.kind) {
     case 'mutate':
       model.apply(one.row, one.mutation);
-      return bench.apply(one.row, one.mutation);
+      return fixture.apply(one.row, one.mutation);
     case 'drop':
       model.dropRows(one.start, one.end);
-      return bench.tablet.dropRows(bench.context, { start: one.start, end: one.end });
+      return fixture.tablet.dropRows(fixture.context, { start: one.start, end: one.end });
     case 'groups':
-      bench.schema = withLayout(one.layout);
+      fixture.schema = withLayout(one.layout);
       return;
     case 'flush':
-      return bench.tablet.flush();
+      return fixture.tablet.flush();
     case 'reload':
-      return bench.reload();
+      return fixture.reload();
     case 'merging': {
-      const due = bench.tablet.dueCompaction();
-      return due === undefined ? undefined : bench.tablet.compact(due);
+      const due = fixture.tablet.dueCompaction();
+      return due === undefined ? undefined : fixture.tablet.compact(due);
     }
     case 'major':
-      return bench.tablet.compact('major');
+      return fixture.tablet.compact('major');
   }
 }
 
@@ -192,36 +192,36 @@ describe('compactions', () => {
     let majors = 0;
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...LAYOUTS), steps, async (layout, all) => {
-        const bench = await new CompactionBench(withLayout(layout)).load();
+        const fixture = await new TabletFixture(withLayout(layout)).load();
         const model = new Model();
         for (const one of all) {
-          await take(bench, model, one);
+          await take(fixture, model, one);
           if (one.kind === 'mutate' || one.kind === 'drop' || one.kind === 'flush') continue;
-          assert.deepEqual(await bench.cells(), model.cells());
-          assert.deepEqual(await bench.cells({ kind: 'familyNameRegex', regex: 'a|s' }), model.cells(['a', 's']));
-          assert.deepEqual(await bench.cells({ kind: 'familyNameRegex', regex: 'v' }), model.cells(['v']));
-          assert.deepEqual(await bench.cellsOfRow('b'), model.cells(undefined, 'b'));
+          assert.deepEqual(await fixture.cells(), model.cells());
+          assert.deepEqual(await fixture.cells({ kind: 'familyNameRegex', regex: 'a|s' }), model.cells(['a', 's']));
+          assert.deepEqual(await fixture.cells({ kind: 'familyNameRegex', regex: 'v' }), model.cells(['v']));
+          assert.deepEqual(await fixture.cellsOfRow('b'), model.cells(undefined, 'b'));
           assert.deepEqual(
-            await bench.cellsOfRow('c', { kind: 'familyNameRegex', regex: 'b' }),
+            await fixture.cellsOfRow('c', { kind: 'familyNameRegex', regex: 'b' }),
             model.cells(['b'], 'c'),
           );
         }
         // one merge at least in each run: with so many files behind one another it is due
-        for (let i = 0; i < MERGED_FILES && bench.tablet.dueCompaction() === undefined; i++) {
-          await take(bench, model, {
+        for (let i = 0; i < MERGED_FILES && fixture.tablet.dueCompaction() === undefined; i++) {
+          await take(fixture, model, {
             kind: 'mutate',
             row: 'a',
             mutation: { kind: 'setCell', family: 'b', qualifier: 'p', timestamp: 1, value: Buffer.from([i]) },
           });
-          await take(bench, model, { kind: 'flush' });
+          await take(fixture, model, { kind: 'flush' });
         }
-        await take(bench, model, { kind: 'merging' });
-        assert.deepEqual(await bench.cells(), model.cells());
-        await bench.tablet.compact('major');
-        assert.deepEqual(await bench.cells(), model.cells());
-        await assertMajor(bench);
-        merges += bench.env.metrics.get('tablet.mergingCompactions');
-        majors += bench.env.metrics.get('tablet.majorCompactions');
+        await take(fixture, model, { kind: 'merging' });
+        assert.deepEqual(await fixture.cells(), model.cells());
+        await fixture.tablet.compact('major');
+        assert.deepEqual(await fixture.cells(), model.cells());
+        await assertMajor(fixture);
+        merges += fixture.env.metrics.get('tablet.mergingCompactions');
+        majors += fixture.env.metrics.get('tablet.majorCompactions');
       }),
       { numRuns: 30 },
     );
@@ -229,73 +229,73 @@ describe('compactions', () => {
   });
 
   test('a merging compaction makes one file of neighbours in age, keeps deletions while older files are left, and drops them when none is', async () => {
-    const bench = await new CompactionBench(PLAIN).load();
+    const fixture = await new TabletFixture(PLAIN).load();
     const big = Buffer.alloc(2 << 20, 7).toString('latin1');
-    await bench.set('z', big);
-    await bench.set('a', 'hidden');
-    bench.schema = schemaOf({ f: { name: 'f' } }, { default: { compression: { kind: 'none' } } });
-    await bench.tablet.flush();
+    await fixture.set('z', big);
+    await fixture.set('a', 'hidden');
+    fixture.schema = schemaOf({ f: { name: 'f' } }, { default: { compression: { kind: 'none' } } });
+    await fixture.tablet.flush();
     for (let i = 0; i < MERGED_FILES; i++) {
-      await bench.apply('a', { kind: 'deleteFromRow' });
-      await bench.set(`b${i}`, 'x');
-      await bench.tablet.flush();
+      await fixture.apply('a', { kind: 'deleteFromRow' });
+      await fixture.set(`b${i}`, 'x');
+      await fixture.tablet.flush();
     }
-    const oldest = bench.state.files['default']?.at(-1);
-    assert.equal(bench.tablet.dueCompaction(), 'merging');
-    await bench.tablet.compact('merging');
-    assert.equal(bench.state.files['default']?.length, 2);
-    assert.equal(bench.state.files['default']?.at(-1), oldest, 'the large file is left alone');
-    assert.equal(bench.tablet.dueCompaction(), undefined);
+    const oldest = fixture.state.files['default']?.at(-1);
+    assert.equal(fixture.tablet.dueCompaction(), 'merging');
+    await fixture.tablet.compact('merging');
+    assert.equal(fixture.state.files['default']?.length, 2);
+    assert.equal(fixture.state.files['default']?.at(-1), oldest, 'the large file is left alone');
+    assert.equal(fixture.tablet.dueCompaction(), undefined);
     assert.deepEqual(
-      (await bench.cells()).map((line) => line.slice(0, 2)),
+      (await fixture.cells()).map((line) => line.slice(0, 2)),
       [...Array.from({ length: MERGED_FILES }, (_, i) => `b${i}`), 'z '],
     );
-    assert.equal((await propertiesOf(bench, bench.state.files['default']?.[0] as string)).entries.rowDeletion, 1);
-    await bench.tablet.compact('major');
-    await assertMajor(bench);
-    await bench.assertNoOrphans();
+    assert.equal((await propertiesOf(fixture, fixture.state.files['default']?.[0] as string)).entries.rowDeletion, 1);
+    await fixture.tablet.compact('major');
+    await assertMajor(fixture);
+    await fixture.assertNoOrphans();
   });
 
   test('files side by side are left alone, and a row is sought in its own, newer ones and those that delete it', async () => {
-    const bench = await new CompactionBench(
+    const fixture = await new TabletFixture(
       schemaOf({ f: { name: 'f' } }, { default: { compression: { kind: 'none' } } }),
     ).load();
     const big = Buffer.alloc(1 << 19, 7).toString('latin1');
     const rows = Array.from({ length: MERGED_FILES + 4 }, (_, i) => [`r${10 + i}`, `r${10 + i}-`] as const);
     for (const pair of rows) {
-      for (const row of pair) await bench.set(row, big);
-      await bench.set(pair[0], 'newest', 2);
-      await bench.tablet.flush();
+      for (const row of pair) await fixture.set(row, big);
+      await fixture.set(pair[0], 'newest', 2);
+      await fixture.tablet.flush();
     }
-    assert.equal(bench.tablet.dueCompaction(), undefined);
-    assert.equal(bench.state.files['default']?.length, rows.length);
-    const filesRead = (): number => bench.env.metrics.get('tablet.filesRead');
+    assert.equal(fixture.tablet.dueCompaction(), undefined);
+    assert.equal(fixture.state.files['default']?.length, rows.length);
+    const filesRead = (): number => fixture.env.metrics.get('tablet.filesRead');
     for (const [first, last] of rows) {
       const before = filesRead();
-      assert.deepEqual(await bench.cellsOfRow(first), [`${first} f:q@2=newest`, `${first} f:q@1=${big}`]);
-      assert.deepEqual(await bench.cellsOfRow(last), [`${last} f:q@1=${big}`]);
-      assert.deepEqual(await bench.cellsOfRow(`${last}-`), []);
+      assert.deepEqual(await fixture.cellsOfRow(first), [`${first} f:q@2=newest`, `${first} f:q@1=${big}`]);
+      assert.deepEqual(await fixture.cellsOfRow(last), [`${last} f:q@1=${big}`]);
+      assert.deepEqual(await fixture.cellsOfRow(`${last}-`), []);
       assert.ok(filesRead() - before <= 2, 'one file for each row that is there');
     }
     const all = rows.flatMap(([first, last]) => [first, first, last]);
     assert.deepEqual(
-      (await bench.cells()).map((line) => line.split(' ')[0]),
+      (await fixture.cells()).map((line) => line.split(' ')[0]),
       all,
     );
     assert.deepEqual(
-      (await bench.cells(undefined, undefined, true)).map((line) => line.split(' ')[0]),
+      (await fixture.cells(undefined, undefined, true)).map((line) => line.split(' ')[0]),
       [...rows].reverse().flatMap(([first, last]) => [last, first, first]),
     );
-    await bench.tablet.dropRows(bench.context, { start: 'r11', end: 'r13' });
-    await bench.apply('r20', { kind: 'deleteFromRow' });
-    await bench.tablet.flush();
+    await fixture.tablet.dropRows(fixture.context, { start: 'r11', end: 'r13' });
+    await fixture.apply('r20', { kind: 'deleteFromRow' });
+    await fixture.tablet.flush();
     const left = all.filter((row) => !(row >= 'r11' && row < 'r13') && row !== 'r20');
     assert.deepEqual(
-      (await bench.cells()).map((line) => line.split(' ')[0]),
+      (await fixture.cells()).map((line) => line.split(' ')[0]),
       left,
     );
     for (const row of all)
-      assert.equal((await bench.cellsOfRow(row)).length, left.filter((one) => one === row).length, row);
+      assert.equal((await fixture.cellsOfRow(row)).length, left.filter((one) => one === row).length, row);
   });
 
   test('garbage is collected as reads see it, with what age alone decides in merges too, and a dropped family goes with it', async () => {
@@ -306,54 +306,57 @@ describe('compactions', () => {
         { kind: 'maxAge', ageMicros: 1_000_000 },
       ],
     } as const;
-    const bench = await new CompactionBench(
+    const fixture = await new TabletFixture(
       schemaOf({ f: { name: 'f', gcRule: rule }, gone: { name: 'gone' } }),
     ).load();
-    const now = bench.env.clock.nowMicros();
-    await bench.set('old', 'x', now - 2_000_000);
-    await bench.set('r', 'one', now - 10);
-    await bench.set('r', 'two', now - 5);
-    await bench.set('r', 'lost', 1, 'gone');
-    bench.schema = schemaOf({ f: { name: 'f', gcRule: rule } });
-    await bench.tablet.compact('major');
-    const [file] = bench.state.files['default'] ?? [];
-    const { rows, entries, families } = await propertiesOf(bench, file as string);
+    const now = fixture.env.clock.nowMicros();
+    await fixture.set('old', 'x', now - 2_000_000);
+    await fixture.set('r', 'one', now - 10);
+    await fixture.set('r', 'two', now - 5);
+    await fixture.set('r', 'lost', 1, 'gone');
+    fixture.schema = schemaOf({ f: { name: 'f', gcRule: rule } });
+    await fixture.tablet.compact('major');
+    const [file] = fixture.state.files['default'] ?? [];
+    const { rows, entries, families } = await propertiesOf(fixture, file as string);
     assert.deepEqual([rows, entries.put, families?.map(({ family }) => family)], [1, 1, ['f']]);
-    assert.deepEqual(await bench.cells(), [`r f:q@${now - 5}=two`]);
+    assert.deepEqual(await fixture.cells(), [`r f:q@${now - 5}=two`]);
   });
 
   test('versions do not count while a newer layer deletes ranges of them: what a read shows stays', async () => {
-    const bench = await new CompactionBench(
+    const fixture = await new TabletFixture(
       schemaOf({ f: { name: 'f', gcRule: { kind: 'maxVersions', versions: 1 } } }),
     ).load();
     for (let i = 0; i < MERGED_FILES; i++) {
-      await bench.set('r', `v${i}`, 10 + i);
-      await bench.tablet.flush();
+      await fixture.set('r', `v${i}`, 10 + i);
+      await fixture.tablet.flush();
     }
-    await bench.apply('r', {
+    await fixture.apply('r', {
       kind: 'deleteFromColumn',
       family: 'f',
       qualifier: 'q',
       range: { start: 14, end: undefined },
     });
-    assert.deepEqual(await bench.cells(), ['r f:q@13=v3']);
-    await bench.tablet.compact('merging');
-    assert.deepEqual(await bench.cells(), ['r f:q@13=v3']);
-    assert.equal((await propertiesOf(bench, bench.state.files['default']?.[0] as string)).entries.put, MERGED_FILES);
-    await bench.tablet.compact('major');
-    assert.deepEqual(await bench.cells(), ['r f:q@13=v3']);
-    assert.equal((await propertiesOf(bench, bench.state.files['default']?.[0] as string)).entries.put, 1);
+    assert.deepEqual(await fixture.cells(), ['r f:q@13=v3']);
+    await fixture.tablet.compact('merging');
+    assert.deepEqual(await fixture.cells(), ['r f:q@13=v3']);
+    assert.equal(
+      (await propertiesOf(fixture, fixture.state.files['default']?.[0] as string)).entries.put,
+      MERGED_FILES,
+    );
+    await fixture.tablet.compact('major');
+    assert.deepEqual(await fixture.cells(), ['r f:q@13=v3']);
+    assert.equal((await propertiesOf(fixture, fixture.state.files['default']?.[0] as string)).entries.put, 1);
   });
 
   test('a read touches the files of the groups it needs alone', async () => {
-    const bench = await new CompactionBench(withLayout({ x: { families: ['a'] }, y: { families: ['b'] } })).load();
-    for (const family of ['a', 'b', 'v']) await bench.set('r', 'x', 1, family);
-    await bench.tablet.flush();
-    assert.deepEqual(Object.keys(bench.state.files).sort(), ['default', 'x', 'y']);
+    const fixture = await new TabletFixture(withLayout({ x: { families: ['a'] }, y: { families: ['b'] } })).load();
+    for (const family of ['a', 'b', 'v']) await fixture.set('r', 'x', 1, family);
+    await fixture.tablet.flush();
+    assert.deepEqual(Object.keys(fixture.state.files).sort(), ['default', 'x', 'y']);
     const filesRead = async (families: string): Promise<number> => {
-      const before = bench.env.metrics.get('tablet.filesRead');
-      await bench.cells({ kind: 'familyNameRegex', regex: families });
-      return bench.env.metrics.get('tablet.filesRead') - before;
+      const before = fixture.env.metrics.get('tablet.filesRead');
+      await fixture.cells({ kind: 'familyNameRegex', regex: families });
+      return fixture.env.metrics.get('tablet.filesRead') - before;
     };
     assert.deepEqual(
       [await filesRead('a'), await filesRead('a|b'), await filesRead('a|b|v'), await filesRead('s')],
@@ -362,11 +365,11 @@ describe('compactions', () => {
   });
 
   test('only the tablet’s rows are written, whatever its files hold', async () => {
-    const whole = await new CompactionBench(PLAIN).load();
+    const whole = await new TabletFixture(PLAIN).load();
     for (const key of ['a', 'm', 'z']) await whole.set(key, key);
     await whole.tablet.flush();
     await whole.tablet.close({ flush: false });
-    const part = new CompactionBench(PLAIN, whole.fileSystem, { start: 'b', end: 'n' });
+    const part = new TabletFixture(PLAIN, whole.fileSystem, { start: 'b', end: 'n' });
     part.state = { ...part.state, epoch: whole.state.epoch, redo: whole.state.redo, files: whole.state.files };
     await part.load();
     await part.tablet.compact('major');
@@ -380,17 +383,17 @@ describe('compactions', () => {
   });
 
   test('closing calls a compaction off and leaves nothing behind', async () => {
-    const bench = await new CompactionBench(PLAIN).load();
+    const fixture = await new TabletFixture(PLAIN).load();
     for (let i = 0; i < MERGED_FILES; i++) {
-      await bench.set(`r${i}`, 'x'.repeat(1000));
-      await bench.tablet.flush();
+      await fixture.set(`r${i}`, 'x'.repeat(1000));
+      await fixture.tablet.flush();
     }
-    const compaction = bench.tablet.compact('merging');
-    await bench.tablet.close({ flush: false });
+    const compaction = fixture.tablet.compact('merging');
+    await fixture.tablet.close({ flush: false });
     await assert.rejects(compaction, /called off/);
-    await bench.env.clock.yield();
-    assert.equal((await bench.files()).length, MERGED_FILES);
-    await bench.assertNoOrphans();
+    await fixture.env.clock.yield();
+    assert.equal((await fixture.files()).length, MERGED_FILES);
+    await fixture.assertNoOrphans();
   });
 
   const moves: readonly (readonly [string, GroupLayout])[] = [
@@ -399,79 +402,82 @@ describe('compactions', () => {
   ];
   for (const [what, meanwhile] of moves) {
     test(`a row deleted and flushed while a compaction moves its family stays deleted, where the family ${what}`, async () => {
-      const bench = await new CompactionBench(withLayout({})).load();
-      for (const row of ['kept', 'lost', 'dropped']) await bench.set(row, row, 1, 'a');
-      await bench.tablet.flush();
-      bench.schema = withLayout({ x: { families: ['a'] } });
-      bench.onCompaction = async () => {
-        bench.onCompaction = async () => {};
-        bench.schema = withLayout(meanwhile);
-        await bench.apply('lost', { kind: 'deleteFromRow' });
-        await bench.tablet.dropRows(bench.context, { start: 'd', end: 'e' });
-        await bench.tablet.flush();
+      const fixture = await new TabletFixture(withLayout({})).load();
+      for (const row of ['kept', 'lost', 'dropped']) await fixture.set(row, row, 1, 'a');
+      await fixture.tablet.flush();
+      fixture.schema = withLayout({ x: { families: ['a'] } });
+      fixture.onCompaction = async () => {
+        fixture.onCompaction = async () => {};
+        fixture.schema = withLayout(meanwhile);
+        await fixture.apply('lost', { kind: 'deleteFromRow' });
+        await fixture.tablet.dropRows(fixture.context, { start: 'd', end: 'e' });
+        await fixture.tablet.flush();
       };
-      await bench.tablet.compact('major');
-      assert.deepEqual(await bench.cells(), ['kept a:q@1=kept']);
-      await bench.reload();
-      assert.deepEqual(await bench.cells(), ['kept a:q@1=kept']);
-      await bench.tablet.compact('major');
-      assert.deepEqual(await bench.cells(), ['kept a:q@1=kept']);
+      await fixture.tablet.compact('major');
+      assert.deepEqual(await fixture.cells(), ['kept a:q@1=kept']);
+      await fixture.reload();
+      assert.deepEqual(await fixture.cells(), ['kept a:q@1=kept']);
+      await fixture.tablet.compact('major');
+      assert.deepEqual(await fixture.cells(), ['kept a:q@1=kept']);
     });
   }
 
   test('the files of a compaction are as old as its beginning: what had to be collected since then is in them still', async () => {
-    const bench = await new CompactionBench(PLAIN).load();
-    await bench.set('r', 'v', 1);
-    await bench.tablet.flush();
-    bench.clock.advance(1000);
-    const begun = bench.clock.nowMicros();
-    bench.onCompaction = async () => bench.clock.advance(5000);
-    await bench.tablet.compact('major');
-    assert.equal(Number((await propertiesOf(bench, bench.state.files['default']?.[0] as string)).createdMicros), begun);
-    assert.equal(bench.tablet.uncollectedSinceMicros, undefined);
+    const fixture = await new TabletFixture(PLAIN).load();
+    await fixture.set('r', 'v', 1);
+    await fixture.tablet.flush();
+    fixture.clock.advance(1000);
+    const begun = fixture.clock.nowMicros();
+    fixture.onCompaction = async () => fixture.clock.advance(5000);
+    await fixture.tablet.compact('major');
+    assert.equal(
+      Number((await propertiesOf(fixture, fixture.state.files['default']?.[0] as string)).createdMicros),
+      begun,
+    );
+    assert.equal(fixture.tablet.uncollectedSinceMicros, undefined);
   });
 
   test('rows dropped meanwhile: the compaction gives way', async () => {
-    const bench = await new CompactionBench(PLAIN).load();
+    const fixture = await new TabletFixture(PLAIN).load();
     for (let i = 0; i < MERGED_FILES; i++) {
-      await bench.set(`r${i}`, 'x');
-      await bench.tablet.flush();
+      await fixture.set(`r${i}`, 'x');
+      await fixture.tablet.flush();
     }
-    const compaction = bench.tablet.compact('merging');
-    await bench.tablet.dropRows(bench.context, { start: '', end: undefined });
-    await Promise.all([bench.tablet.flush(), compaction]);
-    assert.deepEqual(await bench.cells(), []);
-    await bench.reload();
-    assert.deepEqual(await bench.cells(), []);
+    const compaction = fixture.tablet.compact('merging');
+    await fixture.tablet.dropRows(fixture.context, { start: '', end: undefined });
+    await Promise.all([fixture.tablet.flush(), compaction]);
+    assert.deepEqual(await fixture.cells(), []);
+    await fixture.reload();
+    assert.deepEqual(await fixture.cells(), []);
   });
 });
 
-async function propertiesOf(bench: CompactionBench, path: string): Promise<SsTable['properties']> {
+async function propertiesOf(fixture: TabletFixture, path: string): Promise<SsTable['properties']> {
   const table = await SsTable.open({
-    ...bench.env,
+    ...fixture.env,
     path,
-    cache: new BlockCache({ limitBytes: 1 << 20, metrics: bench.env.metrics }),
+    cache: new BlockCache({ limitBytes: 1 << 20, metrics: fixture.env.metrics }),
   });
   await table.verify();
   return table.properties;
 }
 
 /** One file a group at most, in the group of its families, with no deletions and no operands. */
-async function assertMajor(bench: CompactionBench): Promise<void> {
-  for (const [group, paths] of Object.entries(bench.state.files)) {
+async function assertMajor(fixture: TabletFixture): Promise<void> {
+  for (const [group, paths] of Object.entries(fixture.state.files)) {
     assert.equal(paths.length, 1);
-    const { entries, families } = await propertiesOf(bench, paths[0] as string);
+    const { entries, families } = await propertiesOf(fixture, paths[0] as string);
     const { put, ...others } = entries;
     assert.ok(put > 0 && Object.values(others).every((count) => count === 0), JSON.stringify(entries));
-    for (const { family } of families ?? []) assert.equal(bench.schema.families[family]?.group ?? 'default', group);
+    for (const { family } of families ?? []) assert.equal(fixture.schema.families[family]?.group ?? 'default', group);
   }
 }
 
 test('a read that stands in a row sees it to its end, whatever is flushed and written meanwhile', async () => {
-  const bench = await new CompactionBench(PLAIN).load();
+  const fixture = await new TabletFixture(PLAIN).load();
   const VALUE_BYTES = 2000;
   const fillRow = (row: ByteString, letter: string): Promise<void> =>
-    bench.apply(
+    fixture.apply(
       row,
       ...Array.from(
         { length: 1500 },
@@ -487,8 +493,8 @@ test('a read that stands in a row sees it to its end, whatever is flushed and wr
     );
   await fillRow('a', 'a');
   const kept: Uint8Array[] = [];
-  const stream = bench.tablet.read(bench.context, {
-    ranges: [bench.state.range],
+  const stream = fixture.tablet.read(fixture.context, {
+    ranges: [fixture.state.range],
     filter: undefined,
     rowsLimit: 0,
     reversed: false,
@@ -497,9 +503,9 @@ test('a read that stands in a row sees it to its end, whatever is flushed and wr
   for await (const { fragments } of stream) {
     for (const { cells } of fragments) for (const { value } of cells) kept.push(value);
     if (pulls++ > 2) continue;
-    await bench.tablet.flush();
+    await fixture.tablet.flush();
     await fillRow('b', 'b');
-    await bench.tablet.flush();
+    await fixture.tablet.flush();
     await fillRow('b', 'c');
   }
   assert.ok(pulls > 2, `${pulls} batches`);

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { INT64_MAX, type Int64 } from '../../base/index.ts';
 import type { RedoRecord } from '../../commitlog/index.ts';
 import { ALL_ROWS, type Granularity, type Mutation } from '../../model/index.ts';
-import { CompactionBench, schemaOf } from '../fixtures.ts';
+import { TabletFixture, schemaOf } from '../fixtures.ts';
 import { ServerTime } from './server-time.ts';
 import type { TabletFile } from './tablet-file.ts';
 import type { TabletState } from '../contract/tablet-state.ts';
@@ -37,7 +37,7 @@ function record(commitMicros: Int64, ...timestamps: Int64[]): RedoRecord {
   };
 }
 
-class Bench {
+class Fixture {
   nowMicros = 1000;
   readonly told: [number, number][] = [];
   readonly time: ServerTime;
@@ -56,48 +56,48 @@ class Bench {
 
 describe("the server's time in a tablet", () => {
   test("is the clock's, or the newest that was given and a microsecond more, which the server is told of", () => {
-    const bench = new Bench();
-    assert.deepEqual([bench.time.lastMicros, bench.time.next(), bench.time.next()], [0, 1000, 1000]);
-    bench.nowMicros = 400;
-    assert.deepEqual([bench.time.next(), bench.time.next()], [1001, 1002]);
-    bench.nowMicros = 1002;
-    assert.equal(bench.time.next(), 1002);
-    assert.deepEqual(bench.told, [
+    const fixture = new Fixture();
+    assert.deepEqual([fixture.time.lastMicros, fixture.time.next(), fixture.time.next()], [0, 1000, 1000]);
+    fixture.nowMicros = 400;
+    assert.deepEqual([fixture.time.next(), fixture.time.next()], [1001, 1002]);
+    fixture.nowMicros = 1002;
+    assert.equal(fixture.time.next(), 1002);
+    assert.deepEqual(fixture.told, [
       [400, 1000],
       [400, 1001],
     ]);
   });
 
   test('begins with the newest that its row or its files tell', () => {
-    assert.equal(new Bench({ lastServerMicros: 7 }).time.lastMicros, 7);
-    assert.equal(new Bench({ lastServerMicros: 7 }, [file(100, 9), file(200, 0)]).time.lastMicros, 9);
+    assert.equal(new Fixture({ lastServerMicros: 7 }).time.lastMicros, 7);
+    assert.equal(new Fixture({ lastServerMicros: 7 }, [file(100, 9), file(200, 0)]).time.lastMicros, 9);
     assert.equal(
-      new Bench({ lastServerMicros: 7 }, [file(100), file(200, 0)]).time.lastMicros,
+      new Fixture({ lastServerMicros: 7 }, [file(100), file(200, 0)]).time.lastMicros,
       100,
       'a file of an earlier version tells when it was made',
     );
   });
 
   test('is told by the records in which it was given, and not by those of clients', () => {
-    const bench = new Bench();
-    assert.equal(bench.after(record(500, 400, 600, INT64_MAX)), 0);
-    assert.equal(bench.after(record(500, 400, 500)), 500);
-    assert.equal(bench.after(record(300, 300)), 500);
-    assert.equal(bench.after(record(INT64_MAX, INT64_MAX)), 500, 'no server gives such a time');
-    assert.equal(bench.after({ ...record(800), body: { kind: 'dropRows', range: ALL_ROWS } }), 500);
-    assert.equal(bench.after(record(7999, 7000), 'millis'), 7999, 'uncut, so that it goes on from there');
+    const fixture = new Fixture();
+    assert.equal(fixture.after(record(500, 400, 600, INT64_MAX)), 0);
+    assert.equal(fixture.after(record(500, 400, 500)), 500);
+    assert.equal(fixture.after(record(300, 300)), 500);
+    assert.equal(fixture.after(record(INT64_MAX, INT64_MAX)), 500, 'no server gives such a time');
+    assert.equal(fixture.after({ ...record(800), body: { kind: 'dropRows', range: ALL_ROWS } }), 500);
+    assert.equal(fixture.after(record(7999, 7000), 'millis'), 7999, 'uncut, so that it goes on from there');
   });
 
   test('is told by any record where an earlier version may have written it', () => {
-    assert.equal(new Bench({ lastServerMicros: undefined }).after(record(500, 499)), 500);
+    assert.equal(new Fixture({ lastServerMicros: undefined }).after(record(500, 499)), 500);
   });
 
   test('stays a number that METADATA can tell, however far the clock is ahead', () => {
-    const bench = new Bench({ lastServerMicros: Number.MAX_SAFE_INTEGER - 1 }, [file(INT64_MAX)]);
-    assert.equal(bench.time.lastMicros, Number.MAX_SAFE_INTEGER);
-    assert.equal(bench.time.next(), Number.MAX_SAFE_INTEGER);
-    bench.nowMicros = 2 ** 60;
-    assert.equal(bench.time.next(), Number.MAX_SAFE_INTEGER);
+    const fixture = new Fixture({ lastServerMicros: Number.MAX_SAFE_INTEGER - 1 }, [file(INT64_MAX)]);
+    assert.equal(fixture.time.lastMicros, Number.MAX_SAFE_INTEGER);
+    assert.equal(fixture.time.next(), Number.MAX_SAFE_INTEGER);
+    fixture.nowMicros = 2 ** 60;
+    assert.equal(fixture.time.next(), Number.MAX_SAFE_INTEGER);
   });
 });
 
@@ -112,25 +112,25 @@ describe('garbage collection by age, under a clock that is set', () => {
   });
 
   test('does not take what was just written, after a step back and after a jump forward and back', async () => {
-    const bench = await new CompactionBench(
+    const fixture = await new TabletFixture(
       schemaOf({ f: { name: 'f', gcRule: { kind: 'maxAge', ageMicros: SECOND } } }),
     ).load();
     const valuesAfterCompaction = async (): Promise<string[]> => {
-      await bench.tablet.compact('major');
-      return (await bench.cells()).map((cell) => cell.slice(cell.indexOf('=') + 1));
+      await fixture.tablet.compact('major');
+      return (await fixture.cells()).map((cell) => cell.slice(cell.indexOf('=') + 1));
     };
-    await bench.apply('a', set('1'));
-    bench.clock.setRealTime(bench.clock.nowMicros() - 3600 * SECOND);
-    await bench.apply('b', set('2'));
+    await fixture.apply('a', set('1'));
+    fixture.clock.setRealTime(fixture.clock.nowMicros() - 3600 * SECOND);
+    await fixture.apply('b', set('2'));
     assert.deepEqual(await valuesAfterCompaction(), ['1', '2']);
-    const trueMicros = bench.clock.nowMicros();
-    bench.clock.setRealTime(trueMicros + 7200 * SECOND);
+    const trueMicros = fixture.clock.nowMicros();
+    fixture.clock.setRealTime(trueMicros + 7200 * SECOND);
     assert.deepEqual(await valuesAfterCompaction(), [], 'by the clock they are too old');
-    await bench.apply('c', set('3'));
-    bench.clock.setRealTime(trueMicros);
-    await bench.apply('d', set('4'));
-    await bench.reload();
-    await bench.apply('e', set('5'));
+    await fixture.apply('c', set('3'));
+    fixture.clock.setRealTime(trueMicros);
+    await fixture.apply('d', set('4'));
+    await fixture.reload();
+    await fixture.apply('e', set('5'));
     assert.deepEqual(await valuesAfterCompaction(), ['3', '4', '5']);
   });
 });

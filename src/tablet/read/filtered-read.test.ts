@@ -5,7 +5,7 @@ import { Code } from '../../base/index.ts';
 import { ByteBudget, requestContext } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import { ALL_ROWS } from '../../model/index.ts';
-import { CompactionBench, schemaOf } from '../fixtures.ts';
+import { TabletFixture, schemaOf } from '../fixtures.ts';
 
 const SCHEMA = schemaOf({ f: { name: 'f' } });
 const PASS: RowFilter = { kind: 'passAll' };
@@ -16,12 +16,12 @@ const copies = (count: number): RowFilter => ({
 
 describe('a read through a filter', () => {
   test('hands out the copies of one cell in batches', async () => {
-    const bench = await new CompactionBench(SCHEMA).load();
-    await bench.set('row', 'v'.repeat(100_000));
-    await bench.set('row2', 'w');
+    const fixture = await new TabletFixture(SCHEMA).load();
+    await fixture.set('row', 'v'.repeat(100_000));
+    await fixture.set('row2', 'w');
     let [batches, cells, most] = [0, 0, 0];
     const rows: string[] = [];
-    for await (const batch of bench.tablet.read(bench.context, {
+    for await (const batch of fixture.tablet.read(fixture.context, {
       ranges: [ALL_ROWS],
       filter: copies(1000),
       rowsLimit: 0,
@@ -39,12 +39,12 @@ describe('a read through a filter', () => {
     assert.equal(cells, 2000);
     assert.deepEqual(rows, ['row', 'row2']);
     assert.ok(batches > 300 && most <= 300_000, `${batches} batches, the largest of ${most} bytes`);
-    await bench.tablet.close({ flush: false });
+    await fixture.tablet.close({ flush: false });
   });
 
   test('a row that is held to its end leaves in batches, and ends once', async () => {
-    const bench = await new CompactionBench(SCHEMA).load();
-    await bench.set('row', 'v'.repeat(200_000));
+    const fixture = await new TabletFixture(SCHEMA).load();
+    await fixture.set('row', 'v'.repeat(200_000));
     const last: RowFilter = { kind: 'condition', predicate: { kind: 'blockAll' }, whenFalse: copies(20) };
     const filter: RowFilter = {
       kind: 'interleave',
@@ -52,7 +52,7 @@ describe('a read through a filter', () => {
     };
     const ends: boolean[] = [];
     let cells = 0;
-    for await (const { fragments } of bench.tablet.read(bench.context, {
+    for await (const { fragments } of fixture.tablet.read(fixture.context, {
       ranges: [ALL_ROWS],
       filter,
       rowsLimit: 0,
@@ -69,14 +69,14 @@ describe('a read through a filter', () => {
       ends.map((isLast, i) => isLast === (i === ends.length - 1)),
       ends.map(() => true),
     );
-    await bench.tablet.close({ flush: false });
+    await fixture.tablet.close({ flush: false });
   });
 
   test('what copies make of a row is limited as a row is', async () => {
-    const bench = await new CompactionBench(SCHEMA).load();
-    await bench.set('row', 'v'.repeat(1024 * 1024));
+    const fixture = await new TabletFixture(SCHEMA).load();
+    await fixture.set('row', 'v'.repeat(1024 * 1024));
     const read = async (filter: RowFilter): Promise<void> => {
-      for await (const _ of bench.tablet.read(bench.context, {
+      for await (const _ of fixture.tablet.read(fixture.context, {
         ranges: [ALL_ROWS],
         filter,
         rowsLimit: 0,
@@ -88,19 +88,19 @@ describe('a read through a filter', () => {
       code: Code.RESOURCE_EXHAUSTED,
       message: /makes more than 268435456 bytes of one row, by copies/,
     });
-    await bench.tablet.close({ flush: false });
+    await fixture.tablet.close({ flush: false });
   });
 
   test('the caller that gives up is heard inside of one match', async () => {
-    const bench = await new CompactionBench(SCHEMA).load();
-    await bench.set('row', 'xy'.repeat(500_000));
+    const fixture = await new TabletFixture(SCHEMA).load();
+    await fixture.set('row', 'xy'.repeat(500_000));
     // a step is over at every look at the clock
     let passedMs = 0;
-    const standing = bench.clock.monotonicMs();
-    bench.clock.monotonicMs = () => standing + (passedMs += 5);
+    const standing = fixture.clock.monotonicMs();
+    fixture.clock.monotonicMs = () => standing + (passedMs += 5);
     const abort = new AbortController();
     const context = requestContext({ budget: new ByteBudget(1e9), signal: abort.signal });
-    const read = bench.tablet.read(context, {
+    const read = fixture.tablet.read(context, {
       ranges: [ALL_ROWS],
       filter: { kind: 'valueRegex', regex: `[xy]*x${'[xy]{900}'.repeat(9)}z` },
       rowsLimit: 0,
@@ -109,6 +109,6 @@ describe('a read through a filter', () => {
     const pulled = read.pull();
     abort.abort();
     await assert.rejects(async () => pulled, { code: Code.CANCELLED });
-    await bench.tablet.close({ flush: false });
+    await fixture.tablet.close({ flush: false });
   });
 });

@@ -5,7 +5,7 @@ import { ManualClock, Pacer } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import { Memtable } from '../../memtable/index.ts';
 import { columnKey, CursorState, type Mutation } from '../../model/index.ts';
-import { CompactionBench, schemaOf } from '../fixtures.ts';
+import { TabletFixture, schemaOf } from '../fixtures.ts';
 import { MergeCursor } from './merge-cursor.ts';
 import { cursorOver } from './one-row-cursor.ts';
 
@@ -92,23 +92,23 @@ describe('a read of one row', () => {
   test('gives what a scan of all gives of it, whatever the history', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.boolean(), async (steps, reversed) => {
-        const bench = await new CompactionBench(SCHEMA).load();
+        const fixture = await new TabletFixture(SCHEMA).load();
         for (const each of steps) {
-          if (each.kind === 'write') await bench.apply(each.row, ...each.mutations);
+          if (each.kind === 'write') await fixture.apply(each.row, ...each.mutations);
           else if (each.kind === 'drop')
-            await bench.tablet.dropRows(bench.context, { start: each.row, end: `${each.row.slice(0, -1)}4` });
-          else if (each.kind === 'flush') await bench.tablet.flush();
-          else if (each.kind === 'reload') await bench.reload();
-          else await bench.tablet.compact('merging');
+            await fixture.tablet.dropRows(fixture.context, { start: each.row, end: `${each.row.slice(0, -1)}4` });
+          else if (each.kind === 'flush') await fixture.tablet.flush();
+          else if (each.kind === 'reload') await fixture.reload();
+          else await fixture.tablet.compact('merging');
         }
         for (const filter of filters) {
-          const all = await bench.cells(filter, undefined, reversed);
+          const all = await fixture.cells(filter, undefined, reversed);
           for (const asked of ROWS) {
             const expected = all.filter((line) => line.startsWith(asked));
-            assert.deepEqual(await bench.cells(filter, { start: asked, end: `${asked}\0` }, reversed), expected);
+            assert.deepEqual(await fixture.cells(filter, { start: asked, end: `${asked}\0` }, reversed), expected);
           }
         }
-        await bench.tablet.close({ flush: false });
+        await fixture.tablet.close({ flush: false });
       }),
       { numRuns: 60 },
     );

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { RowFilter } from '../../filter/index.ts';
 import { normalizeRanges, type RowRange, rangeOfRow } from '../../model/index.ts';
-import { CompactionBench, schemaOf } from '../fixtures.ts';
+import { TabletFixture, schemaOf } from '../fixtures.ts';
 
 const SCHEMA = schemaOf({ f: { name: 'f' }, g: { name: 'g' } });
 /** Long enough to be put together of parts, as real keys are. */
@@ -40,25 +40,25 @@ describe('a read of several ranges', () => {
         fc.boolean(),
         fc.nat(4),
         async (changes, given, filter, reversed, limit) => {
-          const bench = await new CompactionBench(SCHEMA).load();
+          const fixture = await new TabletFixture(SCHEMA).load();
           for (const [i, each] of changes.entries()) {
-            if (each.kind === 'set') await bench.set(each.row, `value ${i}`, i, each.family);
-            else if (each.kind === 'delete') await bench.apply(each.row, { kind: 'deleteFromRow' });
+            if (each.kind === 'set') await fixture.set(each.row, `value ${i}`, i, each.family);
+            else if (each.kind === 'delete') await fixture.apply(each.row, { kind: 'deleteFromRow' });
             else if (each.kind === 'drop')
-              await bench.tablet.dropRows(bench.context, { start: each.row, end: `${each.row.slice(0, -1)}~` });
-            else await bench.tablet.flush();
+              await fixture.tablet.dropRows(fixture.context, { start: each.row, end: `${each.row.slice(0, -1)}~` });
+            else await fixture.tablet.flush();
           }
           const ranges = normalizeRanges(given);
           if (ranges.length === 0) return;
           const isAsked = (line: string): boolean =>
             ranges.some(({ start, end }) => line >= start && (end === undefined || line.slice(0, 18) < end));
-          const all = (await bench.cells(filter, undefined, reversed)).filter(isAsked);
+          const all = (await fixture.cells(filter, undefined, reversed)).filter(isAsked);
           const rows = [...new Set(all.map((line) => line.slice(0, 18)))].slice(0, limit === 0 ? undefined : limit);
           assert.deepEqual(
-            await bench.cellsIn(ranges, filter, reversed, limit),
+            await fixture.cellsIn(ranges, filter, reversed, limit),
             all.filter((line) => rows.includes(line.slice(0, 18))),
           );
-          await bench.tablet.close({ flush: false });
+          await fixture.tablet.close({ flush: false });
         },
       ),
       { numRuns: 60 },
@@ -66,17 +66,17 @@ describe('a read of several ranges', () => {
   });
 
   test('asks the Bloom filters row by row, and reads no file that has none of a row', async () => {
-    const bench = await new CompactionBench(SCHEMA).load();
+    const fixture = await new TabletFixture(SCHEMA).load();
     for (const each of ROWS) {
-      await bench.set(each, 'v');
-      await bench.tablet.flush();
+      await fixture.set(each, 'v');
+      await fixture.tablet.flush();
     }
-    for (const ends of [ROWS.slice(0, 1), ROWS.slice(-1)]) for (const each of ends) await bench.set(each, 'w', 2);
-    await bench.tablet.flush();
-    const count = (name: string): number => bench.env.metrics.get(name);
+    for (const ends of [ROWS.slice(0, 1), ROWS.slice(-1)]) for (const each of ends) await fixture.set(each, 'w', 2);
+    await fixture.tablet.flush();
+    const count = (name: string): number => fixture.env.metrics.get(name);
     const [passes, skips, reads] = [count('sstable.bloomPasses'), count('sstable.bloomSkips'), count('sstable.reads')];
     const asked = ROWS.slice(1, -1);
-    assert.equal((await bench.cellsIn(asked.map(rangeOfRow))).length, asked.length);
+    assert.equal((await fixture.cellsIn(asked.map(rangeOfRow))).length, asked.length);
     // each row lies in a file of its own, and between the two rows of the last file, whose filter knows it not
     assert.equal(count('sstable.bloomPasses') - passes, asked.length);
     assert.equal(count('sstable.bloomSkips') - skips, asked.length);

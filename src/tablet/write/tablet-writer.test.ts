@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { BigtableError, Code } from '../../base/index.ts';
 import { type FileFaults, MemoryFileSystem } from '../../env/index.ts';
 import type { Mutation, ReadModifyWriteRule } from '../../model/index.ts';
-import { CompactionBench, schemaOf } from '../fixtures.ts';
+import { TabletFixture, schemaOf } from '../fixtures.ts';
 import { ReadFamilies } from '../read/read-families.ts';
 
 const SCHEMA = schemaOf({ f: { name: 'f' } });
@@ -38,7 +38,7 @@ const writes = fc.array(
 ) as fc.Arbitrary<Write[]>;
 
 /** Begins the write and does not wait for it. */
-function begin({ tablet, context }: CompactionBench, [kind, row]: Write, i: number): Promise<unknown> {
+function begin({ tablet, context }: TabletFixture, [kind, row]: Write, i: number): Promise<unknown> {
   switch (kind) {
     case 'set':
       return tablet.mutateRow(context, row, [set(i)]);
@@ -73,24 +73,24 @@ describe('the write path of a tablet', () => {
   test('what writes of all kinds, begun side by side, leave in memory is what replay makes of the log', async () => {
     await fc.assert(
       fc.asyncProperty(writes, async (all) => {
-        const bench = await new CompactionBench(SCHEMA).load();
+        const fixture = await new TabletFixture(SCHEMA).load();
         const begun: Promise<unknown>[] = [];
         for (const [i, write] of all.entries()) {
-          const done = begin(bench, write, i);
+          const done = begin(fixture, write, i);
           begun.push(done);
           if (write[0] === 'pause') await done;
         }
         await Promise.all(begun);
-        const inMemory = await bench.cells();
-        await bench.reload();
-        assert.deepEqual(await bench.cells(), inMemory);
+        const inMemory = await fixture.cells();
+        await fixture.reload();
+        assert.deepEqual(await fixture.cells(), inMemory);
       }),
       { numRuns: 60 },
     );
   });
 
   test('writes that share an append are acknowledged by one promise', async () => {
-    const { tablet, context } = await new CompactionBench(SCHEMA).load();
+    const { tablet, context } = await new TabletFixture(SCHEMA).load();
     const [first, second] = [tablet.mutateRow(context, 'a', [set(1)]), tablet.mutateRow(context, 'b', [set(2)])];
     assert.equal(first, second);
     await first;
@@ -102,8 +102,8 @@ describe('the write path of a tablet', () => {
     const faults: FileFaults = (operation) => {
       if (full && operation === 'appendLog') throw new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full');
     };
-    const bench = await new CompactionBench(SCHEMA, new MemoryFileSystem({ faults })).load();
-    const { tablet, context } = bench;
+    const fixture = await new TabletFixture(SCHEMA, new MemoryFileSystem({ faults })).load();
+    const { tablet, context } = fixture;
     full = true;
     const refused = [
       tablet.mutateRow(context, 'a', [set(1)]),
@@ -115,13 +115,13 @@ describe('the write path of a tablet', () => {
     full = false;
     await tablet.dropRows(context, { start: '', end: undefined });
     await tablet.readModifyWriteRow(context, 'a', [append(2)]);
-    assert.equal((await bench.cells()).length, 1);
+    assert.equal((await fixture.cells()).length, 1);
     await tablet.close({ flush: false });
   });
 
   test('a write to a row that is held waits for it, in its turn', async () => {
-    const bench = await new CompactionBench(SCHEMA).load();
-    const { tablet, context } = bench;
+    const fixture = await new TabletFixture(SCHEMA).load();
+    const { tablet, context } = fixture;
     const one = tablet.readModifyWriteRow(context, 'a', [append(1)]);
     const two = tablet.mutateRow(context, 'a', [{ kind: 'deleteFromRow' }]);
     const three = tablet.readModifyWriteRow(context, 'a', [append(3)]);
