@@ -3,7 +3,8 @@
  * same machine, the same run, the same durability; each measurement in a process of its own, systems in turn; all
  * threads counted.
  *
- *   npm run bench -- engine [--rows N] [--only LINE,...] [--systems NAME,...] [--shape value|cells|both] [--rounds N] [--json FILE]
+ *   npm run bench -- engine [--rows N] [--only LINE,...] [--systems NAME,...] [--shape value|cells|both]
+ *                           [--rounds N] [--json FILE]
  *
  * Writes are measured from the first until compactions are at rest. Reading lines open a directory that a load has
  * filled in random order. `--only` also takes the lines about Edubba alone: memory, reopen, write-amplification,

@@ -1,8 +1,10 @@
 /**
  * npm run bench -- NAME: runs a benchmark of bench/.
  *
- *   npm run bench -- server [--rows=20000,…] [--load=1x1,2x16] [--secs=N] [--warm=N] [--workloads=a,b] [--only=edubba,threads,emulator,hbase] [--json=FILE]
- *       our load generator (bench/btbench) against Edubba and, on the same machine in turn, itself on two threads, Google's Go emulator and HBase (lib/server-bench.mjs)
+ *   npm run bench -- server [--rows=20000,…] [--load=1x1,2x16] [--secs=N] [--warm=N] [--workloads=a,b] [--json=FILE]
+ *                           [--only=edubba,threads,emulator,hbase]
+ *       our load generator (bench/btbench) against Edubba and, on the same machine in turn, itself on two threads,
+ *       Google's Go emulator and HBase (lib/server-bench.mjs)
  *   npm run bench -- compare COMMIT [server|engine] [--rounds=9] [--rows=N] [--secs=N] [--lines=a,b] [--json=FILE]
  *       CPU time of this checkout beside that of another commit, with a verdict (lib/compare.mjs)
  *   npm run bench -- NAME [ARGUMENTS]

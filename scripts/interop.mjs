@@ -2,9 +2,10 @@
  * npm run interop: Google's own clients and their own test suites against Edubba, compared with Google's Go emulator;
  * our load generator and RPC prober; and kill -9 in the midst of writing. test/interop/README.md says more.
  *
- *   npm run interop                       all of it; needs Go, Python and Java, and fails with words where they are missing
- *   npm run interop -- --short            what a CI has time for: parts whose tool is missing are skipped with words
- *   npm run interop -- --only=suites,probe   of clients, hello, tls, behaviour, suites, grpc, h2spec, load, probe, crash
+ *   npm run interop                 all of it; needs Go, Python and Java, and says what is missing
+ *   npm run interop -- --short      what a CI has time for; skips parts whose tool is missing, and says so
+ *   npm run interop -- --only=suites,probe
+ *                                   of clients, hello, tls, behaviour, suites, grpc, h2spec, load, probe, crash
  */
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,10 +1,10 @@
 /**
- * Finds the principal of a call by its credentials. Where tokens are configured (a list of our own, or an issuer's) each
- * call needs one, even from a client with a certificate. Otherwise the certificate names the principal. Where neither is
- * configured, all callers are anonymous.
+ * Finds the principal of a call by its credentials. Where tokens are configured (a list of our own, or an issuer's)
+ * each call needs one, even from a client with a certificate. Otherwise the certificate names the principal. Where
+ * neither is configured, all callers are anonymous.
  *
- * A principal begins with the kind of its credentials (`token:`, `jwt:`, `cert:`), so that no issuer can issue the names of
- * another kind.
+ * A principal begins with the kind of its credentials (`token:`, `jwt:`, `cert:`), so that no issuer can issue the
+ * names of another kind.
  */
 import { BigtableError, Code } from '../base/index.ts';
 import type { JwtVerifier } from './jwt-verifier.ts';

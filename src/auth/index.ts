@@ -1,6 +1,6 @@
 /**
- * auth: who asks. Bearer tokens of a file that holds their hashes, tokens that an issuer has signed (JWT), and clients' certificates, each
- * to a principal; nothing about what a principal may do.
+ * auth: who asks. Bearer tokens of a file that holds their hashes, tokens that an issuer has signed (JWT), and clients'
+ * certificates, each to a principal; nothing about what a principal may do.
  */
 export { Authenticator } from './authenticator.ts';
 export { JwtVerifier } from './jwt-verifier.ts';

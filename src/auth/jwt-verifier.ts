@@ -1,9 +1,10 @@
 /**
- * JSON web tokens (RFC 7519) of one issuer, as OpenID Connect providers, cloud platforms and clusters give them out: signature, issuer, audience and
- * times are checked, by `jose`; `sub` is who asks.
+ * JSON web tokens (RFC 7519) of one issuer, as OpenID Connect providers, cloud platforms and clusters give them out:
+ * signature, issuer, audience and times are checked, by `jose`; `sub` is who asks.
  *
- * Invariant: a token that was checked is taken without a second look for CACHE_MS at the most and never beyond its end; what is kept of it is a
- * hash. So a call with a known token costs a hash, and a key that is withdrawn is of no use after that time.
+ * Invariant: a token that was checked is taken without a second look for CACHE_MS at the most and never beyond its end;
+ * what is kept of it is a hash. So a call with a known token costs a hash, and a key that is withdrawn is of no use
+ * after that time.
  */
 import { createHash } from 'node:crypto';
 import { createLocalJWKSet, createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
@@ -16,7 +17,10 @@ export interface JwtSettings {
   readonly issuer: string;
   /** What `aud` must be or hold: without it a token that was given out for another service would do here. */
   readonly audience: string;
-  /** Where the issuer's keys are: an URL (https, or this machine), asked when they are needed, or the text of a key set (RFC 7517). */
+  /**
+   * Where the issuer's keys are: an URL (https, or this machine), asked when they are needed, or the text of a key set
+   * (RFC 7517).
+   */
   readonly keys: { readonly url: string } | { readonly text: string; readonly file: string };
 }
 
@@ -64,13 +68,18 @@ export class JwtVerifier {
     this.#keys = keysOf(settings.keys);
   }
 
-  /** Other keys from now on: what was checked with the old ones is checked again. INVALID_ARGUMENT, and no change, for keys that are none. */
+  /**
+   * Other keys from now on: what was checked with the old ones is checked again. INVALID_ARGUMENT, and no change, for
+   * keys that are none.
+   */
   replaceKeys(keys: JwtSettings['keys']): void {
     this.#keys = keysOf(keys);
     this.#known.clear();
   }
 
-  /** Who asks with the token. Fails with UNAUTHENTICATED where it is not good, UNAVAILABLE where the keys cannot be had. */
+  /**
+   * Who asks with the token. Fails with UNAUTHENTICATED where it is not good, UNAVAILABLE where the keys cannot be had.
+   */
   principalOf(token: string): string | Promise<string> {
     const hash = createHash('sha256').update(token).digest('base64');
     const known = this.#known.get(hash);

@@ -1,13 +1,19 @@
 /**
- * What may stand in a principal: it goes to logs and, later, into lists of rights. So one line of what can be seen, of a bounded length; the same text
- * never names two.
+ * What may stand in a principal: it goes to logs and, later, into lists of rights. So one line of what can be seen, of
+ * a bounded length; the same text never names two.
  */
 
 /** A name in a list of tokens: we give these out ourselves. */
 const TOKEN_NAME = /^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$/;
-/** A JWT's subject: at most 255 ASCII characters (OpenID Connect Core, section 2, "sub"), here visible ones with single spaces between them. */
+/**
+ * A JWT's subject: at most 255 ASCII characters (OpenID Connect Core, section 2, "sub"), here visible ones with single
+ * spaces between them.
+ */
 const SUBJECT = /^(?=.{1,255}$)[\x21-\x7e]+(?: [\x21-\x7e]+)*$/;
-/** A certificate's subject: names of people and places in any script. No invisible characters, and none that turn the direction of text. */
+/**
+ * A certificate's subject: names of people and places in any script. No invisible characters, and none that turn the
+ * direction of text.
+ */
 const DISTINGUISHED_NAME = /^[^\p{C}\p{Zl}\p{Zp}]{1,1024}$/u;
 
 export function isTokenName(text: string): boolean {

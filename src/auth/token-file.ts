@@ -1,6 +1,6 @@
 /**
- * The file of tokens on disk: read whole, written whole. A change is a new file that takes the old one's place, so that a server that reads it
- * meanwhile sees the old list or the new one. Only its owner may read it.
+ * The file of tokens on disk: read whole, written whole. A change is a new file that takes the old one's place, so that
+ * a server that reads it meanwhile sees the old list or the new one. Only its owner may read it.
  */
 import { randomBytes } from 'node:crypto';
 import { open, readFile, rename, rm } from 'node:fs/promises';
@@ -18,7 +18,10 @@ export async function readTokens(path: string): Promise<TokenList> {
   return TokenList.parse(text, path);
 }
 
-/** Adds a token for `principal`, in a new file where there is none, and answers it: it cannot be had again. `added`: when, in ISO 8601. */
+/**
+ * Adds a token for `principal`, in a new file where there is none, and answers it: it cannot be had again. `added`:
+ * when, in ISO 8601.
+ */
 export async function addToken(path: string, principal: string, added: string): Promise<string> {
   const { token, entry } = makeToken(principal, added, randomBytes(40));
   const before = await readTokens(path).catch((error: unknown) => {
@@ -40,8 +43,9 @@ export async function removeTokens(path: string, which: string): Promise<readonl
 }
 
 /**
- * Writes a token into a file that only its owner may read (mode 0600). ALREADY_EXISTS where there is a file of that name: nothing is ever written over;
- * FAILED_PRECONDITION where none can be made. What was made is removed where the writing fails.
+ * Writes a token into a file that only its owner may read (mode 0600). ALREADY_EXISTS where there is a file of that
+ * name: nothing is ever written over; FAILED_PRECONDITION where none can be made. What was made is removed where the
+ * writing fails.
  */
 export async function writeToken(path: string, obtain: () => Promise<string>): Promise<void> {
   const file = await open(path, 'wx', 0o600).catch((cause: NodeJS.ErrnoException) => {

@@ -1,10 +1,12 @@
 /**
  * Edubba's own bearer tokens, and the text of the file that lists them: docs/formats/tokens.md.
  *
- * A token is `edubba_ID_SECRET`; the list holds the SHA-256 of the secret alone. The secret is 256 random bits, so there is nothing to guess, and a slow hash
- * (scrypt) would protect nothing and cost every call fifty milliseconds; SHA-256 costs two microseconds.
+ * A token is `edubba_ID_SECRET`; the list holds the SHA-256 of the secret alone. The secret is 256 random bits, so
+ * there is nothing to guess, and a slow hash (scrypt) would protect nothing and cost every call fifty milliseconds;
+ * SHA-256 costs two microseconds.
  *
- * Invariant: how long a look-up takes tells nothing of a hash: the ID, which is no secret, finds the one entry, and its hash is compared in constant time.
+ * Invariant: how long a look-up takes tells nothing of a hash: the ID, which is no secret, finds the one entry, and its
+ * hash is compared in constant time.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { invalidArgument } from '../base/index.ts';
@@ -83,7 +85,9 @@ export function isOwnToken(token: string): boolean {
   return token.startsWith('edubba_');
 }
 
-/** A new token, and its entry. `randomness`: 40 bytes that nobody can guess. INVALID_ARGUMENT for a name that is none. */
+/**
+ * A new token, and its entry. `randomness`: 40 bytes that nobody can guess. INVALID_ARGUMENT for a name that is none.
+ */
 export function makeToken(principal: string, added: string, randomness: Buffer): { token: string; entry: TokenEntry } {
   if (!isTokenName(principal))
     throw invalidArgument(

@@ -1,6 +1,6 @@
 /**
- * Help that begins with the command: usage, what it does, its arguments and options, details and examples. The options that every command takes come
- * last, in a few lines; `edubba --help` tells them in full.
+ * Help that begins with the command: usage, what it does, its arguments and options, details and examples. The options
+ * that every command takes come last, in a few lines; `edubba --help` tells them in full.
  */
 import { type Command, Help, type Option } from 'commander';
 import { DEFAULT_INSTANCE, DEFAULT_PROJECT } from '../model/index.ts';

@@ -1,6 +1,6 @@
 /**
- * The command line: `edubba COMMAND …`. One process; answers on standard output, errors on standard error with the code's name and exit status 1
- * (2 for a command that was not understood). With --json errors are JSON too.
+ * The command line: `edubba COMMAND …`. One process; answers on standard output, errors on standard error with the
+ * code's name and exit status 1 (2 for a command that was not understood). With --json errors are JSON too.
  */
 import { Command, CommanderError } from 'commander';
 import { codeName, toBigtableError } from '../base/index.ts';
@@ -26,8 +26,8 @@ const FAILED = 1;
 const NOT_UNDERSTOOD = 2;
 
 /**
- * Runs one command, and returns the exit status. `argv` is without node and script. The process lives until then, also while a
- * command waits on timers that let a process end.
+ * Runs one command, and returns the exit status. `argv` is without node and script. The process lives until then, also
+ * while a command waits on timers that let a process end.
  */
 export function main(argv: readonly string[], terminal: Terminal = processTerminal()): Promise<number> {
   return new KeepAlive().while(run(argv, terminal));

@@ -1,6 +1,7 @@
 /**
- * The client library: the service in terms of the internal calls. Row calls go to the server of the row, straight; calls on tables go to the
- * master; schemas are read from the lock service. The requests' form is checked here, what depends on the schema by the server.
+ * The client library: the service in terms of the internal calls. Row calls go to the server of the row, straight;
+ * calls on tables go to the master; schemas are read from the lock service. The requests' form is checked here, what
+ * depends on the schema by the server.
  */
 import { BigtableError, type ByteString, Code, notFound } from '../base/index.ts';
 import { type Env, inSlices, type RequestContext, within } from '../env/index.ts';

@@ -1,6 +1,6 @@
 /**
- * Consistency tokens: each names a table and the instant it was given. Everything acknowledged before that instant is visible wherever the table can be
- * read; with one cluster that is so at once.
+ * Consistency tokens: each names a table and the instant it was given. Everything acknowledged before that instant is
+ * visible wherever the table can be read; with one cluster that is so at once.
  */
 import { crc32c, invalidArgument } from '../base/index.ts';
 

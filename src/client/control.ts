@@ -1,6 +1,6 @@
 /**
- * The calls of an operator (service/control-service.ts) in terms of the internal calls. Work on tables goes tablet by tablet, by the
- * client's locations, so that it covers every row whatever is split, merged or moved meanwhile.
+ * The calls of an operator (service/control-service.ts) in terms of the internal calls. Work on tables goes tablet by
+ * tablet, by the client's locations, so that it covers every row whatever is split, merged or moved meanwhile.
  */
 import { assert, BigtableError, type ByteString, Code, toBigtableError } from '../base/index.ts';
 import { CallContext, checkContext, ContextWait, type Env, type RequestContext, sleep, within } from '../env/index.ts';

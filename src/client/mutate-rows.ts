@@ -1,5 +1,6 @@
 /**
- * A batch of writes: grouped by tablet, the groups sent side by side, the answers put together by entry. Entries whose tablet moved are sent again.
+ * A batch of writes: grouped by tablet, the groups sent side by side, the answers put together by entry. Entries whose
+ * tablet moved are sent again.
  */
 import { BigtableError, toBigtableError, unavailable } from '../base/index.ts';
 import {

@@ -1,11 +1,11 @@
 /**
- * A read over all tablets that its ranges touch, in key order or against it: one read a tablet, what is left of the limit carried over. When a
- * tablet moves, the read goes on behind the last row it gave out.
+ * A read over all tablets that its ranges touch, in key order or against it: one read a tablet, what is left of the
+ * limit carried over. When a tablet moves, the read goes on behind the last row it gave out.
  *
  * A read that asks for no row at all reads no tablet. It is checked like any other: table, form, and filter.
  *
- * Invariant: every row is given out once and whole. A read that breaks off inside a row cannot go on, since the row may have
- * changed: it fails with UNAVAILABLE.
+ * Invariant: every row is given out once and whole. A read that breaks off inside a row cannot go on, since the row may
+ * have changed: it fails with UNAVAILABLE.
  */
 import { BigtableError, type ByteString, Code, successor, unavailable } from '../base/index.ts';
 import {
@@ -48,7 +48,9 @@ export function readRows(parts: ReadRowsParts, context: RequestContext, request:
   return new RowsStream(parts, context, request);
 }
 
-/** One read of a tablet after another. While locations are known and blocks are in memory nothing here makes a promise. */
+/**
+ * One read of a tablet after another. While locations are known and blocks are in memory nothing here makes a promise.
+ */
 class RowsStream extends PullStream<ReadBatch> {
   readonly #parts: ReadRowsParts;
   readonly #context: RequestContext;
@@ -96,7 +98,10 @@ class RowsStream extends PullStream<ReadBatch> {
     return batches?.end();
   }
 
-  /** The read of the next tablet; undefined where there is none (then the stream is at its end), or where its place is not known at once. */
+  /**
+   * The read of the next tablet; undefined where there is none (then the stream is at its end), or where its place is
+   * not known at once.
+   */
   #nextTablet(): PullStream<ReadBatch> | undefined {
     const { router } = this.#parts;
     if (this.#position === undefined) {
@@ -304,7 +309,10 @@ class ReadPosition {
     return this.#reversed ? found.reverse() : found;
   }
 
-  /** What of the tablet is read when these ranges in it are: all of it, or up to where the ranges for a next message begin. */
+  /**
+   * What of the tablet is read when these ranges in it are: all of it, or up to where the ranges for a next message
+   * begin.
+   */
   partOf(tablet: RowRange, ranges: readonly RowRange[]): RowRange {
     const next = this.#reversed
       ? this.#ranges[this.#ranges.length - 1 - ranges.length]
@@ -333,7 +341,10 @@ class ReadPosition {
     else this.#cutStart(tablet.end);
   }
 
-  /** Only rows behind the last one are left: looked at where the read of a tablet broke off, since the whole tablet says more. */
+  /**
+   * Only rows behind the last one are left: looked at where the read of a tablet broke off, since the whole tablet says
+   * more.
+   */
   #passRow(): void {
     const row = this.#passed;
     if (row === undefined) return;
@@ -357,7 +368,10 @@ class ReadPosition {
       this.#ranges[this.#ranges.length - 1] = { start: range.start, end };
   }
 
-  /** Index of the first remaining range for which it holds, as it does for all later ones; their number where there is none. */
+  /**
+   * Index of the first remaining range for which it holds, as it does for all later ones; their number where there is
+   * none.
+   */
   #firstWhere(holds: (range: RowRange) => boolean): number {
     let [low, high] = [this.#first, this.#ranges.length];
     while (low < high) {

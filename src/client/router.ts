@@ -1,6 +1,7 @@
 /**
- * Sends calls to the servers of rows: finds the tablet, calls, and where the answer is "not serving" forgets the location, waits a little and
- * finds it anew, within the deadline of the caller. Nothing else is ever sent twice: any other failure of a write leaves its outcome unknown.
+ * Sends calls to the servers of rows: finds the tablet, calls, and where the answer is "not serving" forgets the
+ * location, waits a little and finds it anew, within the deadline of the caller. Nothing else is ever sent twice: any
+ * other failure of a write leaves its outcome unknown.
  */
 import { BigtableError, type ByteString, Code, notFound, toBigtableError } from '../base/index.ts';
 import { type Clock, type Random, type RequestContext, within } from '../env/index.ts';
@@ -72,7 +73,10 @@ export class Router {
     this.#closed = true;
   }
 
-  /** Finds a tablet. What cannot be found because the table was deleted, perhaps created anew, is told as "not serving" or NOT_FOUND. */
+  /**
+   * Finds a tablet. What cannot be found because the table was deleted, perhaps created anew, is told as "not serving"
+   * or NOT_FOUND.
+   */
   async locate(
     table: string,
     schema: TableSchema,

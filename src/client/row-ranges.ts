@@ -1,6 +1,6 @@
 /**
- * The ranges that a read asks for, checked, in order and joined where they meet. There may be a million of them (a guard of the API's reader), so what goes
- * over all of them pauses: sorting is a merge of short sorted runs.
+ * The ranges that a read asks for, checked, in order and joined where they meet. There may be a million of them (a
+ * guard of the API's reader), so what goes over all of them pauses: sorting is a merge of short sorted runs.
  *
  * Invariant: between two looks at the clock at most RUN_RANGES ranges, or RUN_BYTES of their keys, are handled.
  */

@@ -1,5 +1,6 @@
 /**
- * The numbers of the commit log's format, shared by encoder and decoder. Format: docs/formats/commit-log.md. Never renumber.
+ * The numbers of the commit log's format, shared by encoder and decoder. Format: docs/formats/commit-log.md. Never
+ * renumber.
  */
 
 export const APPEND_VERSION = 1;
@@ -33,5 +34,7 @@ export const MutationKind = {
 /** Which ends a deleted range of timestamps has. */
 export const RangeFlag = { start: 1, end: 2 } as const;
 
-/** Optional fields of a record. A reader skips an unknown field with an even number and refuses the log for an odd one. */
+/**
+ * Optional fields of a record. A reader skips an unknown field with an even number and refuses the log for an odd one.
+ */
 export const RecordField = { token: 2 } as const;

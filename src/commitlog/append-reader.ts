@@ -1,8 +1,8 @@
 /**
  * Reads the fields of one append. Format: docs/formats/commit-log.md.
  *
- * The file system has checked the append's checksum. A malformed append was damaged before the checksum was computed, or
- * comes from a fault of the program: a CorruptionError in either case. An append with something that a newer version
+ * The file system has checked the append's checksum. A malformed append was damaged before the checksum was computed,
+ * or comes from a fault of the program: a CorruptionError in either case. An append with something that a newer version
  * wrote, and that this version must not ignore, is refused with FAILED_PRECONDITION.
  */
 import {

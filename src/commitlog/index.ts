@@ -1,5 +1,6 @@
 /**
- * commitlog: redo records, their encoding, the server's commit log with group commit, and the reading of logs for recovery.
+ * commitlog: redo records, their encoding, the server's commit log with group commit, and the reading of logs for
+ * recovery.
  */
 export { encodeRows } from './append-encoder.ts';
 export { readAppends, readEncodedAppends, type RecordsOfAppend } from './log-reader.ts';

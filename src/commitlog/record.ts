@@ -23,7 +23,10 @@ export interface LogRecord {
   /** The tablet's epoch under which the record was written. */
   readonly epoch: number;
   readonly sequence: number;
-  /** Time of the commit by the server's clock, microseconds; if the clock had stepped back, the timestamp of the record's cells. */
+  /**
+   * Time of the commit by the server's clock, microseconds; if the clock had stepped back, the timestamp of the
+   * record's cells.
+   */
   readonly commitMicros: Int64;
   readonly origin: Origin;
   /** Idempotency token of the request, if it had one. */

@@ -5,7 +5,8 @@
  * Invariants:
  * - Sequence numbers ascend in the order of the calls, which is the order in the log.
  * - One append is in flight; acknowledgements come in log order, each after its append is durable.
- * - After an append of unknown outcome nothing more is written: a later append could otherwise be in the log without it.
+ * - After an append of unknown outcome nothing more is written: a later append could otherwise be in the log without
+ *   it.
  * - Nothing is trimmed before an append that says so (its low-water mark) is durable.
  * - Storage is reserved for a record of `appendReserved` before the record gets its number: a full disk refuses it
  *   before it can be acknowledged, and never after. Such records share no append with others, which a full disk may
@@ -44,8 +45,8 @@ export interface ServerLogOptions {
 export interface Appended {
   readonly sequence: number;
   /**
-   * Resolves when the record is durable, with the position of its append. Rejects with RESOURCE_EXHAUSTED where it was surely not
-   * written and the log goes on, else with UNAVAILABLE: the outcome is unknown.
+   * Resolves when the record is durable, with the position of its append. Rejects with RESOURCE_EXHAUSTED where it was
+   * surely not written and the log goes on, else with UNAVAILABLE: the outcome is unknown.
    */
   readonly durable: Promise<LogPosition>;
 }
@@ -132,7 +133,10 @@ export class ServerLog {
     return this.#failed;
   }
 
-  /** Appends the record. Large values are not copied: they must not change until it is durable. UNAVAILABLE after a failure. */
+  /**
+   * Appends the record. Large values are not copied: they must not change until it is durable. UNAVAILABLE after a
+   * failure.
+   */
   append(record: NewRecord): Appended {
     this.#checkOpen();
     const batch = this.#batchFor(false);
@@ -140,9 +144,9 @@ export class ServerLog {
   }
 
   /**
-   * Appends a record that is acknowledged before it is durable: the log has reserved storage for it. Returns a promise if
-   * there is none yet, and the record was not appended: the promise resolves when it is time to call again. It rejects
-   * with RESOURCE_EXHAUSTED if storage is full, with UNAVAILABLE after a failure.
+   * Appends a record that is acknowledged before it is durable: the log has reserved storage for it. Returns a promise
+   * if there is none yet, and the record was not appended: the promise resolves when it is time to call again. It
+   * rejects with RESOURCE_EXHAUSTED if storage is full, with UNAVAILABLE after a failure.
    */
   appendReserved(record: NewRecord): Appended | Promise<void> {
     this.#checkOpen();
@@ -242,7 +246,9 @@ export class ServerLog {
     return this.#reserve(bytes);
   }
 
-  /** Reserves `bytes` or more; exactly `bytes` if storage has no space for more. One reservation is under way at a time. */
+  /**
+   * Reserves `bytes` or more; exactly `bytes` if storage has no space for more. One reservation is under way at a time.
+   */
   #reserve(bytes: number): Promise<void> {
     assert(bytes > 0, 'a reservation has a size');
     if (this.#reserving) return this.#reserving;

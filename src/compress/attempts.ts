@@ -1,6 +1,7 @@
 /**
- * Whether it is worth the time to try a block: after several in a row that did not shrink enough, only one in sixteen is tried, until one
- * of them does. Images and encrypted values so cost little, and a file that changes its contents half way loses at most fifteen blocks.
+ * Whether it is worth the time to try a block: after several in a row that did not shrink enough, only one in sixteen
+ * is tried, until one of them does. Images and encrypted values so cost little, and a file that changes its contents
+ * half way loses at most fifteen blocks.
  */
 const FAILURES_BEFORE_SAMPLING = 8;
 const SAMPLE_EVERY = 16;

@@ -108,7 +108,10 @@ for (const kind of KINDS) {
   });
 }
 
-/** A checksum stands before this in a file: damage that decodes to something is not ours to find, but nothing else than RangeError may come of it. */
+/**
+ * A checksum stands before this in a file: damage that decodes to something is not ours to find, but nothing else than
+ * RangeError may come of it.
+ */
 function mayRefuse(work: () => Buffer): void {
   try {
     assert.ok(work().length <= 100_000);

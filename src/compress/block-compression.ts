@@ -1,11 +1,16 @@
 /**
- * Compression of an SSTable's blocks, one at a time, so that a point read decodes one block. Some kinds draw on bytes that all blocks of a
- * file share (a dictionary, or the reference of the long common strings), which the file keeps in a section of its own.
+ * Compression of an SSTable's blocks, one at a time, so that a point read decodes one block. Some kinds draw on bytes
+ * that all blocks of a file share (a dictionary, or the reference of the long common strings), which the file keeps in
+ * a section of its own.
  *
- * Formats: docs/formats/compression.md. A compressed block begins with its raw length (varint), which is checked before anything is decoded.
+ * Formats: docs/formats/compression.md. A compressed block begins with its raw length (varint), which is checked before
+ * anything is decoded.
  */
 
-/** How the blocks of a locality group are stored. `zstd-dict` and `two-pass` choose their shared bytes from the file's own blocks. */
+/**
+ * How the blocks of a locality group are stored. `zstd-dict` and `two-pass` choose their shared bytes from the file's
+ * own blocks.
+ */
 export type CompressionKind = 'none' | 'lz4' | 'zstd' | 'zstd-dict' | 'two-pass';
 
 export interface Compression {
@@ -23,11 +28,14 @@ export interface BlockCompressor {
   /** Raw bytes of blocks that it wants to see before it compresses the first one; 0 = none. */
   readonly sampleBytes: number;
   /**
-   * Called once, before the first `compress`, with the file's first blocks (fewer than sampleBytes where the file is small).
-   * Answers the shared bytes to be kept in the file; undefined = none.
+   * Called once, before the first `compress`, with the file's first blocks (fewer than sampleBytes where the file is
+   * small). Answers the shared bytes to be kept in the file; undefined = none.
    */
   prepare(samples: readonly Uint8Array[]): Buffer | undefined;
-  /** Undefined = not worth it: to be stored raw. Blocks that do not shrink by an eighth are not, and after many such in a row only some are tried. */
+  /**
+   * Undefined = not worth it: to be stored raw. Blocks that do not shrink by an eighth are not, and after many such in
+   * a row only some are tried.
+   */
   compress(block: Uint8Array): { readonly codec: BlockCodec; readonly bytes: Buffer } | undefined;
   close(): void;
 }

@@ -1,6 +1,6 @@
 /**
- * The compressor of one file's blocks: an encoder, and around it what all kinds have in common: the frame, and the decision that a block
- * is stored as it is. Two kinds make their encoder anew when they have seen samples.
+ * The compressor of one file's blocks: an encoder, and around it what all kinds have in common: the frame, and the
+ * decision that a block is stored as it is. Two kinds make their encoder anew when they have seen samples.
  */
 import { assert } from '../base/index.ts';
 import type { Codecs } from '../env/index.ts';

@@ -1,6 +1,7 @@
 /**
- * The decompressor of one file's blocks, of whatever codecs they are. Invariant: no byte of a block is believed: every length is checked before
- * memory is taken for it or anything copied, and whatever is wrong with the bytes becomes a RangeError.
+ * The decompressor of one file's blocks, of whatever codecs they are. Invariant: no byte of a block is believed: every
+ * length is checked before memory is taken for it or anything copied, and whatever is wrong with the bytes becomes a
+ * RangeError.
  *
  * The shared bytes are decoded when the first block needs them, and kept.
  */

@@ -1,5 +1,6 @@
 /**
- * What stands before every compressed block: its raw length, checked before anything is taken for it. Format: docs/formats/compression.md.
+ * What stands before every compressed block: its raw length, checked before anything is taken for it. Format:
+ * docs/formats/compression.md.
  */
 import { VarintReader, varintLength, writeVarint } from '../base/index.ts';
 

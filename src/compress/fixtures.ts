@@ -31,7 +31,10 @@ export const anyBlock: fc.Arbitrary<Buffer> = fc
   .array(fc.oneof(text, random, repetitive), { maxLength: 4 })
   .map((parts) => Buffer.concat(parts));
 
-/** A page of a site: `page` and `version` decide its text, the frame is the same for all of a site. Always the same bytes. */
+/**
+ * A page of a site: `page` and `version` decide its text, the frame is the same for all of a site. Always the same
+ * bytes.
+ */
 export function samplePage(page: number, version = 0): Buffer {
   const lines = [
     `<!DOCTYPE html><html><head><title>Page ${page} of the manual</title><link rel="stylesheet" href="/static/style.css"></head><body class="manual">`,

@@ -1,6 +1,7 @@
 /**
- * compress: how blocks of SSTables are made smaller, one at a time, so that a point read decodes one block: LZ4, Zstandard, Zstandard with
- * a dictionary chosen from the file's own blocks, and the paper's two passes. Pure computation: native codecs are handed in.
+ * compress: how blocks of SSTables are made smaller, one at a time, so that a point read decodes one block: LZ4,
+ * Zstandard, Zstandard with a dictionary chosen from the file's own blocks, and the paper's two passes. Pure
+ * computation: native codecs are handed in.
  */
 export {
   BlockCodec,

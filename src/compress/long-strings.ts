@@ -1,12 +1,14 @@
 /**
- * The long common strings of a block, the first of the two passes: strings that occurred before, in the reference or in the block, become
- * copies (after Bentley and McIlroy, "Data compression using long common strings", 1999). A fingerprint rolls over the text; where it meets one that
- * was kept, the strings are compared and grown in both directions.
+ * The long common strings of a block, the first of the two passes: strings that occurred before, in the reference or in
+ * the block, become copies (after Bentley and McIlroy, "Data compression using long common strings", 1999). A
+ * fingerprint rolls over the text; where it meets one that was kept, the strings are compared and grown in both
+ * directions.
  *
- * Which fingerprints are kept is decided by their own bits (one in SAMPLE_EVERY), not, as in 1999, by an aligned place: so only these need be looked
- * up, and repetitions shorter than two windows are found more often.
+ * Which fingerprints are kept is decided by their own bits (one in SAMPLE_EVERY), not, as in 1999, by an aligned place:
+ * so only these need be looked up, and repetitions shorter than two windows are found more often.
  *
- * Reference and block are one address space here: the block stands behind the reference. No copy crosses from one to the other.
+ * Reference and block are one address space here: the block stands behind the reference. No copy crosses from one to
+ * the other.
  */
 import { assert } from '../base/index.ts';
 
@@ -24,8 +26,9 @@ export interface CopySink {
 /** Text is read by words of 4 bytes: in JavaScript a read costs more than what is done with it. */
 const WORD_BYTES = 4;
 /**
- * Each byte multiplies the fingerprint by twice an odd number, so that what is 32 bytes back has been shifted out of its 32 bits: a window that needs nothing
- * taken out. Fingerprints are no part of the format: only the encoder knows them.
+ * Each byte multiplies the fingerprint by twice an odd number, so that what is 32 bytes back has been shifted out of
+ * its 32 bits: a window that needs nothing taken out. Fingerprints are no part of the format: only the encoder knows
+ * them.
  */
 const MULTIPLIER = 0x2c92_77b6;
 const WINDOW_BYTES = 32;
@@ -132,7 +135,10 @@ export class LongStrings {
     this.#takenEnd = 0;
   }
 
-  /** Four bytes a turn. Both `start` and what is left behind a copy are rounded up to a word: a window that long loses nothing by it. */
+  /**
+   * Four bytes a turn. Both `start` and what is left behind a copy are rounded up to a word: a window that long loses
+   * nothing by it.
+   */
   #scan(start: number, end: number, sink: CopySink): void {
     const { words } = this.#text;
     const lastWord = Math.floor(end / WORD_BYTES);
@@ -158,8 +164,8 @@ export class LongStrings {
   }
 
   /**
-   * A fingerprint of the sample, its window ending before `here`. Where a copy comes of it, reports that and answers its end; otherwise keeps
-   * the fingerprint and answers 0.
+   * A fingerprint of the sample, its window ending before `here`. Where a copy comes of it, reports that and answers
+   * its end; otherwise keeps the fingerprint and answers 0.
    */
   #meet(print: number, here: number, start: number, end: number, sink: CopySink): number {
     const table = this.#table;

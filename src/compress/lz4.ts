@@ -1,9 +1,10 @@
 /**
- * LZ4's block format in plain JavaScript, for machines that no native build fits: a whole decoder, and an encoder that keeps one
- * candidate a hash, as LZ4's own fast one does.
+ * LZ4's block format in plain JavaScript, for machines that no native build fits: a whole decoder, and an encoder that
+ * keeps one candidate a hash, as LZ4's own fast one does.
  *
- * A block is a row of sequences: token (literals << 4 | match - 4), more of the literal length, literals, offset (2 bytes, little-endian), more of the match
- * length. The last sequence ends after its literals. Format: docs/formats/compression.md.
+ * A block is a row of sequences: token (literals << 4 | match - 4), more of the literal length, literals, offset (2
+ * bytes, little-endian), more of the match length. The last sequence ends after its literals. Format:
+ * docs/formats/compression.md.
  */
 import { asBuffer } from '../base/index.ts';
 import type { Lz4 } from '../env/index.ts';

@@ -1,11 +1,11 @@
 /**
- * Chooses, from samples of a file's blocks, the strings that are worth sharing between all its blocks: a dictionary for zstd, or the reference of
- * the long common strings.
+ * Chooses, from samples of a file's blocks, the strings that are worth sharing between all its blocks: a dictionary for
+ * zstd, or the reference of the long common strings.
  *
- * What a string is worth is judged by its grams (every 8 bytes in a row): a gram counts for the number of other blocks that have it, as inside
- * one block the codec finds repetitions by itself. The samples are cut into as many epochs as segments are wanted, so that all parts of them are
- * heard; in each the segment with the highest worth is taken, and its grams count nothing from then on. The most valuable segments come last,
- * where they are nearest to the block.
+ * What a string is worth is judged by its grams (every 8 bytes in a row): a gram counts for the number of other blocks
+ * that have it, as inside one block the codec finds repetitions by itself. The samples are cut into as many epochs as
+ * segments are wanted, so that all parts of them are heard; in each the segment with the highest worth is taken, and
+ * its grams count nothing from then on. The most valuable segments come last, where they are nearest to the block.
  *
  * Pure and the same for the same samples; time is linear in them.
  */

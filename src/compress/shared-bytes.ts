@@ -1,6 +1,6 @@
 /**
- * What all blocks of a file share, as the file keeps it: one byte that says how it is stored, then the bytes themselves, compressed by zstd where that helps.
- * Format: docs/formats/compression.md, "Shared bytes".
+ * What all blocks of a file share, as the file keeps it: one byte that says how it is stored, then the bytes
+ * themselves, compressed by zstd where that helps. Format: docs/formats/compression.md, "Shared bytes".
  */
 import type { Zstd } from '../env/index.ts';
 import { BlockCodec } from './block-compression.ts';

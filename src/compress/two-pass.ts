@@ -1,7 +1,6 @@
 /**
- * The paper's two passes: long common strings over a large window (the file's reference and the block so far), then LZ4 over what is left, in its
- * window of 64 KB.
- * Format: docs/formats/compression.md, "Two passes".
+ * The paper's two passes: long common strings over a large window (the file's reference and the block so far), then LZ4
+ * over what is left, in its window of 64 KB. Format: docs/formats/compression.md, "Two passes".
  */
 import { asBuffer, VarintReader, writeVarint } from '../base/index.ts';
 import type { Lz4 } from '../env/index.ts';
@@ -88,8 +87,8 @@ export class TwoPassEncoder {
 }
 
 /**
- * Decodes blocks in one piece of memory, so that a copy is a move inside it: the reference, then the block as it grows, then its literals.
- * Every copy is checked against reference and block before it is made.
+ * Decodes blocks in one piece of memory, so that a copy is a move inside it: the reference, then the block as it grows,
+ * then its literals. Every copy is checked against reference and block before it is made.
  */
 export class TwoPassDecoder {
   readonly #lz4: Lz4;

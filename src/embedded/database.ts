@@ -32,7 +32,10 @@ export interface DatabaseHooks {
 
 /** Who gives a compaction up stops what has not begun of it; what has begun ends in the background. */
 export interface CompactOptions extends CallOptions {
-  /** Told at once how many tablets there are, then after each tablet, and at least every ten seconds. What it throws ends the call. */
+  /**
+   * Told at once how many tablets there are, then after each tablet, and at least every ten seconds. What it throws
+   * ends the call.
+   */
   readonly onProgress?: ((progress: CompactionProgress) => void) | undefined;
 }
 
@@ -48,7 +51,9 @@ export class Database {
     this.#hooks = hooks;
   }
 
-  /** Creates a table. ALREADY_EXISTS where there is one of that name; INVALID_ARGUMENT for an option that is not known. */
+  /**
+   * Creates a table. ALREADY_EXISTS where there is one of that name; INVALID_ARGUMENT for an option that is not known.
+   */
   async createTable(name: string, options: TableOptions = {}): Promise<Table> {
     const [{ table }, call] = this.#asked(name, options, 'createTable');
     await this.#calls.write((service, context) => service.createTable(context, table), call);
@@ -56,9 +61,10 @@ export class Database {
   }
 
   /**
-   * The table of that name, made where there is none, with the families of the options, made where they are missing. What exists is never
-   * changed: FAILED_PRECONDITION where the table is otherwise than the options say (another GC rule, aggregate, granularity or locality group).
-   * A rule that is left out agrees with any; `splits` are for a new table alone. Many may do it at once.
+   * The table of that name, made where there is none, with the families of the options, made where they are missing.
+   * What exists is never changed: FAILED_PRECONDITION where the table is otherwise than the options say (another GC
+   * rule, aggregate, granularity or locality group). A rule that is left out agrees with any; `splits` are for a new
+   * table alone. Many may do it at once.
    */
   async openTable(name: string, options: TableOptions = {}): Promise<Table> {
     const [wanted, call] = this.#asked(name, options, 'openTable');
@@ -74,7 +80,10 @@ export class Database {
     return new Table(wanted.table.name, this.#calls);
   }
 
-  /** The table of that name, whether or not it exists: its calls fail with NOT_FOUND where it does not. A full resource name is taken as it is. */
+  /**
+   * The table of that name, whether or not it exists: its calls fail with NOT_FOUND where it does not. A full resource
+   * name is taken as it is.
+   */
   table(name: string): Table {
     return new Table(this.#fullName(name), this.#calls);
   }
@@ -96,8 +105,9 @@ export class Database {
   }
 
   /**
-   * Full resource names of the tables, of all or of those that start with the prefix. Servers that are not Edubba's list those of one instance
-   * alone: there the prefix must name it (projects/P/instances/I/tables/), or it is UNIMPLEMENTED.
+   * Full resource names of the tables, of all or of those that start with the prefix. Servers that are not Edubba's
+   * list those of one instance alone: there the prefix must name it (projects/P/instances/I/tables/), or it is
+   * UNIMPLEMENTED.
    */
   async listTableNames(...more: ThenOptions<string>): Promise<readonly string[]> {
     const [prefix, options] = takeOptions<string>(more);
@@ -119,9 +129,9 @@ export class Database {
   }
 
   /**
-   * Major compactions of a table, or of all: afterwards every locality group of a tablet is one SSTable without deleted data and
-   * without versions that garbage collection drops. They come by themselves too, every `majorCompactionMs`. Calls at once share the work.
-   * NOT_FOUND for a table that does not exist; INVALID_ARGUMENT for undefined.
+   * Major compactions of a table, or of all: afterwards every locality group of a tablet is one SSTable without deleted
+   * data and without versions that garbage collection drops. They come by themselves too, every `majorCompactionMs`.
+   * Calls at once share the work. NOT_FOUND for a table that does not exist; INVALID_ARGUMENT for undefined.
    */
   async compact(...more: ThenOptions<string, CompactOptions>): Promise<void> {
     const [table, options = {}] = takeOptions<string, CompactOptions>(more);
@@ -160,14 +170,19 @@ export class Database {
     return this.#calls.write((service, context) => service.splitTablets(context, fullName, bound), options);
   }
 
-  /** Makes one tablet of the two that meet at that row, with which the second begins. FAILED_PRECONDITION where none do. */
+  /**
+   * Makes one tablet of the two that meet at that row, with which the second begins. FAILED_PRECONDITION where none do.
+   */
   async merge(table: string, row: Bytes, options?: CallOptions): Promise<void> {
     const fullName = this.#fullName(table);
     const bound = boundOf(row, 'a row key');
     return this.#calls.write((service, context) => service.mergeTablets(context, fullName, bound), options);
   }
 
-  /** Counters since the database was opened, or its servers were started, by name: blocks read, cache hits, bytes logged, compactions. */
+  /**
+   * Counters since the database was opened, or its servers were started, by name: blocks read, cache hits, bytes
+   * logged, compactions.
+   */
   counters(options?: CallOptions): Promise<Readonly<Record<string, number>>> {
     return this.#calls.read((service, context) => service.counters(context), options);
   }
@@ -198,16 +213,16 @@ export class Database {
 export interface OpenOptions extends Partial<DatabaseSettings> {
   /**
    * Reads what is there and changes nothing: not a byte of the directory is written, also where its last writer was
-   * killed, and every call that would change something fails with FAILED_PRECONDITION. Any number of programs may read at
-   * once, while none has it open for writing. NOT_FOUND where there is no database. Default: false.
+   * killed, and every call that would change something fails with FAILED_PRECONDITION. Any number of programs may read
+   * at once, while none has it open for writing. NOT_FOUND where there is no database. Default: false.
    */
   readonly readOnly?: boolean | undefined;
 }
 
 /**
- * Opens the database in a directory (made if it is not there, with those above it), or a fresh one in memory with ':memory:'. A directory is a path
- * or a `file:` URL. FAILED_PRECONDITION where another process has the directory open, this one has it already, or a file is there; INVALID_ARGUMENT
- * for settings that are none.
+ * Opens the database in a directory (made if it is not there, with those above it), or a fresh one in memory with
+ * ':memory:'. A directory is a path or a `file:` URL. FAILED_PRECONDITION where another process has the directory open,
+ * this one has it already, or a file is there; INVALID_ARGUMENT for settings that are none.
  */
 export async function open(directory: string | URL, options: OpenOptions = {}): Promise<Database> {
   const path = asked(() => pathOf(directory));

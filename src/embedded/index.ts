@@ -1,6 +1,6 @@
 /**
- * embedded: the library. `open` a directory or ':memory:' and use tables in this very process. What this door exports is the package's public
- * interface; everything else may change.
+ * embedded: the library. `open` a directory or ':memory:' and use tables in this very process. What this door exports
+ * is the package's public interface; everything else may change.
  */
 export { BigtableError, Code, type CodeName, CorruptionError, codeName } from '../base/index.ts';
 export type { DatabaseSettings } from '../boot/index.ts';

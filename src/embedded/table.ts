@@ -1,7 +1,8 @@
 /**
- * A table of an embedded database: apply, get, scan, single-row transactions (paper section 3), and its schema. Cheap to make, holds no state but
- * its name. The last argument of every method takes a signal and a timeout (CallOptions). Every method fails with a BigtableError: NOT_FOUND (no such table or family), INVALID_ARGUMENT, and for writes UNAVAILABLE
- * (outcome unknown).
+ * A table of an embedded database: apply, get, scan, single-row transactions (paper section 3), and its schema. Cheap
+ * to make, holds no state but its name. The last argument of every method takes a signal and a timeout (CallOptions).
+ * Every method fails with a BigtableError: NOT_FOUND (no such table or family), INVALID_ARGUMENT, and for writes
+ * UNAVAILABLE (outcome unknown).
  */
 import { BigtableError, describeValue, invalidArgument, toText, unreadable } from '../base/index.ts';
 import {
@@ -97,8 +98,8 @@ export class Table {
 
   /**
    * Applies many mutations, each atomic by itself, together in few disk writes. Fails with BatchError naming those that
-   * failed, also those whose form is wrong (INVALID_ARGUMENT); the others are applied. Very many go in several requests;
-   * `load` takes them out of a source that need not fit in memory.
+   * failed, also those whose form is wrong (INVALID_ARGUMENT); the others are applied. Very many go in several
+   * requests; `load` takes them out of a source that need not fit in memory.
    */
   async applyAll(mutations: readonly RowMutation[], options?: CallOptions): Promise<void> {
     const entries = asked(() => listOf(mutations, 'mutations').map(entryOf));
@@ -135,7 +136,10 @@ export class Table {
     return failures.map(({ index, error }) => ({ index, error: renamed(error, this.#calls.parent) }));
   }
 
-  /** One row with what the options ask for (default: the newest version of every column); undefined where nothing is there. */
+  /**
+   * One row with what the options ask for (default: the newest version of every column); undefined where nothing is
+   * there.
+   */
   get(row: Bytes, options: RowOptions = NEWEST): Promise<Row | undefined> {
     const rows = new RowStream(
       this.#calls,
@@ -269,14 +273,17 @@ export class Table {
   }
 
   /**
-   * What each column family takes: cells, logical bytes, bytes on disk and in memory. Versions that are hidden count until a compaction drops them. Servers that
-   * are not Edubba's cannot tell: UNIMPLEMENTED.
+   * What each column family takes: cells, logical bytes, bytes on disk and in memory. Versions that are hidden count
+   * until a compaction drops them. Servers that are not Edubba's cannot tell: UNIMPLEMENTED.
    */
   statistics(options?: CallOptions): Promise<readonly FamilyUsage[]> {
     return this.#calls.read((service, context) => service.familyUsage(context, this.fullName), options);
   }
 
-  /** The tablets of the table in the order of their rows, with their sizes. UNIMPLEMENTED by servers that are not Edubba's. */
+  /**
+   * The tablets of the table in the order of their rows, with their sizes. UNIMPLEMENTED by servers that are not
+   * Edubba's.
+   */
   async tablets(options?: CallOptions): Promise<readonly TabletInfo[]> {
     const tablets = await this.#calls.read((service, context) => service.listTablets(context, this.fullName), options);
     return tablets.map(tabletInfo);
@@ -302,8 +309,8 @@ export class Table {
   }
 
   /**
-   * Replaces the table's locality groups: which families are stored together, and how. Families named in none lie in `default`. Reads and writes
-   * go on; a compaction brings the files over. NOT_FOUND for a family that is not there.
+   * Replaces the table's locality groups: which families are stored together, and how. Families named in none lie in
+   * `default`. Reads and writes go on; a compaction brings the files over. NOT_FOUND for a family that is not there.
    */
   async setGroups(groups: GroupLayout, options?: CallOptions): Promise<void> {
     const layout = asked(() => checkedLayout(layoutOf(groups)));

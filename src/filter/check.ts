@@ -1,7 +1,8 @@
 /**
- * The form of a filter: what a RowFilter must keep to before it is compiled, whatever table it is meant for. Regular expressions are
- * checked where they are compiled, the serialized size where the filter is decoded. The rules are those of google.bigtable.v2.RowFilter;
- * fields are named as there. Every failure is INVALID_ARGUMENT and says where in the filter it lies.
+ * The form of a filter: what a RowFilter must keep to before it is compiled, whatever table it is meant for. Regular
+ * expressions are checked where they are compiled, the serialized size where the filter is decoded. The rules are those
+ * of google.bigtable.v2.RowFilter; fields are named as there. Every failure is INVALID_ARGUMENT and says where in the
+ * filter it lies.
  */
 import { type BigtableError, invalidArgument, isInt64, quote } from '../base/index.ts';
 import type { Limits } from '../model/index.ts';

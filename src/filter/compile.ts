@@ -1,6 +1,6 @@
 /**
- * The interpreter of filters: checks a filter, compiles its regular expressions, finds what it needs to see, and gives out the runs that cells are
- * pushed through (program-run.ts).
+ * The interpreter of filters: checks a filter, compiles its regular expressions, finds what it needs to see, and gives
+ * out the runs that cells are pushed through (program-run.ts).
  */
 import type { Cell, Limits } from '../model/index.ts';
 import { checkFilter } from './check.ts';
@@ -20,14 +20,16 @@ export interface CompileOptions {
   readonly families?: readonly string[] | undefined;
 }
 
-/** Makes a filter ready for reads; undefined passes all. INVALID_ARGUMENT where its form or an expression is not valid. */
+/**
+ * Makes a filter ready for reads; undefined passes all. INVALID_ARGUMENT where its form or an expression is not valid.
+ */
 export function compileFilter(filter: RowFilter | undefined, options: CompileOptions): FilterProgram {
   return filter === undefined ? PASS_ALL : compile(filter, options);
 }
 
 /**
- * Keeps the program of each filter by the filter's identity, as long as the filter lives: a decoder of requests returns the
- * same object for the same bytes, and filters never change.
+ * Keeps the program of each filter by the filter's identity, as long as the filter lives: a decoder of requests returns
+ * the same object for the same bytes, and filters never change.
  */
 export class FilterCompiler {
   readonly #options: CompileOptions;

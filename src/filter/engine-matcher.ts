@@ -1,9 +1,11 @@
 /**
- * Expressions that need the engine, matched in parts. re2js offers a match of a whole input alone, so its automaton (DFA) and its simulation of
- * threads (Machine) are driven here byte by byte; what a byte does to them is the engine's own code. Values are matched as bytes: no text is made of them.
+ * Expressions that need the engine, matched in parts. re2js offers a match of a whole input alone, so its automaton
+ * (DFA) and its simulation of threads (Machine) are driven here byte by byte; what a byte does to them is the engine's
+ * own code. Values are matched as bytes: no text is made of them.
  *
- * The automaton is built as inputs need it, and kept. Where it has grown to its part of the memory, or the program is large, the rest of the input is
- * simulated: some ten times slower a byte than a built state, and some forty times faster than building one.
+ * The automaton is built as inputs need it, and kept. Where it has grown to its part of the memory, or the program is
+ * large, the rest of the input is simulated: some ten times slower a byte than a built state, and some forty times
+ * faster than building one.
  *
  * Invariant: one call overdraws its allowance by one byte's work at most.
  */
@@ -81,7 +83,10 @@ const NO_INPUT = { context: () => -1, step: () => -8, endPos: () => 0, canCheckP
 
 const NO_CLASSES = new Int32Array(0);
 
-/** What the engines of a filter share: the memory for automata, so their number; and the units that they spent outside of any allowance. */
+/**
+ * What the engines of a filter share: the memory for automata, so their number; and the units that they spent outside
+ * of any allowance.
+ */
 export interface EngineShare {
   engines: number;
   units: number;
@@ -158,7 +163,9 @@ export class EngineMatcher implements Matcher {
     return new EngineMatching(this.#engine, this.#start, bytes, this.#maxUnits, () => this.#tooMuch(bytes.length));
   }
 
-  /** Before the first match, when all engines of the filter are known. Null: there is no automaton, all is simulated. */
+  /**
+   * Before the first match, when all engines of the filter are known. Null: there is no automaton, all is simulated.
+   */
   #startState(): State | null {
     if (this.#engine.prog.numInst() > MAX_AUTOMATON_INSTRUCTIONS) return null;
     const automaton = this.#engine.dfa;

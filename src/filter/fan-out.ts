@@ -1,6 +1,7 @@
 /**
- * How much one cell that enters a filter can become, found from the filter's form alone. An interleave copies a cell into each of its branches, and what
- * follows it in a chain sees every copy: so a chain of interleaves multiplies. Linear in the size of the filter; the figures may be infinite.
+ * How much one cell that enters a filter can become, found from the filter's form alone. An interleave copies a cell
+ * into each of its branches, and what follows it in a chain sees every copy: so a chain of interleaves multiplies.
+ * Linear in the size of the filter; the figures may be infinite.
  */
 import type { RowFilter } from './filter.ts';
 

@@ -1,6 +1,6 @@
 /**
- * The interpreter against the plain model of fixtures.ts: for random filters and rows the program gives the same, whether the read obeys hints and
- * bounds or pushes every cell.
+ * The interpreter against the plain model of fixtures.ts: for random filters and rows the program gives the same,
+ * whether the read obeys hints and bounds or pushes every cell.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

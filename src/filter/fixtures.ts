@@ -1,5 +1,6 @@
 /**
- * The plain model of filters for tests and fuzzing: lists of cells in, lists out, one function a kind, straight from what the API says of it.
+ * The plain model of filters for tests and fuzzing: lists of cells in, lists out, one function a kind, straight from
+ * what the API says of it.
  */
 import assert from 'node:assert/strict';
 import { fromBytes, type Int64, toBytes } from '../base/index.ts';
@@ -120,7 +121,10 @@ export function sameColumn(a: Cell, b: Cell): boolean {
   return a.family === b.family && a.qualifier === b.qualifier;
 }
 
-/** The API leaves open the order of copies of a cell. Ours: by input cell, then by branch; by branch alone where one of them waits for a predicate. */
+/**
+ * The API leaves open the order of copies of a cell. Ours: by input cell, then by branch; by branch alone where one of
+ * them waits for a predicate.
+ */
 function interleave(
   filter: RowFilter & { kind: 'interleave' },
   row: string,

@@ -1,9 +1,10 @@
 /**
- * The stages that hold cells back: conditions, which must hear their predicate first, and the collectors that put into order again
- * what conditions delayed. All that is held is counted in the run's ledger.
+ * The stages that hold cells back: conditions, which must hear their predicate first, and the collectors that put into
+ * order again what conditions delayed. All that is held is counted in the run's ledger.
  *
- * What they held leaves them one cell at a time, by the run (Backlog): a step on the event loop may end between any two. At the end of a row the run
- * calls `endRow` of these stages upstream first, so that a stage has all its input when it is asked.
+ * What they held leaves them one cell at a time, by the run (Backlog): a step on the event loop may end between any
+ * two. At the end of a row the run calls `endRow` of these stages upstream first, so that a stage has all its input
+ * when it is asked.
  */
 import { assert } from '../base/index.ts';
 import type { Cell } from '../model/index.ts';
@@ -71,8 +72,8 @@ export interface Drain {
 }
 
 /**
- * The stages that give away what they held, those that began last on top. A stage further up must not pass on anything while one that it pushes to is
- * here, so the top goes first, to its end.
+ * The stages that give away what they held, those that began last on top. A stage further up must not pass on anything
+ * while one that it pushes to is here, so the top goes first, to its end.
  */
 export class Backlog {
   readonly #drains: Drain[] = [];
@@ -108,8 +109,8 @@ function compareCells(a: Cell, b: Cell): number {
 }
 
 /**
- * Holds a row's cells and passes them on in order, copies of one cell in the order of their lists. Each list is in order by itself, since every stage gets its
- * cells in the row's order: they are merged by a heap.
+ * Holds a row's cells and passes them on in order, copies of one cell in the order of their lists. Each list is in
+ * order by itself, since every stage gets its cells in the row's order: they are merged by a heap.
  */
 export class Collector implements RowEnd, Drain {
   readonly #lists: CollectorList[] = [];
@@ -224,7 +225,10 @@ export interface Branch {
 
 type Decision = 'open' | 'true' | 'false';
 
-/** Holds the row's cells until the predicate gives one, or the row ends, then passes them into the branch chosen; those that follow go there at once. */
+/**
+ * Holds the row's cells until the predicate gives one, or the row ends, then passes them into the branch chosen; those
+ * that follow go there at once.
+ */
 export class Condition implements Stage, RowState, RowEnd, Drain {
   readonly #predicate: Branch;
   readonly #whenTrue: Branch;

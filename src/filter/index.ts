@@ -1,5 +1,6 @@
 /**
- * filter: the twenty row filters as plain data, and the one interpreter that gives them meaning. Pure; regular expressions are RE2's.
+ * filter: the twenty row filters as plain data, and the one interpreter that gives them meaning. Pure; regular
+ * expressions are RE2's.
  */
 export { compileFilter, FilterCompiler } from './compile.ts';
 export type { Bound, RowFilter } from './filter.ts';

@@ -1,7 +1,13 @@
-/** What asks whether an input matches a pattern: at once where that is cheap, else in parts with pauses between them (docs/decisions/0023-work-of-filters.md). */
+/**
+ * What asks whether an input matches a pattern: at once where that is cheap, else in parts with pauses between them
+ * (docs/decisions/0023-work-of-filters.md).
+ */
 import type { ByteString } from '../base/index.ts';
 
-/** What may still be done in the present step. A unit is some 10 ns: a cell pushed into a stage, an instruction of an expression tried on a byte. */
+/**
+ * What may still be done in the present step. A unit is some 10 ns: a cell pushed into a stage, an instruction of an
+ * expression tried on a byte.
+ */
 export interface Allowance {
   units: number;
 }
@@ -21,8 +27,8 @@ export interface Matcher {
 
 export interface Matching {
   /**
-   * Goes on until the answer is known or the allowance is spent (then undefined); it may overdraw the allowance by one small part. RESOURCE_EXHAUSTED
-   * where the answer would take too much altogether.
+   * Goes on until the answer is known or the allowance is spent (then undefined); it may overdraw the allowance by one
+   * small part. RESOURCE_EXHAUSTED where the answer would take too much altogether.
    */
   goOn(allowance: Allowance): boolean | undefined;
 }

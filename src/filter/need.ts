@@ -1,9 +1,11 @@
 /**
- * What a filter needs to see of a row, found before the read: columns and timestamps outside it change nothing, so the read seeks past them.
+ * What a filter needs to see of a row, found before the read: columns and timestamps outside it change nothing, so the
+ * read seeks past them.
  *
- * Computed from the end of each chain to its beginning: what f needs is what may have an effect when it enters f, given what the rest of
- * the chain needs. A filter that counts cells needs every one as soon as anything behind it needs any. The result is a superset, kept as
- * boxes (an interval of families by an interval of qualifiers) and one interval of timestamps.
+ * Computed from the end of each chain to its beginning: what f needs is what may have an effect when it enters f, given
+ * what the rest of the chain needs. A filter that counts cells needs every one as soon as anything behind it needs any.
+ * The result is a superset, kept as boxes (an interval of families by an interval of qualifiers) and one interval of
+ * timestamps.
  */
 import { type ByteString, type Int64, prefixEnd, successor } from '../base/index.ts';
 import { columnKey, familyEnd, normalizeRanges, type TimestampRange } from '../model/index.ts';
@@ -37,7 +39,10 @@ const NOTHING: Need = { boxes: [], start: undefined, end: undefined };
 const MAX_BOXES = 256;
 /** Boxes that are made for a filter altogether; what would need more is taken to need all columns. */
 const MAX_BOXES_MADE = 16_384;
-/** Spans that boxes become at most, since one of qualifiers alone becomes one a family. Beyond that it spans all families. */
+/**
+ * Spans that boxes become at most, since one of qualifiers alone becomes one a family. Beyond that it spans all
+ * families.
+ */
 const MAX_SPANS = 1024;
 
 export type MatcherOf = (filter: RowFilter & { readonly regex: ByteString }) => Matcher;
@@ -191,7 +196,10 @@ export function timestampsOf(need: Need): TimestampRange | undefined {
   return { start: need.start, end: need.end };
 }
 
-/** The boxes as spans of column keys; undefined = all. `families`: those there can be, which lets a qualifier alone be sought in each. */
+/**
+ * The boxes as spans of column keys; undefined = all. `families`: those there can be, which lets a qualifier alone be
+ * sought in each.
+ */
 export function spansOf(need: Need, families: readonly string[] | undefined): readonly ColumnSpan[] | undefined {
   const spans: { start: string; end: string | undefined }[] = [];
   for (const { families: among, qualifiers } of need.boxes) {

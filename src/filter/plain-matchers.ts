@@ -4,7 +4,9 @@ import type { Allowance, Matcher, Matching } from './matcher.ts';
 
 /** Bytes that are looked through for one byte in a unit of work. */
 const SCANNED_BYTES = 64;
-/** Bytes that are compared in a unit: searching a literal compares each of its bytes at each place in the worst case. */
+/**
+ * Bytes that are compared in a unit: searching a literal compares each of its bytes at each place in the worst case.
+ */
 const COMPARED_BYTES = 16;
 /** Places where a literal is searched in one call, at the least: a call looks at the literal's length besides. */
 const MIN_PLACES = 1024;
@@ -72,7 +74,10 @@ export class WildcardMatcher implements Matcher {
   /** The literals as bytes: made by the first value there is to match. */
   #bytes: WildcardBytes | undefined;
 
-  /** `literals`: at least two, the first and the last at the input's ends. `newlines`: whether what lies between may hold them. */
+  /**
+   * `literals`: at least two, the first and the last at the input's ends. `newlines`: whether what lies between may
+   * hold them.
+   */
   constructor(literals: readonly ByteString[], newlines: boolean) {
     this.prefix = literals[0]!;
     this.#suffix = literals.at(-1)!;

@@ -3,8 +3,8 @@
  * in slices.
  *
  * Order: copies of a cell leave an interleave one after another, in the order of its branches, and a condition only
- * delays cells. So the output is in the row's order, except where branches of an interleave are delayed differently or a
- * sink bypasses a condition. There, and only there, a collector holds the row and sorts it.
+ * delays cells. So the output is in the row's order, except where branches of an interleave are delayed differently or
+ * a sink bypasses a condition. There, and only there, a collector holds the row and sorts it.
  *
  * Slices: pushing one cell costs at most FilterProgram.unitsPerCell units, which is bounded when a filter is compiled.
  * Other long work is done between two such pushes: the questions that expressions ask of a long input (questions.ts)

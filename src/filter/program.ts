@@ -1,11 +1,14 @@
 /**
- * What a compiled filter offers to a read: static bounds by which the read seeks past what cannot pass, and a run that takes a row's cells one
- * by one and gives out those that pass.
+ * What a compiled filter offers to a read: static bounds by which the read seeks past what cannot pass, and a run that
+ * takes a row's cells one by one and gives out those that pass.
  */
 import type { ByteString } from '../base/index.ts';
 import type { Cell, ColumnKey, TimestampRange } from '../model/index.ts';
 
-/** What the read may skip after a cell, by what the filter already knows. Never wrong: nothing that would pass is skipped. */
+/**
+ * What the read may skip after a cell, by what the filter already knows. Never wrong: nothing that would pass is
+ * skipped.
+ */
 export const Hint = {
   next: 0,
   /** No further version of this column gives output. */
@@ -24,20 +27,27 @@ export interface ColumnSpan {
 }
 
 /**
- * One read's state. Rows come one after another: startRow, its cells in order (`push` each), endRow. Whatever answers `busy` is to be followed by `goOn`,
- * with pauses in between as the reader likes, until that answers something else.
+ * One read's state. Rows come one after another: startRow, its cells in order (`push` each), endRow. Whatever answers
+ * `busy` is to be followed by `goOn`, with pauses in between as the reader likes, until that answers something else.
  *
- * Invariant: the work of one call is bounded, whatever the filter and the cell are (docs/decisions/0023-work-of-filters.md).
+ * Invariant: the work of one call is bounded, whatever the filter and the cell are
+ * (docs/decisions/0023-work-of-filters.md).
  */
 export interface FilterRun {
   /** `skipRow`: no cell of this row can pass, skip it (neither push nor endRow is called then). Else `next`. */
   startRow(row: ByteString): Hint;
-  /** Cells that pass are added to `out`, in order, perhaps later than the cell that made them but by endRow at the latest. */
+  /**
+   * Cells that pass are added to `out`, in order, perhaps later than the cell that made them but by endRow at the
+   * latest.
+   */
   push(cell: Cell, out: Cell[]): Hint;
   endRow(out: Cell[]): Hint;
   /** After `busy`: more of the same call. */
   goOn(out: Cell[]): Hint;
-  /** Bytes of cells held back inside the run now, their objects counted at a flat rate (conditions wait for their predicate). */
+  /**
+   * Bytes of cells held back inside the run now, their objects counted at a flat rate (conditions wait for their
+   * predicate).
+   */
   readonly heldBytes: number;
 }
 
@@ -48,7 +58,9 @@ export interface FilterProgram {
   readonly timestamps: TimestampRange | undefined;
   /** No row can give output. */
   readonly blocksAll: boolean;
-  /** Units of work that a cell may cost, at most, but for long inputs of expressions; the limit is Limits.filterPushes. */
+  /**
+   * Units of work that a cell may cost, at most, but for long inputs of expressions; the limit is Limits.filterPushes.
+   */
   readonly unitsPerCell: number;
   /** Counts up the units that expressions took inside of pushes, of all runs together. */
   readonly work: { readonly units: number };

@@ -1,9 +1,10 @@
 /**
- * What a run's expressions say of the input at hand: a row key, a family, a qualifier or a value. Each expression is asked once of an input, however many
- * stages and copies of a cell want to know. Inputs that are long for the expressions are asked of beforehand, in parts (Questions); then the stages
- * find the answers.
+ * What a run's expressions say of the input at hand: a row key, a family, a qualifier or a value. Each expression is
+ * asked once of an input, however many stages and copies of a cell want to know. Inputs that are long for the
+ * expressions are asked of beforehand, in parts (Questions); then the stages find the answers.
  *
- * Invariant: whoever asks `of` an input that is not easy has had the questions begun and gone to their end for that input before.
+ * Invariant: whoever asks `of` an input that is not easy has had the questions begun and gone to their end for that
+ * input before.
  */
 import { type ByteString, toBytes } from '../base/index.ts';
 import type { Allowance, Matcher, Matching } from './matcher.ts';

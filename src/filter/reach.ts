@@ -1,6 +1,6 @@
 /**
- * Whether a row can give any output, asked when the row starts and its gates (row key, sample) stand open or shut: so that rows are
- * skipped whole, and a condition whose predicate cannot give a cell is settled before the first one.
+ * Whether a row can give any output, asked when the row starts and its gates (row key, sample) stand open or shut: so
+ * that rows are skipped whole, and a condition whose predicate cannot give a cell is settled before the first one.
  */
 
 export const MAIN = 1;

@@ -1,12 +1,16 @@
 /**
- * The scan of a pattern before the engine sees it: rewrites what re2js lacks of RE2's Latin-1 mode, and recognises plain patterns.
+ * The scan of a pattern before the engine sees it: rewrites what re2js lacks of RE2's Latin-1 mode, and recognises
+ * plain patterns.
  *
- * It knows just enough of RE2's syntax (https://github.com/google/re2/wiki/Syntax) to tell escapes, quotes, classes and the top level
- * apart; whether a pattern is valid is for the engine to say. Invariant: a pattern with `alternatives` is valid and means exactly them.
+ * It knows just enough of RE2's syntax (https://github.com/google/re2/wiki/Syntax) to tell escapes, quotes, classes and
+ * the top level apart; whether a pattern is valid is for the engine to say. Invariant: a pattern with `alternatives` is
+ * valid and means exactly them.
  */
 import type { ByteString } from '../base/index.ts';
 
-/** A part of a plain pattern: literal bytes, or any byte (`.` without newlines, `\C` with), once or any number of times. */
+/**
+ * A part of a plain pattern: literal bytes, or any byte (`.` without newlines, `\C` with), once or any number of times.
+ */
 export type Piece = ByteString | { readonly newline: boolean; readonly star: boolean };
 
 export interface Scan {
@@ -219,7 +223,10 @@ class Scanner {
     for (const c of text) this.#literal(c);
   }
 
-  /** Takes an escape of a character by its number and answers that; undefined (nothing taken) where it is something else, or wrong. */
+  /**
+   * Takes an escape of a character by its number and answers that; undefined (nothing taken) where it is something
+   * else, or wrong.
+   */
   #numeric(): number | undefined {
     const rest = this.#pattern.slice(this.#at, this.#at + 64);
     const octal = /^\\(0[0-7]{0,2}|[1-7][0-7]{1,2})/.exec(rest);
@@ -258,7 +265,10 @@ class Scanner {
   }
 }
 
-/** Ranges of characters that a class of Unicode has, for the engine to go through: up to some 700, which cost about as much as this many instructions. */
+/**
+ * Ranges of characters that a class of Unicode has, for the engine to go through: up to some 700, which cost about as
+ * much as this many instructions.
+ */
 const UNICODE_CLASS_SIZE = 64;
 
 export function scanPattern(pattern: ByteString): Scan {

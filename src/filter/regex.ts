@@ -1,12 +1,14 @@
 /**
- * Regular expressions of filters: RE2 syntax over bytes (RE2's Latin-1 mode), always matched against the whole input, in linear time.
+ * Regular expressions of filters: RE2 syntax over bytes (RE2's Latin-1 mode), always matched against the whole input,
+ * in linear time.
  *
- * The engine is re2js, which works on strings; a byte string holds one byte a character, so it works on bytes. What Latin-1 mode
- * has beyond that is put right here, by a scan of the pattern before the engine sees it: `\C` (any byte) becomes `(?s:.)`, and escapes
- * of characters above 0xFF are refused. Case folding and Unicode classes reach above 0xFF only where no input can.
+ * The engine is re2js, which works on strings; a byte string holds one byte a character, so it works on bytes. What
+ * Latin-1 mode has beyond that is put right here, by a scan of the pattern before the engine sees it: `\C` (any byte)
+ * becomes `(?s:.)`, and escapes of characters above 0xFF are refused. Case folding and Unicode classes reach above 0xFF
+ * only where no input can.
  *
- * Most patterns are plain: a literal, a choice of literals, literals with `.*` or `\C*` between them. Those never meet the engine, whose
- * construction costs more than a point read.
+ * Most patterns are plain: a literal, a choice of literals, literals with `.*` or `\C*` between them. Those never meet
+ * the engine, whose construction costs more than a point read.
  *
  * Invariant: `literals` and `prefix` speak of every input that matches.
  */
@@ -17,7 +19,10 @@ import type { Matcher } from './matcher.ts';
 import { LiteralMatcher, LiteralsMatcher, WildcardMatcher } from './plain-matchers.ts';
 import { META, type Piece, scanPattern } from './regex-scan.ts';
 
-/** Instructions that all engines of a filter may have, as the scan counts them: re2js makes up to twice as many, in some 40 ms; three times for `^*`. */
+/**
+ * Instructions that all engines of a filter may have, as the scan counts them: re2js makes up to twice as many, in some
+ * 40 ms; three times for `^*`.
+ */
 const MAX_PROGRAM_SIZE = 10_000;
 /** The regular expressions of one filter: each compiled once, all together within bounds of size and memory. */
 export class Regexes {

@@ -1,6 +1,6 @@
 /**
- * The questions of one run whose answers may take long, by their subject: rows, families, qualifiers or values. A filter
- * without such questions, as most are, allocates none.
+ * The questions of one run whose answers may take long, by their subject: rows, families, qualifiers or values. A
+ * filter without such questions, as most are, allocates none.
  */
 import type { ByteString } from '../base/index.ts';
 import type { Cell } from '../model/index.ts';

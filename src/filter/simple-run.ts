@@ -73,8 +73,8 @@ export function hasRowState(stage: Stage): stage is Stage & RowState {
 }
 
 /**
- * The stage of a filter that has no parts. `questions` are the run's; undefined if the stage is the whole filter and its
- * questions are cheap.
+ * The stage of a filter that has no parts. `questions` are the run's; undefined if the stage is the whole filter and
+ * its questions are cheap.
  */
 export function simpleStage(
   filter: RowFilter,

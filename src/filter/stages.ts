@@ -1,10 +1,12 @@
 /**
- * The stages that a compiled filter is made of: each takes the cells of a row one by one and pushes what passes to the next.
+ * The stages that a compiled filter is made of: each takes the cells of a row one by one and pushes what passes to the
+ * next.
  *
- * Invariants. Cells reach every stage in the row's order (family, qualifier, timestamp descending), copies of a cell side by side. `push`
- * answers a hint about the cells that are still to come INTO THAT STAGE: they would give no output and change nothing that matters. So
- * a stage passes on its next stage's hint unless it counts over columns; and a hint stays true for the rest of its column or row.
- * This is the hot path of every filtered read: nothing is allocated a cell but by the stages that change or hold it.
+ * Invariants. Cells reach every stage in the row's order (family, qualifier, timestamp descending), copies of a cell
+ * side by side. `push` answers a hint about the cells that are still to come INTO THAT STAGE: they would give no output
+ * and change nothing that matters. So a stage passes on its next stage's hint unless it counts over columns; and a hint
+ * stays true for the rest of its column or row. This is the hot path of every filtered read: nothing is allocated a
+ * cell but by the stages that change or hold it.
  */
 import { type ByteString, compareBytes, type Int64, toBytes } from '../base/index.ts';
 import type { Cell } from '../model/index.ts';

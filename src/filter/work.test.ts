@@ -1,6 +1,7 @@
 /**
- * The work of one call of a run is bounded, whatever the filter, the row and the values are. The work is counted from outside: pushes into stages, threads of
- * expressions that are simulated or built into an automaton, bytes that are looked through.
+ * The work of one call of a run is bounded, whatever the filter, the row and the values are. The work is counted from
+ * outside: pushes into stages, threads of expressions that are simulated or built into an automaton, bytes that are
+ * looked through.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

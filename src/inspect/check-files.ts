@@ -1,6 +1,6 @@
 /**
- * Checks SSTables one by one: every block and section against its checksum, order, index, filter and properties; and keeps of each what the
- * rows of METADATA are compared with. One block and one index are held in memory at a time.
+ * Checks SSTables one by one: every block and section against its checksum, order, index, filter and properties; and
+ * keeps of each what the rows of METADATA are compared with. One block and one index are held in memory at a time.
  */
 import { BigtableError, Code, type CorruptionError, quote, toBigtableError } from '../base/index.ts';
 import type { FileInfo } from '../env/index.ts';

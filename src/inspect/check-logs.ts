@@ -1,6 +1,6 @@
 /**
- * Checks logs: every append's checksum, the chain of appends, sequences, trimming, and that each record can be read. One append is held in memory
- * at a time.
+ * Checks logs: every append's checksum, the chain of appends, sequences, trimming, and that each record can be read.
+ * One append is held in memory at a time.
  */
 import { BigtableError, Code, toBigtableError } from '../base/index.ts';
 import { readAppends } from '../commitlog/index.ts';

@@ -1,6 +1,7 @@
 /**
- * Checks METADATA's rows as a whole: they partition every table (invariant I3), each table has a schema and each schema a table, and what a row says
- * of itself makes sense. Rows come in the order of METADATA; of each table only the last end is kept.
+ * Checks METADATA's rows as a whole: they partition every table (invariant I3), each table has a schema and each schema
+ * a table, and what a row says of itself makes sense. Rows come in the order of METADATA; of each table only the last
+ * end is kept.
  */
 import { type ByteString, quote } from '../base/index.ts';
 import { METADATA_TABLE_ID, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';

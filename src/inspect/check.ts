@@ -1,6 +1,7 @@
 /**
- * Checks a whole database: every file of every kind by itself, and what they say of one another. Reads alone, takes no lock, and may be run beside a
- * running server: what goes away or changes meanwhile is looked at again before it is called missing.
+ * Checks a whole database: every file of every kind by itself, and what they say of one another. Reads alone, takes no
+ * lock, and may be run beside a running server: what goes away or changes meanwhile is looked at again before it is
+ * called missing.
  *
  * What it holds in memory: one block, one append, one tablet of METADATA, and some words on each SSTable.
  */
@@ -42,7 +43,10 @@ export interface CheckProgress {
 export interface CheckReport {
   /** Damage. Empty: all is as it was written. */
   readonly findings: readonly Finding[];
-  /** Files and logs that nothing refers to; the next sweep of a server removes them. Undefined where METADATA cannot be read, so that nobody can tell. */
+  /**
+   * Files and logs that nothing refers to; the next sweep of a server removes them. Undefined where METADATA cannot be
+   * read, so that nobody can tell.
+   */
   readonly orphans: readonly string[] | undefined;
   /** What is odd and no damage. */
   readonly notes: readonly string[];
@@ -207,7 +211,8 @@ class Check {
   async #checkReferences(row: MetadataRow): Promise<void> {
     const where = `the tablet of table ${row.tableId} that begins at ${quote(row.range.start)}`;
     for (const [group, paths] of Object.entries(row.files)) {
-      // by the rows they are listed for: a merge of two tablets puts their lists together, each of which is of an order of its own
+      // by the rows they are listed for: a merge of two tablets puts their lists together, each of which is of an order
+      // of its own
       const newerOf = new Map<string, CheckedTable>();
       if (new Set(paths).size < paths.length) this.#findings.add('METADATA', undefined, `${where} lists a file twice`);
       for (const path of paths) {

@@ -1,6 +1,7 @@
 /**
- * inspect: looks inside every file kind (SSTables, logs, METADATA and the files of the lock service) and tells what is there as plain data. Pure: what it
- * reads comes through the seams, and it changes nothing. How it is shown is the business of `cli`.
+ * inspect: looks inside every file kind (SSTables, logs, METADATA and the files of the lock service) and tells what is
+ * there as plain data. Pure: what it reads comes through the seams, and it changes nothing. How it is shown is the
+ * business of `cli`.
  */
 export { checkDatabase, type CheckOptions, type CheckProgress, type CheckReport } from './check.ts';
 export type { Finding } from './findings.ts';

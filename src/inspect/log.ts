@@ -1,6 +1,7 @@
 /**
- * Looks inside a commit log: its appends in order, each with its records. Reading is checking: whatever is damaged or missing ends it with a
- * CorruptionError, as it would end a recovery. Formats: docs/formats/commit-log.md, and below it that of the file system's logs.
+ * Looks inside a commit log: its appends in order, each with its records. Reading is checking: whatever is damaged or
+ * missing ends it with a CorruptionError, as it would end a recovery. Formats: docs/formats/commit-log.md, and below it
+ * that of the file system's logs.
  */
 import type { ByteString, Int64 } from '../base/index.ts';
 import { type LogRecord, readAppends } from '../commitlog/index.ts';
@@ -44,7 +45,9 @@ export interface LogPart {
   readonly before?: LogPosition | undefined;
 }
 
-/** The appends of the log or of a part of it. An append is held in memory at a time. A log that does not exist has none. */
+/**
+ * The appends of the log or of a part of it. An append is held in memory at a time. A log that does not exist has none.
+ */
 export async function* inspectLog(
   fileSystem: Pick<FileSystem, 'readLog'>,
   path: string,

@@ -1,6 +1,6 @@
 /**
- * METADATA's records in the logs that its tablets list. A log holds the records of all tablets of its server, so it is read once, and from its
- * last append on when it is asked for again: its server may be writing.
+ * METADATA's records in the logs that its tablets list. A log holds the records of all tablets of its server, so it is
+ * read once, and from its last append on when it is asked for again: its server may be writing.
  */
 import { type LogRecord, readAppends } from '../commitlog/index.ts';
 import type { FileSystem, LogPosition } from '../env/index.ts';

@@ -1,9 +1,10 @@
 /**
- * Reads METADATA without a server: the root tablet's row from the lock service's files, METADATA's tablets out of their SSTables and logs, and
- * in their rows every tablet there is. Formats: docs/formats/metadata.md.
+ * Reads METADATA without a server: the root tablet's row from the lock service's files, METADATA's tablets out of their
+ * SSTables and logs, and in their rows every tablet there is. Formats: docs/formats/metadata.md.
  *
- * Invariant: beside a running server each tablet of METADATA is shown as it was at some instant of the reading. Its row is read before its files
- * and logs and again after them; where it has changed meanwhile (files may be gone, logs trimmed) all is read anew.
+ * Invariant: beside a running server each tablet of METADATA is shown as it was at some instant of the reading. Its row
+ * is read before its files and logs and again after them; where it has changed meanwhile (files may be gone, logs
+ * trimmed) all is read anew.
  */
 import { BigtableError, Code, CorruptionError, unavailable } from '../base/index.ts';
 import { isAfter, type LogRecord } from '../commitlog/index.ts';
@@ -52,7 +53,10 @@ export interface MetadataInspection {
   /** Files of the lock service by path, schemas and `root` among them. */
   readonly lockFiles: readonly { readonly path: string; readonly version: number; readonly sizeBytes: number }[];
   readonly schemas: readonly TableSchema[];
-  /** Every tablet: the root tablet, METADATA's, then users' by table id and row. Nothing where no database was ever started here. */
+  /**
+   * Every tablet: the root tablet, METADATA's, then users' by table id and row. Nothing where no database was ever
+   * started here.
+   */
   tablets(): AsyncIterable<InspectedTablet>;
 }
 

@@ -1,8 +1,10 @@
 /**
- * The cells of one METADATA tablet as its files and the log make them, without a server: layers are applied oldest first, then the records
- * behind the redo point. All in memory: rows are about a kilobyte, and a METADATA tablet is split long before it is large.
+ * The cells of one METADATA tablet as its files and the log make them, without a server: layers are applied oldest
+ * first, then the records behind the redo point. All in memory: rows are about a kilobyte, and a METADATA tablet is
+ * split long before it is large.
  *
- * Invariant: a deletion takes away what was applied before it and nothing that is applied after it (docs/ARCHITECTURE.md, "Order and deletion").
+ * Invariant: a deletion takes away what was applied before it and nothing that is applied after it
+ * (docs/ARCHITECTURE.md, "Order and deletion").
  */
 import { type ByteString, CorruptionError, type Int64 } from '../base/index.ts';
 import type { LogRecord } from '../commitlog/index.ts';

@@ -1,8 +1,9 @@
 /**
- * One tablet that is being made again: what the logs hold behind its files is replayed into memtables, one a locality group, and written as SSTables.
+ * One tablet that is being made again: what the logs hold behind its files is replayed into memtables, one a locality
+ * group, and written as SSTables.
  *
- * A family takes a record only behind its own redo point, so that nothing is applied twice, whatever groups families were moved between; and a deletion
- * of a row is replayed as one of each family that is behind.
+ * A family takes a record only behind its own redo point, so that nothing is applied twice, whatever groups families
+ * were moved between; and a deletion of a row is replayed as one of each family that is behind.
  */
 import { isAfter, type LogRecord, type RedoPoint } from '../commitlog/index.ts';
 import type { Clock, Codecs, FileSystem } from '../env/index.ts';
@@ -81,7 +82,8 @@ export class RebuiltTablet {
     let isNeeded = false;
     for (const { row, mutations } of body.rows) {
       if (!rangeContains(this.range, row)) continue;
-      // of all records: an earlier version read the clock once for a cell and again for its record, and nothing tells which version wrote this one
+      // of all records: an earlier version read the clock once for a cell and again for its record, and nothing tells
+      // which version wrote this one
       if (typeof commitMicros === 'number') this.lastServerMicros = Math.max(this.lastServerMicros, commitMicros);
       for (const [group, needed] of this.#needed(record, mutations)) {
         this.#memtable(group).apply(row, needed, this.#aggregateOf);

@@ -1,11 +1,13 @@
 /**
- * Finds out what METADATA must have said, from what SSTables tell of themselves (their lineage, docs/formats/sstable.md). Pure.
+ * Finds out what METADATA must have said, from what SSTables tell of themselves (their lineage,
+ * docs/formats/sstable.md). Pure.
  *
- * The ends of all files' ranges cut a table into parts; of each part the files that count are those that no other makes superfluous: compactions leave
- * behind what they replaced, and a crash what was never committed. Neighbouring parts with the same files are one tablet.
+ * The ends of all files' ranges cut a table into parts; of each part the files that count are those that no other makes
+ * superfluous: compactions leave behind what they replaced, and a crash what was never committed. Neighbouring parts
+ * with the same files are one tablet.
  *
- * Invariant: of a family of a tablet, every record of the log up to its redo point is in the tablet's files exactly once; what comes behind it is in
- * the logs or nowhere.
+ * Invariant: of a family of a tablet, every record of the log up to its redo point is in the tablet's files exactly
+ * once; what comes behind it is in the logs or nowhere.
  */
 import type { ByteString } from '../base/index.ts';
 import { isAfter, type RedoPoint } from '../commitlog/index.ts';
@@ -55,7 +57,10 @@ export function placedFile({ path, properties }: SsTableLayout): PlacedFile | un
   };
 }
 
-/** The tablets of one table. `families`: those that it has, as stored; what other families' entries say no longer counts. */
+/**
+ * The tablets of one table. `families`: those that it has, as stored; what other families' entries say no longer
+ * counts.
+ */
 export function planTablets(files: readonly PlacedFile[], families: ReadonlySet<string>): PlannedTablet[] {
   const tablets: PlannedTablet[] = [];
   for (const range of partsOf(files)) {
@@ -73,7 +78,10 @@ export function planTablets(files: readonly PlacedFile[], families: ReadonlySet<
   return tablets;
 }
 
-/** Two that hold some of the same records of a family and neither all of the other's: what no compaction that was ever committed leaves. */
+/**
+ * Two that hold some of the same records of a family and neither all of the other's: what no compaction that was ever
+ * committed leaves.
+ */
 export function overlaps({ files }: PlannedTablet): [PlacedFile, PlacedFile][] {
   const found: [PlacedFile, PlacedFile][] = [];
   for (const [i, a] of files.entries()) {

@@ -1,8 +1,10 @@
 /**
- * Makes METADATA again after it was lost: from SSTables, which tell where they belong, and from the logs, which are replayed into new ones. Nothing is
- * written before all is planned, and the root tablet's location is written last: until then the database is as it was.
+ * Makes METADATA again after it was lost: from SSTables, which tell where they belong, and from the logs, which are
+ * replayed into new ones. Nothing is written before all is planned, and the root tablet's location is written last:
+ * until then the database is as it was.
  *
- * Memory: the logs' bytes, which the log limit bounds, as for any recovery; and some words on each SSTable. Method and limits: docs/REPAIR.md.
+ * Memory: the logs' bytes, which the log limit bounds, as for any recovery; and some words on each SSTable. Method and
+ * limits: docs/REPAIR.md.
  */
 import { type ByteString, type BigtableError, toBigtableError } from '../base/index.ts';
 import { type EncodedRecord, isAfter, readEncodedAppends, type RedoPoint } from '../commitlog/index.ts';

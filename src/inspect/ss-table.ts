@@ -15,7 +15,10 @@ export interface InspectedSsTable {
   readonly verified: { readonly blocks: number; readonly entries: number; readonly blockBytes: number } | undefined;
 }
 
-/** CorruptionError where anything is damaged, NOT_FOUND where there is no such file, FAILED_PRECONDITION where a newer Edubba wrote it. */
+/**
+ * CorruptionError where anything is damaged, NOT_FOUND where there is no such file, FAILED_PRECONDITION where a newer
+ * Edubba wrote it.
+ */
 export async function inspectSsTable(
   components: SsTableComponents,
   path: string,

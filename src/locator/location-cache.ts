@@ -1,8 +1,9 @@
 /**
- * The ordered cache of tablet ranges: by table, the locations known, sorted by start and never overlapping. What was learnt
- * later replaces whatever it overlaps.
+ * The ordered cache of tablet ranges: by table, the locations known, sorted by start and never overlapping. What was
+ * learnt later replaces whatever it overlaps.
  *
- * Invariant: at most `limitEntries` locations; beyond that the table whose first location was learnt longest ago goes, METADATA's own last.
+ * Invariant: at most `limitEntries` locations; beyond that the table whose first location was learnt longest ago goes,
+ * METADATA's own last.
  */
 import { assert, type ByteString, checksInvariants } from '../base/index.ts';
 import { assertDisjoint, METADATA_TABLE_ID, type ServerLocation, type TabletLocation } from '../metadata/index.ts';

@@ -1,11 +1,13 @@
 /**
- * Finds the server of a row (paper section 5.1): the lock service's file `root` -> the root tablet -> METADATA tablets -> users' tablets.
- * Locations are cached; a miss reads the row of METADATA and the ten behind it. Who is told "not serving" drops the location and asks again.
+ * Finds the server of a row (paper section 5.1): the lock service's file `root` -> the root tablet -> METADATA tablets
+ * -> users' tablets. Locations are cached; a miss reads the row of METADATA and the ten behind it. Who is told "not
+ * serving" drops the location and asks again.
  *
- * Invariant: of those who miss in one table one climbs, under its own context, and the others wait for it, each under its own. However that climb
- * ends, who still waits looks again, and one of them climbs anew.
+ * Invariant: of those who miss in one table one climbs, under its own context, and the others wait for it, each under
+ * its own. However that climb ends, who still waits looks again, and one of them climbs anew.
  *
- * Three round trips where nothing is known, at most six where all that is known is stale: `locator.roundTrips` counts them.
+ * Three round trips where nothing is known, at most six where all that is known is stale: `locator.roundTrips` counts
+ * them.
  */
 import { assert, BigtableError, type ByteString, Code, quote, successor } from '../base/index.ts';
 import {
@@ -43,7 +45,10 @@ const CACHE_ENTRIES = 100_000;
 const ATTEMPTS = 3;
 const LOCATION_ONLY: RowFilter = { kind: 'familyNameRegex', regex: LOCATION_FAMILY };
 
-/** A row, or with `before` the rows just below it; `from`: the first key of METADATA at or above this is that of the tablet. */
+/**
+ * A row, or with `before` the rows just below it; `from`: the first key of METADATA at or above this is that of the
+ * tablet.
+ */
 interface Target {
   readonly tableId: string;
   readonly row: ByteString | undefined;
@@ -80,7 +85,10 @@ export class Locator {
     this.#cache.drop(location);
   }
 
-  /** The tablet of the row. "Not serving" while it is assigned to nobody; NOT_FOUND where METADATA has no such tablet, so no such table. */
+  /**
+   * The tablet of the row. "Not serving" while it is assigned to nobody; NOT_FOUND where METADATA has no such tablet,
+   * so no such table.
+   */
   locate(tableId: string, row: ByteString, context: RequestContext): Promise<AssignedTablet> {
     return this.#locate({ tableId, row, from: successor(lookupKey(tableId, row)), before: false }, context);
   }

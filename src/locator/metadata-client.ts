@@ -1,8 +1,9 @@
 /**
- * Reads and commits rows of METADATA for tablet servers and masters: finds their tablets by the locator, sends again what got lost, and
- * treats the root tablet's row, which is a file of the lock service, as any other.
+ * Reads and commits rows of METADATA for tablet servers and masters: finds their tablets by the locator, sends again
+ * what got lost, and treats the root tablet's row, which is a file of the lock service, as any other.
  *
- * A commit whose outcome is unknown is sent again until its id stands in the row or the row has moved on: so the answer is always known.
+ * A commit whose outcome is unknown is sent again until its id stands in the row or the row has moved on: so the answer
+ * is always known.
  */
 import { assert, BigtableError, Code, type ByteString, toBigtableError } from '../base/index.ts';
 import {
@@ -69,7 +70,10 @@ export class MetadataClient {
     return file && decodeRootFile(file.contents);
   }
 
-  /** Rows in ascending order, some at a time, each as it was in one instant. Goes on where METADATA's tablets move meanwhile. */
+  /**
+   * Rows in ascending order, some at a time, each as it was in one instant. Goes on where METADATA's tablets move
+   * meanwhile.
+   */
   async *scan(range: RowRange, context: RequestContext): AsyncGenerator<readonly MetadataRow[], void, void> {
     const { locator } = this.#options;
     const backoff = new Backoff(this.#options);

@@ -1,8 +1,9 @@
 /**
- * The tables' schemas as this process knows them: read from the lock service at start, kept up by its watch. Clients, tablet
- * servers and masters each have one.
+ * The tables' schemas as this process knows them: read from the lock service at start, kept up by its watch. Clients,
+ * tablet servers and masters each have one.
  *
- * Invariant: one object a state of a schema, so that who keeps something made from it compares by identity. A miss proves nothing: `find` reads the file.
+ * Invariant: one object a state of a schema, so that who keeps something made from it compares by identity. A miss
+ * proves nothing: `find` reads the file.
  */
 import { assert } from '../base/index.ts';
 import type { LockService } from '../env/index.ts';
@@ -14,7 +15,10 @@ interface Known {
   readonly version: number;
 }
 
-/** Readings of a file come one after another, so that the last one started wins. Those who ask while one runs share the next. */
+/**
+ * Readings of a file come one after another, so that the last one started wins. Those who ask while one runs share the
+ * next.
+ */
 interface Reading {
   readonly done: Promise<void>;
   next: Promise<void> | undefined;

@@ -1,11 +1,14 @@
 /**
- * Gives every tablet a server (paper section 5.2): the root tablet first, then METADATA's, then the users', the last in batches. Run at the
- * start, whenever a server comes or dies, and every so often; running it once more changes nothing that is as it should be.
+ * Gives every tablet a server (paper section 5.2): the root tablet first, then METADATA's, then the users', the last in
+ * batches. Run at the start, whenever a server comes or dies, and every so often; running it once more changes nothing
+ * that is as it should be.
  *
  * Invariants:
- * - A tablet is given away only if its row names nobody, a server that is dead and fenced, or one that has given the tablet up; by a commit conditional
- *   on the row, that raises the epoch and adds the new owner's log; and only then is the new owner told to load it.
- * - A row that has ever named a server is removed only where its table was deleted (docs/decisions/0021-tables-without-a-schema.md).
+ * - A tablet is given away only if its row names nobody, a server that is dead and fenced, or one that has given the
+ *   tablet up; by a commit conditional on the row, that raises the epoch and adds the new owner's log; and only then is
+ *   the new owner told to load it.
+ * - A row that has ever named a server is removed only where its table was deleted
+ *   (docs/decisions/0021-tables-without-a-schema.md).
  */
 import { assert, BigtableError, checksInvariants, Code, CorruptionError } from '../base/index.ts';
 import { readAppends } from '../commitlog/index.ts';
@@ -90,8 +93,8 @@ export class Assignment {
   }
 
   /**
-   * The root tablet's first row. Whatever else there is was written after it: where there is anything, the row has been lost, and to begin anew would
-   * give all of that to the sweep.
+   * The root tablet's first row. Whatever else there is was written after it: where there is anything, the row has been
+   * lost, and to begin anew would give all of that to the sweep.
    */
   async #beginDatabase(context: RequestContext): Promise<MetadataRow> {
     const { fileSystem } = this.#options.env;
@@ -105,7 +108,10 @@ export class Assignment {
     return this.#createRow(ROOT_KEY, newRow(METADATA_TABLE_ID, ROOT_RANGE), context);
   }
 
-  /** Makes the rows of new tablets of a table, at epoch 0: they are given to nobody while the table has no schema. INTERNAL where there are such rows. */
+  /**
+   * Makes the rows of new tablets of a table, at epoch 0: they are given to nobody while the table has no schema.
+   * INTERNAL where there are such rows.
+   */
   async createRows(tableId: string, ranges: readonly RowRange[], context: RequestContext): Promise<MetadataRow[]> {
     const { env, metadata } = this.#options;
     assertPartition(ranges, ALL_ROWS);
@@ -146,8 +152,9 @@ export class Assignment {
   }
 
   /**
-   * Moves some users' tablets from servers that have many, or much, to those that have few. Each is flushed and given up by its server first, and its
-   * row then changed; where that is cut short the next assignment finishes it. Answers how many were moved.
+   * Moves some users' tablets from servers that have many, or much, to those that have few. Each is flushed and given
+   * up by its server first, and its row then changed; where that is cut short the next assignment finishes it. Answers
+   * how many were moved.
    */
   async balance(context: RequestContext): Promise<number> {
     const { servers, env } = this.#options;
@@ -206,8 +213,8 @@ export class Assignment {
   }
 
   /**
-   * Rows that no table owns any more: of a deleted table, or of a creation that was cut short. Their servers drop the tablets once the rows are gone;
-   * a row that has changed meanwhile stays.
+   * Rows that no table owns any more: of a deleted table, or of a creation that was cut short. Their servers drop the
+   * tablets once the rows are gone; a row that has changed meanwhile stays.
    */
   async removeRows(rows: readonly MetadataRow[], context: RequestContext): Promise<void> {
     const { metadata, env } = this.#options;
@@ -302,8 +309,8 @@ export class Assignment {
   }
 
   /**
-   * Commits rows that name new owners. Whoever asked may leave; until the outcome is known no sweep deletes the log of one of those owners, since a row
-   * may yet come to list it.
+   * Commits rows that name new owners. Whoever asked may leave; until the outcome is known no sweep deletes the log of
+   * one of those owners, since a row may yet come to list it.
    */
   #give(commits: readonly MetadataCommit[], context: RequestContext): Promise<CommitOutcome[]> {
     const { metadata, servers, env } = this.#options;
@@ -316,7 +323,10 @@ export class Assignment {
     return within(committing, context, env.clock);
   }
 
-  /** The rows whose tables have schemas. Those that were never given to a server are what a creation has left, and are removed; the others are kept. */
+  /**
+   * The rows whose tables have schemas. Those that were never given to a server are what a creation has left, and are
+   * removed; the others are kept.
+   */
   async #withSchema(rows: readonly MetadataRow[], context: RequestContext): Promise<MetadataRow[]> {
     const { schemas, deletions } = this.#options;
     const [known, unknown]: [MetadataRow[], MetadataRow[]] = [[], []];

@@ -1,8 +1,9 @@
 /**
- * Which tablets should go from one server to another, so that all have about as many, and about as much. A pure function of what the servers tell.
+ * Which tablets should go from one server to another, so that all have about as many, and about as much. A pure
+ * function of what the servers tell.
  *
- * Invariant: carrying its moves out leads to a state for which it has none, so nothing goes to and fro: a move by size never makes the numbers
- * differ by more than one, and a move by number is made only where they differ by two.
+ * Invariant: carrying its moves out leads to a state for which it has none, so nothing goes to and fro: a move by size
+ * never makes the numbers differ by more than one, and a move by number is made only where they differ by two.
  */
 import { assert } from '../base/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';

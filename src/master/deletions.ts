@@ -1,8 +1,10 @@
 /**
- * Deletions of tables that are not over: each has a mark in the lock service (docs/decisions/0021-tables-without-a-schema.md).
+ * Deletions of tables that are not over: each has a mark in the lock service
+ * (docs/decisions/0021-tables-without-a-schema.md).
  *
- * Invariant: a table's schema is removed only while its mark is there, and the mark only when the table has its schema yet, or no row any more. So rows
- * without schema and without mark are those of a table whose schema has vanished, unless they were never given to a server.
+ * Invariant: a table's schema is removed only while its mark is there, and the mark only when the table has its schema
+ * yet, or no row any more. So rows without schema and without mark are those of a table whose schema has vanished,
+ * unless they were never given to a server.
  */
 import { assert } from '../base/index.ts';
 import type { Env, LockHandle } from '../env/index.ts';

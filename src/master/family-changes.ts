@@ -1,12 +1,15 @@
 /**
- * Changes of a schema as pure functions. A family that is dropped and created again gets the next generation, under which tablets store its
- * cells: so nothing of the old family is ever seen again, without a single row being touched.
+ * Changes of a schema as pure functions. A family that is dropped and created again gets the next generation, under
+ * which tablets store its cells: so nothing of the old family is ever seen again, without a single row being touched.
  */
 import { assert, BigtableError, Code, invalidArgument, notFound, ownOf } from '../base/index.ts';
 import { DEFAULT_GROUP, type FamilySchema, type TableSchema } from '../model/index.ts';
 import type { FamilyChange } from '../protocol/index.ts';
 
-/** All changes in order, or an error: ALREADY_EXISTS, NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION (a protected table loses no family). */
+/**
+ * All changes in order, or an error: ALREADY_EXISTS, NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION (a protected
+ * table loses no family).
+ */
 export function changeFamilies(schema: TableSchema, changes: readonly FamilyChange[]): TableSchema {
   const families = new Map(Object.entries(schema.families));
   const generations = new Map(Object.entries(schema.nextGenerations ?? {}));

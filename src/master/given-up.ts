@@ -1,9 +1,9 @@
 /**
- * Tablets that the live server named in their rows has given up, each at an epoch and for ever: they go to another server, or to the same one at a later
- * epoch.
+ * Tablets that the live server named in their rows has given up, each at an epoch and for ever: they go to another
+ * server, or to the same one at a later epoch.
  *
- * Invariant: an entry is needed for as long as METADATA shows the tablet at that epoch. Each assignment of all tablets looks at every row, and drops the
- * entries that were there when it began and that no row bears out.
+ * Invariant: an entry is needed for as long as METADATA shows the tablet at that epoch. Each assignment of all tablets
+ * looks at every row, and drops the entries that were there when it began and that no row bears out.
  */
 import { assert } from '../base/index.ts';
 import { keyOfRow, type MetadataKey, type MetadataRow } from '../metadata/index.ts';

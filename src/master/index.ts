@@ -1,4 +1,5 @@
 /**
- * master: the master: assignment of tablets, tables' creation, change and deletion, and the sweep of files nobody refers to.
+ * master: the master: assignment of tablets, tables' creation, change and deletion, and the sweep of files nobody
+ * refers to.
  */
 export { Master } from './master.ts';

@@ -1,4 +1,7 @@
-/** A table's locality groups as a pure function of its schema and what is asked for. Tablets go by the new schema at once; compactions bring their files over. */
+/**
+ * A table's locality groups as a pure function of its schema and what is asked for. Tablets go by the new schema at
+ * once; compactions bring their files over.
+ */
 import { assert, notFound } from '../base/index.ts';
 import {
   DEFAULT_GROUP,
@@ -9,7 +12,10 @@ import {
   type TableSchema,
 } from '../model/index.ts';
 
-/** The schema with these groups in place of those it had; families that are named in none lie in `default`. NOT_FOUND for a family that is not there. */
+/**
+ * The schema with these groups in place of those it had; families that are named in none lie in `default`. NOT_FOUND
+ * for a family that is not there.
+ */
 export function withGroups(schema: TableSchema, layout: GroupLayout): TableSchema {
   const groupOf = new Map<string, string>();
   const groups = new Map<string, LocalityGroup>();

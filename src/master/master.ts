@@ -1,8 +1,10 @@
 /**
- * The master (paper section 5.2): takes the master lock, finds out who serves what, gives the rest away, and from then on creates,
- * changes and deletes tables, looks after dead servers and deletes what nobody refers to. No data of clients moves through it.
+ * The master (paper section 5.2): takes the master lock, finds out who serves what, gives the rest away, and from then
+ * on creates, changes and deletes tables, looks after dead servers and deletes what nobody refers to. No data of
+ * clients moves through it.
  *
- * Invariant: what it does to METADATA is conditional on the rows, what it does in the lock service on its lock; so one that lost its lock does no harm.
+ * Invariant: what it does to METADATA is conditional on the rows, what it does in the lock service on its lock; so one
+ * that lost its lock does no harm.
  */
 import { assert, BigtableError, type ByteString, Code, toBigtableError, unavailable } from '../base/index.ts';
 import {
@@ -42,11 +44,16 @@ export interface MasterOptions {
 const FIRST_SWEEP_MS = 500;
 /** Between a deletion and the sweep after it: several deletions share one. */
 const SWEEP_DELAY_MS = 200;
-/** Compactions delete what they replace where nobody else can need it; the rest, and what failures leave, goes so often. */
+/**
+ * Compactions delete what they replace where nobody else can need it; the rest, and what failures leave, goes so often.
+ */
 const SWEEP_PERIOD_MS = 3_600_000;
 /** Between a death, or a tablet that could not be loaded, and the next assignment. */
 const REASSIGN_MS = 1000;
-/** Between two looks at all assignments while nothing happens: a tablet that nobody serves, whyever that is, is found so. */
+/**
+ * Between two looks at all assignments while nothing happens: a tablet that nobody serves, whyever that is, is found
+ * so.
+ */
 const LOOK_MS = 30_000;
 /** A server that holds its lock and does not answer is asked again so often. */
 const ASK_AGAIN_MS = 1000;
@@ -74,7 +81,10 @@ export class Master {
   #stopServing: (() => Promise<void>) | undefined;
   #stopWatching: (() => void) | undefined;
   #ended = false;
-  /** Assignments come one after another, and so do sweeps; but a sweep that waits for METADATA must not hold up the assignment that serves it. */
+  /**
+   * Assignments come one after another, and so do sweeps; but a sweep that waits for METADATA must not hold up the
+   * assignment that serves it.
+   */
   readonly #lastWork = { sweep: Promise.resolve() as Promise<unknown>, assign: Promise.resolve() as Promise<unknown> };
   readonly #due = new Map<Work, Due>();
   /** What the log has told of work that failed and is tried again. */
@@ -85,7 +95,9 @@ export class Master {
   #isAssigning = false;
   /** Tablet servers came or went since the last assignment began, or it failed: METADATA may be without a server. */
   #assignmentIsDue = false;
-  /** Tablets that the last assignment could not have served; at least 1 where it could not even read which there are. */
+  /**
+   * Tablets that the last assignment could not have served; at least 1 where it could not even read which there are.
+   */
   #unserved = 0;
   readonly #forgetGauges: () => void;
 
@@ -186,7 +198,8 @@ export class Master {
         event.kind !== 'changed' &&
         event.path.startsWith(SERVERS_DIRECTORY)
       ) {
-        // an assignment under way may wait for METADATA, which that server served: it begins anew with the servers that are left
+        // an assignment under way may wait for METADATA, which that server served: it begins anew with the servers that
+        // are left
         this.#assignmentIsDue = true;
         this.#assigning.abort();
         this.#later('assign', 0);
@@ -238,8 +251,8 @@ export class Master {
   }
 
   /**
-   * No assignment runs beside it, and a death of a server ends it as it ends an assignment. One that is due goes first: it may be METADATA that nobody
-   * serves, which the merge would wait for, and the assignment for the merge.
+   * No assignment runs beside it, and a death of a server ends it as it ends an assignment. One that is due goes first:
+   * it may be METADATA that nobody serves, which the merge would wait for, and the assignment for the merge.
    */
   async #merge(name: string, row: ByteString): Promise<void> {
     while (this.#assignmentIsDue) await this.#assignAll();

@@ -1,8 +1,9 @@
 /**
- * The tablet servers as the master sees them (paper section 5.2): the directory of their files, who answers, and the burial of the dead.
+ * The tablet servers as the master sees them (paper section 5.2): the directory of their files, who answers, and the
+ * burial of the dead.
  *
- * Invariants: a server counts as dead only once its lock is free or its file is gone, and none of its tablets is given away before its log is fenced.
- * Who was found dead is never given a tablet again: names do not come back.
+ * Invariants: a server counts as dead only once its lock is free or its file is gone, and none of its tablets is given
+ * away before its log is fenced. Who was found dead is never given a tablet again: names do not come back.
  */
 import { assert, BigtableError, toBigtableError, unavailable } from '../base/index.ts';
 import type { Env, LockHandle, RequestContext } from '../env/index.ts';
@@ -31,7 +32,10 @@ export class Servers {
   readonly #env: Env;
   readonly #lock: LockHandle;
   #live = new Map<string, LiveServer>();
-  /** Found dead, each with the fencing of its log. They are kept for as long as their logs are there, and until no answer of theirs is on its way. */
+  /**
+   * Found dead, each with the fencing of its log. They are kept for as long as their logs are there, and until no
+   * answer of theirs is on its way.
+   */
   readonly #dead = new Map<string, Promise<void>>();
   /** The dead servers whose logs were deleted. */
   readonly #deletedLogs = new Set<string>();
@@ -136,8 +140,8 @@ export class Servers {
   }
 
   /**
-   * Whether the server of that name is dead: nobody holds its lock. Then it writes nothing any more, its log is fenced, and it is given no tablet. Who
-   * holds the lock is alive, announced or not.
+   * Whether the server of that name is dead: nobody holds its lock. Then it writes nothing any more, its log is fenced,
+   * and it is given no tablet. Who holds the lock is alive, announced or not.
    */
   async isDead(name: string): Promise<boolean> {
     let fencing = this.#dead.get(name);
@@ -155,7 +159,10 @@ export class Servers {
     return true;
   }
 
-  /** Which of the named servers are dead, and get no tablet by a commit that is under way. No row will ever name them again. */
+  /**
+   * Which of the named servers are dead, and get no tablet by a commit that is under way. No row will ever name them
+   * again.
+   */
   async findDead(names: readonly string[]): Promise<Set<string>> {
     const dead = new Set<string>();
     for (const name of names) {

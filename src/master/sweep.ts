@@ -1,11 +1,11 @@
 /**
- * Mark and sweep over files and logs, with METADATA as the roots (paper section 6.7; docs/ARCHITECTURE.md, "Location and assignment"): list what there is; find and
- * fence the dead, whose logs alone may go; ask every server what it holds, writes or has not committed; scan METADATA; delete what is neither held nor
- * referenced.
+ * Mark and sweep over files and logs, with METADATA as the roots (paper section 6.7; docs/ARCHITECTURE.md, "Location
+ * and assignment"): list what there is; find and fence the dead, whose logs alone may go; ask every server what it
+ * holds, writes or has not committed; scan METADATA; delete what is neither held nor referenced.
  *
- * Invariant: in this order, and only if every server that a row names has answered. A file is listed before it is looked for, so one made meanwhile is not
- * in question. A server is found dead before the rows are read, so one that lives then, and is given a tablet behind the scan, keeps its log, however soon
- * it dies.
+ * Invariant: in this order, and only if every server that a row names has answered. A file is listed before it is
+ * looked for, so one made meanwhile is not in question. A server is found dead before the rows are read, so one that
+ * lives then, and is given a tablet behind the scan, keeps its log, however soon it dies.
  */
 import { assert } from '../base/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';

@@ -1,9 +1,10 @@
 /**
- * Creating, changing and deleting tables. The schema's file is the table: it is written after the rows of METADATA and removed before them, by
- * compare-and-set under the master's lock. What a crash leaves of either is finished by the next assignment
- * (docs/decisions/0021-tables-without-a-schema.md).
+ * Creating, changing and deleting tables. The schema's file is the table: it is written after the rows of METADATA and
+ * removed before them, by compare-and-set under the master's lock. What a crash leaves of either is finished by the
+ * next assignment (docs/decisions/0021-tables-without-a-schema.md).
  *
- * Invariant: a table's rows name no server before its schema is there, and its schema is removed only while the mark of its deletion is.
+ * Invariant: a table's rows name no server before its schema is there, and its schema is removed only while the mark of
+ * its deletion is.
  */
 import { assert, BigtableError, type ByteString, Code, notFound, toBigtableError } from '../base/index.ts';
 import type { Env, LockHandle, RequestContext } from '../env/index.ts';

@@ -1,9 +1,9 @@
 /**
- * Conditional commits on METADATA: the only way its rows change. One commit changes one row or two of one METADATA tablet in
- * one instant, and only where each row is still what its writer saw.
+ * Conditional commits on METADATA: the only way its rows change. One commit changes one row or two of one METADATA
+ * tablet in one instant, and only where each row is still what its writer saw.
  *
- * Invariant: a commit may be sent any number of times. Once it was applied its id stands in the rows it wrote, and sending it again changes
- * nothing; once a row has moved on it is refused for ever.
+ * Invariant: a commit may be sent any number of times. Once it was applied its id stands in the rows it wrote, and
+ * sending it again changes nothing; once a row has moved on it is refused for ever.
  */
 import { assert, type ByteString } from '../base/index.ts';
 import type { Mutation } from '../model/index.ts';
@@ -21,7 +21,10 @@ export interface RowCommit {
   readonly key: MetadataKey;
   /** What the row must be now; undefined = there must be none. */
   readonly expected: RowState | undefined;
-  /** What it becomes; undefined = it is deleted. Its version is the expected one plus 1, its commit id that of the commit. */
+  /**
+   * What it becomes; undefined = it is deleted. Its version is the expected one plus 1, its commit id that of the
+   * commit.
+   */
   readonly row: MetadataRow | undefined;
 }
 
@@ -33,7 +36,10 @@ export interface MetadataCommit {
 
 export type Verdict = 'apply' | 'done' | 'refused';
 
-/** A commit of one row: `next` follows `now`, or is new where there is none; undefined deletes. Version and id are filled in. */
+/**
+ * A commit of one row: `next` follows `now`, or is new where there is none; undefined deletes. Version and id are
+ * filled in.
+ */
 export function commitOfRow(
   id: string,
   event: TabletEvent,
@@ -53,7 +59,10 @@ export function commitOfRow(
 /** What the two tablets that come of a split differ in. */
 export type TabletPart = Pick<MetadataRow, 'range' | 'files' | 'clips' | 'lastServerMicros'>;
 
-/** One row becomes two in one instant: a new one for the low part; the row there was, whose key is the end that stays, is the high part's. */
+/**
+ * One row becomes two in one instant: a new one for the low part; the row there was, whose key is the end that stays,
+ * is the high part's.
+ */
 export function commitOfSplit(
   id: string,
   atMicros: number,
@@ -81,7 +90,10 @@ export function commitOfSplit(
   };
 }
 
-/** Two rows of neighbours, both given to nobody and with nothing to be replayed, become one in one instant: that of the upper. */
+/**
+ * Two rows of neighbours, both given to nobody and with nothing to be replayed, become one in one instant: that of the
+ * upper.
+ */
 export function commitOfMerge(id: string, atMicros: number, low: MetadataRow, high: MetadataRow): MetadataCommit {
   assert(
     low.tableId === high.tableId && low.range.end !== undefined && low.range.end === high.range.start,

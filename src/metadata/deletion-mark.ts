@@ -1,6 +1,7 @@
 /**
- * The mark of a deletion: a file of the lock service that is there from before a table's schema is removed until the last of its rows is gone.
- * It tells a table that was deleted from one whose schema has vanished. Format: docs/formats/metadata.md.
+ * The mark of a deletion: a file of the lock service that is there from before a table's schema is removed until the
+ * last of its rows is gone. It tells a table that was deleted from one whose schema has vanished. Format:
+ * docs/formats/metadata.md.
  */
 import { assert } from '../base/index.ts';
 import { encodeDocument, PlainObject } from './plain-json.ts';

@@ -5,8 +5,8 @@
  *   key = table id (8 hexadecimal digits), 0x00, end row      a tablet that ends at `end row`, exclusive
  *   key = table id, 0x01                                      the table's last tablet
  *
- * Invariant: keys of a table order as its tablets do, so the tablet of row r is the first key above `id 0x00 r`. METADATA's own table has
- * the smallest id: the rows of its tablets sort first and are what the root tablet holds.
+ * Invariant: keys of a table order as its tablets do, so the tablet of row r is the first key above `id 0x00 r`.
+ * METADATA's own table has the smallest id: the rows of its tablets sort first and are what the root tablet holds.
  */
 import { assert, type ByteString, CorruptionError, quote } from '../base/index.ts';
 import type { RowRange } from '../model/index.ts';

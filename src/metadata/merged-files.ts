@@ -1,7 +1,8 @@
 /**
- * The files of two neighbours that become one tablet. Each file stands in the list once, for the rows for which either listed it: of one that both listed since a
- * split that may be all, of others it is the range of the one tablet, since its rows in the other's range were compacted away there, and with them perhaps what
- * deleted them (docs/decisions/0015-splits-and-merges.md).
+ * The files of two neighbours that become one tablet. Each file stands in the list once, for the rows for which either
+ * listed it: of one that both listed since a split that may be all, of others it is the range of the one tablet, since
+ * its rows in the other's range were compacted away there, and with them perhaps what deleted them
+ * (docs/decisions/0015-splits-and-merges.md).
  */
 import { assert, ownOf } from '../base/index.ts';
 import { normalizeRanges, type RowRange } from '../model/index.ts';
@@ -33,7 +34,10 @@ function partsOf({ files, clips, range }: MetadataRow, group: string, path: stri
   return ownOf(clips, path) ?? [range];
 }
 
-/** Both orders kept, which agree in what both have; files of different tablets share no row, so their order among each other does not matter. */
+/**
+ * Both orders kept, which agree in what both have; files of different tablets share no row, so their order among each
+ * other does not matter.
+ */
 function mergedLists(a: readonly string[], b: readonly string[]): string[] {
   const merged: string[] = [];
   const taken = new Set<string>();

@@ -1,8 +1,9 @@
 /**
  * A row of METADATA: where a tablet is, what it consists of, and what happened to it. Format: docs/formats/metadata.md.
  *
- * Invariant: a row changes only by a commit conditional on its (epoch, version); each commit adds 1 to the version and leaves its id. The
- * version is also the timestamp of the row's cells, so the newest cell is that of the last commit whatever clocks say.
+ * Invariant: a row changes only by a commit conditional on its (epoch, version); each commit adds 1 to the version and
+ * leaves its id. The version is also the timestamp of the row's cells, so the newest cell is that of the last commit
+ * whatever clocks say.
  */
 import { type ByteString, CorruptionError, quote } from '../base/index.ts';
 import type { Cell, FamilySchema, Mutation, RowRange, TableSchema } from '../model/index.ts';
@@ -39,15 +40,18 @@ export interface TabletLocation {
 export interface MetadataRow extends TabletLocation {
   /** Paths of SSTables by locality group, each newest first. */
   readonly files: Readonly<Record<string, readonly string[]>>;
-  /** By path: the parts of the tablet's range for which the file is listed. Files that are not in it are listed for the whole range. */
+  /**
+   * By path: the parts of the tablet's range for which the file is listed. Files that are not in it are listed for the
+   * whole range.
+   */
   readonly clips?: Readonly<Record<string, readonly RowRange[]>> | undefined;
   /** Records at or below it are in the files. */
   readonly redo: { readonly epoch: number; readonly sequence: number };
   /** Every log that may hold records after the redo point. */
   readonly logs: readonly string[];
   /**
-   * The newest time, microseconds, that a server gave to a cell in a record at or below the redo point, or a newer one; 0 where none was, undefined where an earlier
-   * version wrote the row.
+   * The newest time, microseconds, that a server gave to a cell in a record at or below the redo point, or a newer one;
+   * 0 where none was, undefined where an earlier version wrote the row.
    */
   readonly lastServerMicros?: number | undefined;
 }
@@ -59,7 +63,10 @@ export interface TabletEvent {
   readonly atMicros: number;
 }
 
-/** Where tablets are is asked for with every miss of a client's cache: that family has a locality group to itself, in memory. */
+/**
+ * Where tablets are is asked for with every miss of a client's cache: that family has a locality group to itself, in
+ * memory.
+ */
 const LOCATION_GROUP = 'location';
 
 const family = (name: string, versions: number, group?: string): FamilySchema => ({

@@ -1,4 +1,6 @@
-/** The file of the lock service with the id of the next table: a number that only grows, so that no id is used twice. */
+/**
+ * The file of the lock service with the id of the next table: a number that only grows, so that no id is used twice.
+ */
 import { assert, CorruptionError } from '../base/index.ts';
 import { encodeDocument, PlainObject } from './plain-json.ts';
 

@@ -1,8 +1,10 @@
 /**
- * Versioned JSON: how rows of METADATA, the root file and schema files are kept. Every document is an object with `format` (its version) and
- * `requires` (bits of features that a reader must know). Fields a reader does not know are passed over; bits it does not know make it refuse.
+ * Versioned JSON: how rows of METADATA, the root file and schema files are kept. Every document is an object with
+ * `format` (its version) and `requires` (bits of features that a reader must know). Fields a reader does not know are
+ * passed over; bits it does not know make it refuse.
  *
- * Byte strings stand in JSON as text, a character a byte. Reading checks every field it takes and fails with CorruptionError.
+ * Byte strings stand in JSON as text, a character a byte. Reading checks every field it takes and fails with
+ * CorruptionError.
  */
 import { asBuffer, assert, CorruptionError, ownOf } from '../base/index.ts';
 
@@ -118,7 +120,10 @@ export class PlainObject {
     return value.map((item, i) => new PlainObject(`${this.#where}, ${name}[${i}]`, item));
   }
 
-  /** The object's own fields as a record, each made by `read`. It has no prototype, so that a family may be named `constructor`. */
+  /**
+   * The object's own fields as a record, each made by `read`. It has no prototype, so that a family may be named
+   * `constructor`.
+   */
   record<T>(read: (object: PlainObject, name: string) => T): Record<string, T> {
     const out: Record<string, T> = Object.create(null);
     for (const name of Object.keys(this.#fields)) out[name] = read(this, name);

@@ -1,6 +1,6 @@
 /**
- * A table's schema as a file of the lock service, `schemas/<full name of the table>`. The instant the file is created is the
- * instant the table exists; the instant it is removed, it does not. Format: docs/formats/metadata.md.
+ * A table's schema as a file of the lock service, `schemas/<full name of the table>`. The instant the file is created
+ * is the instant the table exists; the instant it is removed, it does not. Format: docs/formats/metadata.md.
  */
 import { assert, CorruptionError } from '../base/index.ts';
 import type { FamilySchema, GcRule, GroupCompression, LocalityGroup, TableSchema, ValueType } from '../model/index.ts';

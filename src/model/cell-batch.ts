@@ -1,8 +1,8 @@
 /**
  * Gathers set-cells, as they are found in the bytes of a request or of a log's append, into a CellBatch (cell-run.ts).
  *
- * Hot path: columns are told apart by the bytes of their names, before any text is made of them. A small table holds the
- * places where names occurred.
+ * Hot path: columns are told apart by the bytes of their names, before any text is made of them. A small table holds
+ * the places where names occurred.
  */
 import { assert, type Int64 } from '../base/index.ts';
 import type { CellBatch, CellColumn, CellRun } from './cell-run.ts';
@@ -82,8 +82,8 @@ export class CellBatchBuilder {
   }
 
   /**
-   * Adds the column that `toColumn` has just not found; cells are added to it from now on. Its qualifier is the bytes from
-   * `qualifierFrom` to the end of its place.
+   * Adds the column that `toColumn` has just not found; cells are added to it from now on. Its qualifier is the bytes
+   * from `qualifierFrom` to the end of its place.
    */
   addColumn(family: string, qualifierFrom: number): void {
     const place = this.#newColumn;

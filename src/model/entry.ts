@@ -6,8 +6,8 @@
  *   row deletion      column ''            hides the row in all older layers
  *   family deletion   column 'fam'         hides the family
  *   column deletion   column 'fam NUL q'   hides the column
- *   range deletion    column 'fam NUL q'   hides versions with start <= timestamp < end; ranges of a column are disjoint, ascending
- *   put, merge        column 'fam NUL q'   a cell; merge = an aggregate's operand, to be combined with what older layers hold
+ *   range deletion    column 'fam NUL q'   hides versions with start <= timestamp < end; disjoint, ascending
+ *   put, merge        column 'fam NUL q'   a cell; merge = an aggregate's operand for what older layers hold
  *
  * Invariant: a deletion entry speaks only of the layers OLDER than its own; inside one layer deletions have been
  * applied already, so the cells beside it in the layer stay visible (docs/ARCHITECTURE.md, "Order and deletion"). Hence

@@ -1,7 +1,9 @@
 /**
- * What is told of single calls: the access log, a line a call, and the log of slow calls, with what each asked for and what it cost.
+ * What is told of single calls: the access log, a line a call, and the log of slow calls, with what each asked for and
+ * what it cost.
  *
- * Invariant: no values, no row keys and no credentials stand in a line; of slow calls only so many are told in a second, and the rest are counted.
+ * Invariant: no values, no row keys and no credentials stand in a line; of slow calls only so many are told in a
+ * second, and the rest are counted.
  */
 import { codeName } from '../base/index.ts';
 import type { CallNotes, Clock, Counter, LogFields, Logger, Metrics } from '../env/index.ts';

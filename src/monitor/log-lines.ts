@@ -1,6 +1,6 @@
 /**
- * Log lines, as text or as JSON: one line each, whatever stands in it. Values that callers choose (names of tables, principals) can neither begin a line nor
- * steer a terminal: characters that are not visible are written as escapes.
+ * Log lines, as text or as JSON: one line each, whatever stands in it. Values that callers choose (names of tables,
+ * principals) can neither begin a line nor steer a terminal: characters that are not visible are written as escapes.
  */
 import type { LogFields, LogLevel } from '../env/index.ts';
 

@@ -1,8 +1,9 @@
 /**
  * The logger of a server: lines of a level and above to an output that may be slow, as a pipe that nobody reads.
  *
- * Invariants: it never waits, and holds at most MAX_BYTES of lines: what comes beyond that is dropped and counted, lines of the access log sooner than
- * others. A line says how many were dropped, as soon as there is room for it. One piece is written at a time, in the order of the calls.
+ * Invariants: it never waits, and holds at most MAX_BYTES of lines: what comes beyond that is dropped and counted,
+ * lines of the access log sooner than others. A line says how many were dropped, as soon as there is room for it. One
+ * piece is written at a time, in the order of the calls.
  */
 import {
   type Clock,

@@ -1,8 +1,9 @@
 /**
- * All metrics of a server: the public name, by the conventions of Prometheus (base units, counters end in `_total`), the meaning, and the name by which
- * `env`'s Metrics counts it. docs/METRICS.md is made from this table.
+ * All metrics of a server: the public name, by the conventions of Prometheus (base units, counters end in `_total`),
+ * the meaning, and the name by which `env`'s Metrics counts it. docs/METRICS.md is made from this table.
  *
- * Invariant: values of labels come from small fixed sets (methods of the API, codes, parts), never from callers. No table, row or principal is one.
+ * Invariant: values of labels come from small fixed sets (methods of the API, codes, parts), never from callers. No
+ * table, row or principal is one.
  */
 
 export interface MetricSeries {
@@ -280,7 +281,10 @@ export const METRICS: Readonly<Record<string, readonly MetricDefinition[]>> = {
   'The server': PROCESS,
 };
 
-/** The metrics of prom-client; a test compares them with its output. `nodejs_*` are of the main thread, `process_*` of the process. */
+/**
+ * The metrics of prom-client; a test compares them with its output. `nodejs_*` are of the main thread, `process_*` of
+ * the process.
+ */
 export const PROCESS_METRICS: readonly Pick<MetricDefinition, 'name' | 'type' | 'help'>[] = [
   { name: 'process_cpu_user_seconds_total', type: 'counter', help: 'CPU time in user space.' },
   { name: 'process_cpu_system_seconds_total', type: 'counter', help: 'CPU time in the kernel.' },

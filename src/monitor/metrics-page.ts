@@ -1,8 +1,8 @@
 /**
  * The page of metrics: what all threads have counted, added up, in Prometheus' text format (by prom-client).
  *
- * Invariants: the page is made at most once in LASTING_MS, however often it is asked for, and once at a time. What a source that does not answer in time told
- * last stands for it, so that no counter goes back because a thread is busy.
+ * Invariants: the page is made at most once in LASTING_MS, however often it is asked for, and once at a time. What a
+ * source that does not answer in time told last stands for it, so that no counter goes back because a thread is busy.
  */
 import type { Metric, Registry } from 'prom-client';
 import { type Clock, type MetricsReport, sleep, sumOfReports } from '../env/index.ts';
@@ -87,8 +87,8 @@ export class MetricsPage {
 }
 
 /**
- * Measures from now on: Node tells of every pause of its garbage collector at a cost of 1 to 2 % of all CPU time under load. So this waits for the first
- * request of the page, and a server whose page is never read does not pay for it.
+ * Measures from now on: Node tells of every pause of its garbage collector at a cost of 1 to 2 % of all CPU time under
+ * load. So this waits for the first request of the page, and a server whose page is never read does not pay for it.
  */
 function registryOver(client: typeof import('prom-client'), report: () => MetricsReport): Registry {
   const registry = new client.Registry();

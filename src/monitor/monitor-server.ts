@@ -1,8 +1,10 @@
 /**
- * The port on which a server tells how it is: /metrics, /healthz and /readyz over HTTP/1.1, for programs that look after servers.
+ * The port on which a server tells how it is: /metrics, /healthz and /readyz over HTTP/1.1, for programs that look
+ * after servers.
  *
- * Invariant: whoever reaches the port can make the server do and hold only so much: few connections, each with one small request at a time, no bodies, so many
- * requests a second, a page that is made once a second. Connections in excess take the place of idle ones, so that idle ones keep nobody out.
+ * Invariant: whoever reaches the port can make the server do and hold only so much: few connections, each with one
+ * small request at a time, no bodies, so many requests a second, a page that is made once a second. Connections in
+ * excess take the place of idle ones, so that idle ones keep nobody out.
  */
 import { createServer, type Server, type Socket } from 'node:net';
 import { BigtableError, Code, invalidArgument } from '../base/index.ts';
@@ -44,7 +46,10 @@ export class MonitorServer {
     this.isPublic = isPublic;
   }
 
-  /** INVALID_ARGUMENT for an address that is none; ALREADY_EXISTS where it is in use, UNAVAILABLE where it cannot be listened on for another reason. */
+  /**
+   * INVALID_ARGUMENT for an address that is none; ALREADY_EXISTS where it is in use, UNAVAILABLE where it cannot be
+   * listened on for another reason.
+   */
   static async listen(options: MonitorServerOptions): Promise<MonitorServer> {
     const parsed = parseAddress(options.address);
     if (!parsed)

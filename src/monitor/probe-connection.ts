@@ -1,8 +1,8 @@
 /**
  * A connection on which a server is asked how it is: reads one request, answers it, and only then looks at the next.
  *
- * Invariants: a connection has work done for one request a turn of the event loop, however many it sends at once, so that it cannot stall the server; it
- * holds one head and what came with it; no wait on the other side is without end.
+ * Invariants: a connection has work done for one request a turn of the event loop, however many it sends at once, so
+ * that it cannot stall the server; it holds one head and what came with it; no wait on the other side is without end.
  */
 import type { Socket } from 'node:net';
 import type { Clock, Timer } from '../env/index.ts';

@@ -1,5 +1,6 @@
 /**
- * Whether a server serves: what /readyz answers. It starts, serves, and stops; while it serves there may be reasons why it cannot: each is asked for.
+ * Whether a server serves: what /readyz answers. It starts, serves, and stops; while it serves there may be reasons why
+ * it cannot: each is asked for.
  */
 import type { Clock } from '../env/index.ts';
 

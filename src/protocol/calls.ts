@@ -1,6 +1,7 @@
 /**
- * Typed use of the transport: who calls, by `callServer`, `readTablet` and `callMaster`; who answers, by handlers of the same types.
- * What crosses is checked by TypeScript alone: both sides are this program, in versions that version.ts lets talk.
+ * Typed use of the transport: who calls, by `callServer`, `readTablet` and `callMaster`; who answers, by handlers of
+ * the same types. What crosses is checked by TypeScript alone: both sides are this program, in versions that version.ts
+ * lets talk.
  */
 import { BigtableError, Code } from '../base/index.ts';
 import type { CallHandler, RequestContext, Transport } from '../env/index.ts';

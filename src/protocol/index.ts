@@ -1,6 +1,6 @@
 /**
- * protocol: the internal calls of master and tablet servers as typed messages over the transport, the refusal "not serving", and the version
- * that peers exchange.
+ * protocol: the internal calls of master and tablet servers as typed messages over the transport, the refusal "not
+ * serving", and the version that peers exchange.
  */
 /** The parts of messages that are as in `service`. */
 export type { FamilyChange, NewTable } from '../service/index.ts';

@@ -1,8 +1,10 @@
 /**
- * The internal calls of master and tablet servers, as types: for each method its message and its answer. All of it is plain cloneable
- * data. Rows, tablets and tables are named by table id, row and METADATA key, never by objects of one side.
+ * The internal calls of master and tablet servers, as types: for each method its message and its answer. All of it is
+ * plain cloneable data. Rows, tablets and tables are named by table id, row and METADATA key, never by objects of one
+ * side.
  *
- * Messages are extensible: a reader passes over fields it does not know; what it must know is a feature bit (version.ts).
+ * Messages are extensible: a reader passes over fields it does not know; what it must know is a feature bit
+ * (version.ts).
  */
 import type { ByteString } from '../base/index.ts';
 import type { PlainError } from '../env/index.ts';
@@ -79,11 +81,14 @@ export interface Holdings {
 /** Calls answered by tablet servers. */
 export interface TabletServerCalls {
   status: { message: Record<string, never>; answer: ServerStatus };
-  /** Serves tablets whose rows name this server and the epoch. Answers by tablet: undefined = serving, else why not. Repeating it is harmless. */
+  /**
+   * Serves tablets whose rows name this server and the epoch. Answers by tablet: undefined = serving, else why not.
+   * Repeating it is harmless.
+   */
   load: { message: { readonly tablets: readonly TabletRef[] }; answer: readonly (PlainError | undefined)[] };
   /**
-   * Gives tablets up at their epochs, for ever, with nothing left to replay. Without `flush` what is in memory is dropped where the tablet's row is
-   * gone. Answers as load does.
+   * Gives tablets up at their epochs, for ever, with nothing left to replay. Without `flush` what is in memory is
+   * dropped where the tablet's row is gone. Answers as load does.
    */
   unload: {
     message: { readonly tablets: readonly TabletRef[]; readonly flush: boolean };
@@ -97,7 +102,10 @@ export interface TabletServerCalls {
   };
   checkAndMutateRow: { message: CheckAndMutateMessage; answer: boolean };
   readModifyWriteRow: {
-    /** RESOURCE_EXHAUSTED with the detail `answerBytes`, and nothing written, where the new cells take more than `maxAnswerBytes`. */
+    /**
+     * RESOURCE_EXHAUSTED with the detail `answerBytes`, and nothing written, where the new cells take more than
+     * `maxAnswerBytes`.
+     */
     message: {
       readonly tableId: string;
       readonly row: ByteString;
@@ -112,14 +120,17 @@ export interface TabletServerCalls {
     answer: TabletSamples;
   };
   /**
-   * Splits the tablet that holds `row`: before it, or, with `near: 'middle'`, near its middle by bytes. Where it begins there nothing is to be done. FAILED_PRECONDITION
-   * where one row is all it has.
+   * Splits the tablet that holds `row`: before it, or, with `near: 'middle'`, near its middle by bytes. Where it begins
+   * there nothing is to be done. FAILED_PRECONDITION where one row is all it has.
    */
   split: {
     message: { readonly tableId: string; readonly row: ByteString; readonly near: 'row' | 'middle' };
     answer: undefined;
   };
-  /** A major compaction of the tablet of exactly that range. Answers when it is done; a caller who gives up takes back what has not begun. */
+  /**
+   * A major compaction of the tablet of exactly that range. Answers when it is done; a caller who gives up takes back
+   * what has not begun.
+   */
   compact: { message: { readonly tableId: string; readonly range: RowRange }; answer: undefined };
   /** The same for the tablets of METADATA that the server has, if any. */
   compactMetadata: { message: Record<string, never>; answer: undefined };

@@ -1,6 +1,6 @@
 /**
- * "Not serving": the refusal of a call for rows that a server does not serve. Nothing was done, so whoever gets it drops the location it went by,
- * climbs, and sends the same call again.
+ * "Not serving": the refusal of a call for rows that a server does not serve. Nothing was done, so whoever gets it
+ * drops the location it went by, climbs, and sends the same call again.
  */
 import { BigtableError, type ByteString, Code, quote } from '../base/index.ts';
 
@@ -10,7 +10,10 @@ export function notServing(tableId: string, row: ByteString): BigtableError {
   });
 }
 
-/** Whether the call surely was not carried out because it came to the wrong place: so may be sent again to the right one. */
+/**
+ * Whether the call surely was not carried out because it came to the wrong place: so may be sent again to the right
+ * one.
+ */
 export function isNotServing(error: {
   readonly code: Code;
   readonly details: Readonly<Record<string, unknown>>;

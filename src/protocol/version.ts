@@ -1,6 +1,6 @@
 /**
- * The version of the internal calls and its feature bits: exchanged in every server's file in the lock service and in its status, so
- * that nobody talks to a peer it would misunderstand.
+ * The version of the internal calls and its feature bits: exchanged in every server's file in the lock service and in
+ * its status, so that nobody talks to a peer it would misunderstand.
  */
 import { BigtableError, Code } from '../base/index.ts';
 import { encodeDocument, PlainObject } from '../metadata/index.ts';

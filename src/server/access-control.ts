@@ -1,6 +1,6 @@
 /**
- * Authenticates the caller of each call. Rights are not checked yet. Those that concern calls will be checked here, those
- * that concern tables and families by the service; both have the principal.
+ * Authenticates the caller of each call. Rights are not checked yet. Those that concern calls will be checked here,
+ * those that concern tables and families by the service; both have the principal.
  *
  * The health check is open to all callers, so that balancers and supervisors without a token can see that the server
  * serves. All other calls need a principal, reflection and unknown calls included.
@@ -33,7 +33,10 @@ export interface AccessControl {
   close(): void;
 }
 
-/** Fails with INVALID_ARGUMENT or NOT_FOUND where a file is invalid or missing. `certificates`: true where TLS requests one of clients. */
+/**
+ * Fails with INVALID_ARGUMENT or NOT_FOUND where a file is invalid or missing. `certificates`: true where TLS requests
+ * one of clients.
+ */
 export async function openAccessControl(
   access: AccessOptions,
   certificates: boolean,

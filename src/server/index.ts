@@ -1,5 +1,6 @@
 /**
- * server: `edubba serve` as a library: a service behind the Cloud Bigtable API on an address. The package's entry "edubba/server".
+ * server: `edubba serve` as a library: a service behind the Cloud Bigtable API on an address. The package's entry
+ * "edubba/server".
  */
 export type { AccessOptions, JwtOptions } from './access-control.ts';
 export { type RunningServer, type ServerOptions, startServer } from './server.ts';

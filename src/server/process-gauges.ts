@@ -1,4 +1,6 @@
-/** Metrics of a thread that serves: its budget of requests, its heap, and how late its timers are, as a call would be. */
+/**
+ * Metrics of a thread that serves: its budget of requests, its heap, and how late its timers are, as a call would be.
+ */
 import { getHeapStatistics } from 'node:v8';
 import type { Timer } from '../env/index.ts';
 import type { ApiEnv } from '../wire/index.ts';

@@ -1,6 +1,6 @@
 /**
- * A server: the Cloud Bigtable API on an address, over a service. On loopback callers need no credentials unless the options
- * say so. An address that other machines can reach needs TLS and authentication, or `insecurePublic`.
+ * A server: the Cloud Bigtable API on an address, over a service. On loopback callers need no credentials unless the
+ * options say so. An address that other machines can reach needs TLS and authentication, or `insecurePublic`.
  */
 import { invalidArgument } from '../base/index.ts';
 import { connectionLimit } from '../boot/index.ts';
@@ -26,7 +26,10 @@ import { warnOfFiles } from './warn-of-files.ts';
 const GRACE_MS = 5000;
 const DEFAULT_MAX_CONNECTIONS = 20_000;
 const DEFAULT_MAX_CONNECTIONS_PER_ADDRESS = 2000;
-/** The generated codec is loaded this long after the start, unless a call has needed it before (docs/decisions/0039-generated-codec.md). */
+/**
+ * The generated codec is loaded this long after the start, unless a call has needed it before
+ * (docs/decisions/0039-generated-codec.md).
+ */
 const LOAD_CODEC_AFTER_MS = 1000;
 
 export interface ServerOptions {
@@ -36,7 +39,9 @@ export interface ServerOptions {
   readonly address: string;
   /** Descriptor of a socket of the process that listens on the address already. Default: the server listens itself. */
   readonly listenerFd?: 0;
-  /** Number of servers of this process that take connections from that socket and share its limits evenly. Default: 1. */
+  /**
+   * Number of servers of this process that take connections from that socket and share its limits evenly. Default: 1.
+   */
   readonly sharers?: number;
   /** Serves all who can reach the machine, without TLS or without authentication. Default: false. */
   readonly insecurePublic?: boolean;
@@ -45,11 +50,14 @@ export interface ServerOptions {
   /** How callers are authenticated. Default: by certificates where `tls` requests them; otherwise not at all. */
   readonly access?: AccessOptions;
   /**
-   * Most open connections, at least 1. Above it a new one replaces one that has no calls, or is refused. Default: 20,000.
-   * Never more than the limit of descriptors leaves next to the database.
+   * Most open connections, at least 1. Above it a new one replaces one that has no calls, or is refused. Default:
+   * 20,000. Never more than the limit of descriptors leaves next to the database.
    */
   readonly maxConnections?: number | undefined;
-  /** Connections from one IPv4 address or one IPv6 network of 64 bits, at least 1. Connections of this machine are not counted. Default: 2000. */
+  /**
+   * Connections from one IPv4 address or one IPv6 network of 64 bits, at least 1. Connections of this machine are not
+   * counted. Default: 2000.
+   */
   readonly maxConnectionsPerAddress?: number;
   /** A connection that is silent for this long is sent a PING, ms. Default: 60,000. */
   readonly keepAliveMs?: number;
@@ -68,11 +76,17 @@ export interface ServerOptions {
 export interface RunningServer {
   /** HOST:PORT with the real port. */
   readonly address: string;
-  /** Answers health checks with NOT_SERVING, takes no new calls, lets those in progress end within the grace, then cancels the rest. */
+  /**
+   * Answers health checks with NOT_SERVING, takes no new calls, lets those in progress end within the grace, then
+   * cancels the rest.
+   */
   close(): Promise<void>;
 }
 
-/** Fails with INVALID_ARGUMENT for an invalid address, or a public one without TLS and authentication; ALREADY_EXISTS where it is in use. */
+/**
+ * Fails with INVALID_ARGUMENT for an invalid address, or a public one without TLS and authentication; ALREADY_EXISTS
+ * where it is in use.
+ */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { service, env, tls, access = {} } = options;
   const limits = limitsOf(options, env.logger);
@@ -161,7 +175,10 @@ function limitsOf(options: ConnectionOptions, logger: Logger): Partial<WireLimit
   };
 }
 
-/** Most open connections of the process. INVALID_ARGUMENT for an invalid number, RESOURCE_EXHAUSTED where there are too few descriptors for any. */
+/**
+ * Most open connections of the process. INVALID_ARGUMENT for an invalid number, RESOURCE_EXHAUSTED where there are too
+ * few descriptors for any.
+ */
 export function checkedConnections(
   { maxConnections, compactionsAtOnce }: ConnectionOptions,
   tabletServers: number,
@@ -180,7 +197,10 @@ function isPositive(value: number): boolean {
   return Number.isSafeInteger(value) && value > 0;
 }
 
-/** The address to listen on. Fails with INVALID_ARGUMENT for an invalid one, or one that other machines can reach without TLS and authentication. */
+/**
+ * The address to listen on. Fails with INVALID_ARGUMENT for an invalid one, or one that other machines can reach
+ * without TLS and authentication.
+ */
 export function checkedAddress({
   address,
   insecurePublic = false,

@@ -1,7 +1,7 @@
 /**
  * One listening socket for all threads of the process (docs/decisions/0013-threads-and-their-listener.md). It replaces
- * standard input at descriptor 0: the only descriptor that a thread which listens on it does not close for all others when
- * it ends.
+ * standard input at descriptor 0: the only descriptor that a thread which listens on it does not close for all others
+ * when it ends.
  *
  * Invariant: only the main thread opens and closes it. One process has one at a time. POSIX only.
  */
@@ -20,11 +20,15 @@ export interface SharedListener {
   close(): void;
 }
 
-/** Listens on the address. Call it before anything else runs: the socket gets the lowest free descriptor. ALREADY_EXISTS where the address is in use. */
+/**
+ * Listens on the address. Call it before anything else runs: the socket gets the lowest free descriptor. ALREADY_EXISTS
+ * where the address is in use.
+ */
 export async function openSharedListener(host: string, port: number): Promise<SharedListener> {
   if (platform() === 'win32')
     throw new BigtableError(Code.UNIMPLEMENTED, 'several tablet servers cannot share a port on Windows: use one');
-  // the first socket of an event loop makes it open other descriptors, so one is opened before; it finds the address in use, too
+  // the first socket of an event loop makes it open other descriptors, so one is opened before; it finds the address in
+  // use, too
   const first = await listen(host, port);
   const chosen = portOf(first);
   await closed(first);

@@ -1,7 +1,7 @@
 /**
- * A server with one tablet server per thread. Each thread takes connections from the one listening socket, serves its own
- * rows, and calls the other threads for theirs. A connection goes to the thread that is free first. The threads share the
- * limits of connections evenly, as they share memory.
+ * A server with one tablet server per thread. Each thread takes connections from the one listening socket, serves its
+ * own rows, and calls the other threads for theirs. A connection goes to the thread that is free first. The threads
+ * share the limits of connections evenly, as they share memory.
  */
 import { mustThreadModule, openThreadedDatabase, type ThreadedDatabase } from '../boot/index.ts';
 import { silentLogger } from '../env/index.ts';

@@ -1,6 +1,6 @@
 /**
- * Watches files by polling their time, size and identity, so links that are swapped, as cluster managers do, and replaced
- * files are seen too. It works on every file system, and needs no descriptors.
+ * Watches files by polling their time, size and identity, so links that are swapped, as cluster managers do, and
+ * replaced files are seen too. It works on every file system, and needs no descriptors.
  */
 import { readFile, stat } from 'node:fs/promises';
 import { BigtableError, Code } from '../base/index.ts';
@@ -10,8 +10,8 @@ import type { ApiEnv } from '../wire/index.ts';
 const POLL_MS = 2000;
 
 /**
- * Calls `reload` when one of the files has changed. Returns a function that stops it. A failure is logged, under the name
- * `what`, and the next change is tried again.
+ * Calls `reload` when one of the files has changed. Returns a function that stops it. A failure is logged, under the
+ * name `what`, and the next change is tried again.
  */
 export function watchFiles(
   what: string,

@@ -59,7 +59,8 @@ describe('GC rules', () => {
   });
 
   test('sizes are those of the serialized message', () => {
-    // google.bigtable.admin.v2.GcRule: max_num_versions = 1 (int32), max_age = 2 (seconds = 1, nanos = 2), intersection = 3, union = 4 (rules = 1)
+    // google.bigtable.admin.v2.GcRule: max_num_versions = 1 (int32), max_age = 2 (seconds = 1, nanos = 2), intersection
+    // = 3, union = 4 (rules = 1)
     const sizes: readonly (readonly [GcRule, number])[] = [
       [versions(1), 2],
       [versions(128), 3],

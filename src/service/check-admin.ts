@@ -1,6 +1,7 @@
 /**
- * The form of table administration: new tables, changes of families, GC rules, dropped ranges. What the table has already (a family to
- * create that exists, an aggregate's type that would change) is for the master to say. All throw INVALID_ARGUMENT.
+ * The form of table administration: new tables, changes of families, GC rules, dropped ranges. What the table has
+ * already (a family to create that exists, an aggregate's type that would change) is for the master to say. All throw
+ * INVALID_ARGUMENT.
  */
 import { invalidArgument, quote, varintLength } from '../base/index.ts';
 import type { FamilySchema, GcRule, Limits, RowRange } from '../model/index.ts';
@@ -58,7 +59,9 @@ function checkFamily(family: FamilySchema, limits: Limits): void {
   if (family.gcRule) checkGcRule(family.gcRule, limits);
 }
 
-/** Versions of 1 or more, ages of a millisecond or more, gcRuleBytes when serialized as google.bigtable.admin.v2.GcRule. */
+/**
+ * Versions of 1 or more, ages of a millisecond or more, gcRuleBytes when serialized as google.bigtable.admin.v2.GcRule.
+ */
 export function checkGcRule(rule: GcRule, limits: Limits): void {
   const size = checkedSize(rule, limits, 0);
   if (size > limits.gcRuleBytes)

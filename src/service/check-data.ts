@@ -1,6 +1,7 @@
 /**
- * The form of data requests: what can be said of them without the table's schema (check-schema.ts has the rest). All throw INVALID_ARGUMENT
- * (NOT_FOUND never). Filters are checked where they are compiled, by the room filter. Hot path of every write: nothing is allocated.
+ * The form of data requests: what can be said of them without the table's schema (check-schema.ts has the rest). All
+ * throw INVALID_ARGUMENT (NOT_FOUND never). Filters are checked where they are compiled, by the room filter. Hot path
+ * of every write: nothing is allocated.
  */
 import { BigtableError, type ByteString, invalidArgument, isInt64 } from '../base/index.ts';
 import {

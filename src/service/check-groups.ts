@@ -1,6 +1,6 @@
 /**
- * The form of a table's locality groups: names, tuning, and that no family lies in two. Whether the families exist is for the master to say. All
- * throw INVALID_ARGUMENT.
+ * The form of a table's locality groups: names, tuning, and that no family lies in two. Whether the families exist is
+ * for the master to say. All throw INVALID_ARGUMENT.
  */
 import {
   type BigtableError,

@@ -1,6 +1,6 @@
 /**
- * The form of names, keys and times: what any request may carry, whatever the table. Each check throws INVALID_ARGUMENT with the
- * thing, its value and the limit. Patterns and sizes are Cloud Bigtable's (model's limits.ts).
+ * The form of names, keys and times: what any request may carry, whatever the table. Each check throws INVALID_ARGUMENT
+ * with the thing, its value and the limit. Patterns and sizes are Cloud Bigtable's (model's limits.ts).
  */
 import { type BigtableError, type ByteString, type Int64, invalidArgument, isInt64, quote } from '../base/index.ts';
 import type { Limits, RowRange } from '../model/index.ts';

@@ -1,10 +1,11 @@
 /**
  * The service: Cloud Bigtable's Data and Admin calls in the model's words (API: google.bigtable.v2.Bigtable,
- * google.bigtable.admin.v2.BigtableTableAdmin), and what an operator asks besides (control-service.ts). The embedded library and the gRPC doors stand on it; the client library
- * implements it over master and tablet servers. Tables are named in full: projects/P/instances/I/tables/T.
+ * google.bigtable.admin.v2.BigtableTableAdmin), and what an operator asks besides (control-service.ts). The embedded
+ * library and the gRPC doors stand on it; the client library implements it over master and tablet servers. Tables are
+ * named in full: projects/P/instances/I/tables/T.
  *
- * Errors: NOT_FOUND (table, family), INVALID_ARGUMENT (form, limits), ALREADY_EXISTS, FAILED_PRECONDITION, RESOURCE_EXHAUSTED,
- * UNAVAILABLE (a write's outcome is then unknown), DATA_LOSS (CorruptionError).
+ * Errors: NOT_FOUND (table, family), INVALID_ARGUMENT (form, limits), ALREADY_EXISTS, FAILED_PRECONDITION,
+ * RESOURCE_EXHAUSTED, UNAVAILABLE (a write's outcome is then unknown), DATA_LOSS (CorruptionError).
  */
 import type { BigtableError, ByteString } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
@@ -67,8 +68,9 @@ export interface DataService {
   /** Whether the predicate matched. */
   checkAndMutateRow(context: RequestContext, request: CheckAndMutateRequest): Promise<boolean>;
   /**
-   * The new cells, one a column changed. Rules apply in order; each sees what those before it made. RESOURCE_EXHAUSTED with the detail `answerBytes`,
-   * and nothing written, where the new cells take more than `maxAnswerBytes` (default: any number).
+   * The new cells, one a column changed. Rules apply in order; each sees what those before it made. RESOURCE_EXHAUSTED
+   * with the detail `answerBytes`, and nothing written, where the new cells take more than `maxAnswerBytes` (default:
+   * any number).
    */
   readModifyWriteRow(
     context: RequestContext,

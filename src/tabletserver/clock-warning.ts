@@ -1,5 +1,6 @@
 /**
- * Tells of a wall clock that is behind the times that this server, or an earlier owner of a tablet, has given: it was set back, or it is another machine's.
+ * Tells of a wall clock that is behind the times that this server, or an earlier owner of a tablet, has given: it was
+ * set back, or it is another machine's.
  *
  * Invariant: it is told once each time the clock falls behind, whatever the number of tablets and writes.
  */

@@ -1,9 +1,10 @@
 /**
- * When a server's tablets are compacted: merging compactions as files grow in number, major ones within a set time and on demand
- * (docs/decisions/0011-compactions.md). Minor compactions are the memtable budget's part and wait for none of these.
+ * When a server's tablets are compacted: merging compactions as files grow in number, major ones within a set time and
+ * on demand (docs/decisions/0011-compactions.md). Minor compactions are the memtable budget's part and wait for none of
+ * these.
  *
- * Invariants: at most so many at once, one a tablet; what fails is told and tried again after a while; a tablet with too many files lets writes
- * wait until it has fewer, METADATA's excepted.
+ * Invariants: at most so many at once, one a tablet; what fails is told and tried again after a while; a tablet with
+ * too many files lets writes wait until it has fewer, METADATA's excepted.
  */
 import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
 import {
@@ -26,7 +27,10 @@ const FIRST_RETRY_MS = 1000;
 const LAST_RETRY_MS = 60_000;
 /** How often it is looked for tablets whose major compaction is due; more often where the time is set short. */
 const LOOK_MS = 60_000;
-/** Major compactions begin between this part of the set time and the whole of it, spread over tablets, and so end within it. */
+/**
+ * Major compactions begin between this part of the set time and the whole of it, spread over tablets, and so end within
+ * it.
+ */
 const EARLIEST_SHARE = 0.7;
 const LATEST_SHARE = 0.95;
 
@@ -96,8 +100,8 @@ export class CompactionSchedule {
   }
 
   /**
-   * A major compaction, soon. Those who ask before it begins share it; when all of them give up before that, it is dropped. One that has begun
-   * goes on, whoever gives up.
+   * A major compaction, soon. Those who ask before it begins share it; when all of them give up before that, it is
+   * dropped. One that has begun goes on, whoever gives up.
    */
   async compact(served: ServedTablet, context: RequestContext): Promise<void> {
     if (this.#stopped) throw ending();

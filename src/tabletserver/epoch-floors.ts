@@ -1,8 +1,9 @@
 /**
  * The highest epoch of each tablet at which this server has let it go: at or below it the tablet is not loaded again.
  *
- * Invariant: a floor is needed for as long as METADATA may give the tablet to this server at or below it, since a load looks at the row. Whenever there
- * are twice as many as the last look has left, the rows are read, and those floors dropped of which that is no longer so.
+ * Invariant: a floor is needed for as long as METADATA may give the tablet to this server at or below it, since a load
+ * looks at the row. Whenever there are twice as many as the last look has left, the rows are read, and those floors
+ * dropped of which that is no longer so.
  */
 import { assert } from '../base/index.ts';
 import type { MetadataKey, MetadataRow } from '../metadata/index.ts';

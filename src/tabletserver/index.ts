@@ -1,5 +1,5 @@
 /**
- * tabletserver: one server incarnation: its session and log, the tablets given to it, the budget of their memtables, and the
- * answers to the internal calls.
+ * tabletserver: one server incarnation: its session and log, the tablets given to it, the budget of their memtables,
+ * and the answers to the internal calls.
  */
 export { TabletServer, type TabletServerSettings } from './tablet-server.ts';

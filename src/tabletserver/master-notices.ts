@@ -1,6 +1,6 @@
 /**
- * What a server tells the master without being asked. Each word may get lost: METADATA tells the master the same when it asks, and sweeps come by themselves too
- * (paper section 5.2).
+ * What a server tells the master without being asked. Each word may get lost: METADATA tells the master the same when
+ * it asks, and sweeps come by themselves too (paper section 5.2).
  */
 import { toBigtableError } from '../base/index.ts';
 import type { Clock, LockService, Logger, RequestContext, Timer, Transport } from '../env/index.ts';

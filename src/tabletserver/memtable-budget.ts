@@ -1,11 +1,12 @@
 /**
- * Bounds what all memtables of a server take together, and how long its log grows. Above half of the limit the largest memtable is
- * flushed, one at a time; at the limit writes wait. A log above its limit makes the tablets flush whose records are oldest, and METADATA's tablets
- * flush long before that: they are small, every flush of another writes to them, and what they hold unflushed would keep a log that nobody else needs,
- * to be read after a crash. Behind every flush the log is trimmed.
+ * Bounds what all memtables of a server take together, and how long its log grows. Above half of the limit the largest
+ * memtable is flushed, one at a time; at the limit writes wait. A log above its limit makes the tablets flush whose
+ * records are oldest, and METADATA's tablets flush long before that: they are small, every flush of another writes to
+ * them, and what they hold unflushed would keep a log that nobody else needs, to be read after a crash. Behind every
+ * flush the log is trimmed.
  *
- * Invariants: METADATA's tablets never wait and are flushed first (every other flush commits to them); the log is trimmed only before records
- * that were durable when a flush began and that no tablet still holds in memory.
+ * Invariants: METADATA's tablets never wait and are flushed first (every other flush commits to them); the log is
+ * trimmed only before records that were durable when a flush began and that no tablet still holds in memory.
  */
 import { assert, BigtableError, checksInvariants, Code, toBigtableError } from '../base/index.ts';
 import type { ServerLog } from '../commitlog/index.ts';
@@ -20,7 +21,10 @@ const METADATA_FLUSH_BYTES = 4 * 1024 * 1024;
 /** The log's limit is measured in so many parts. */
 const LOG_MARKS = 4;
 const RETRY_MS = 1000;
-/** Tablets that only drop the logs of dead servers from their rows are flushed so many at once: their commits share appends. */
+/**
+ * Tablets that only drop the logs of dead servers from their rows are flushed so many at once: their commits share
+ * appends.
+ */
 const SETTLED_AT_ONCE = 16;
 
 /** What the budget needs of the server's log. */
@@ -79,7 +83,10 @@ export class MemtableBudget {
     return this.#flushFailure !== undefined;
   }
 
-  /** True when it failed because the disk or the process has run out of something: writes that would wait for a flush are refused. */
+  /**
+   * True when it failed because the disk or the process has run out of something: writes that would wait for a flush
+   * are refused.
+   */
   get refuses(): boolean {
     return this.#flushFailure?.code === Code.RESOURCE_EXHAUSTED;
   }
@@ -128,7 +135,10 @@ export class MemtableBudget {
     }
   }
 
-  /** Begins no flush until `endRest`, unless a write waits for it: what replaying has brought into memory is to be read first. */
+  /**
+   * Begins no flush until `endRest`, unless a write waits for it: what replaying has brought into memory is to be read
+   * first.
+   */
   rest(): void {
     this.#rests = true;
   }
@@ -169,7 +179,10 @@ export class MemtableBudget {
     await this.#trim(newest);
   }
 
-  /** Waits until memtables are below their limit; UNAVAILABLE where the server ends first, RESOURCE_EXHAUSTED where the disk has no room for a flush. */
+  /**
+   * Waits until memtables are below their limit; UNAVAILABLE where the server ends first, RESOURCE_EXHAUSTED where the
+   * disk has no room for a flush.
+   */
   async wait(context: RequestContext): Promise<void> {
     this.#options.metrics.add('tabletserver.writesThatWaited');
     while (!this.open) {

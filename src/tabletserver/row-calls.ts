@@ -1,8 +1,9 @@
 /**
- * The calls about rows that a tablet server answers: finds the tablet, has the change checked against the table's schema, waits for room in
- * memory and files, and hands it to the tablet, which gives it the server's time.
+ * The calls about rows that a tablet server answers: finds the tablet, has the change checked against the table's
+ * schema, waits for room in memory and files, and hands it to the tablet, which gives it the server's time.
  *
- * Invariant: nothing is done for a row, or a range, of which this server serves not all; the caller hears "not serving" and asks METADATA again.
+ * Invariant: nothing is done for a row, or a range, of which this server serves not all; the caller hears "not serving"
+ * and asks METADATA again.
  */
 import { assert, type BigtableError, type ByteString, invalidArgument, toBigtableError } from '../base/index.ts';
 import { type Clock, inSlices, Pacer, type PlainError, type RequestContext, toPlainError } from '../env/index.ts';
@@ -190,7 +191,8 @@ export class RowCalls {
         changes: [],
         indexes: [],
       };
-      // as many as one step of the event loop takes; all rows of a message are of one tablet, unless it was split meanwhile
+      // as many as one step of the event loop takes; all rows of a message are of one tablet, unless it was split
+      // meanwhile
       for (let due = false; next < entries.length && !due; next++) {
         const entry = entries[next]!;
         const { row, mutations } = entry;

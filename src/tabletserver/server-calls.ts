@@ -139,7 +139,10 @@ export class ServerCalls {
     };
   }
 
-  /** A major compaction. "Not serving" where the tablet is split or released first: the caller then finds its successors. */
+  /**
+   * A major compaction. "Not serving" where the tablet is split or released first: the caller then finds its
+   * successors.
+   */
   async #compact(served: ServedTablet, context: RequestContext): Promise<void> {
     const { compactions, splits, tablets, hasEnded } = this.#options;
     try {
@@ -157,7 +160,10 @@ export class ServerCalls {
       await Promise.all(all.filter((one) => kindOf(one) === kind).map((one) => this.#compact(one, context)));
   }
 
-  /** Writes the memtables to files: of the tablets named, or of all. METADATA's come last, since the others commit to them. */
+  /**
+   * Writes the memtables to files: of the tablets named, or of all. METADATA's come last, since the others commit to
+   * them.
+   */
   async #flush(keys: readonly MetadataKey[] | undefined): Promise<void> {
     const { tablets, budget } = this.#options;
     const all = keys ? keys.flatMap((key) => tablets.get(key) ?? []) : [...tablets.all()];

@@ -1,4 +1,6 @@
-/** What a server does for all its tablets: names and deletes files, and passes their notices to the parts they concern. */
+/**
+ * What a server does for all its tablets: names and deletes files, and passes their notices to the parts they concern.
+ */
 import { type BigtableError, toBigtableError } from '../base/index.ts';
 import { type NewRecord, Origin, type ServerLog } from '../commitlog/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';

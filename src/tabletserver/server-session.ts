@@ -1,8 +1,9 @@
 /**
- * A tablet server's standing in the lock service (paper section 5.2): a session, and a uniquely named file in `servers` that is
- * locked for as long as the server lives. Who loses the lock stops serving.
+ * A tablet server's standing in the lock service (paper section 5.2): a session, and a uniquely named file in `servers`
+ * that is locked for as long as the server lives. Who loses the lock stops serving.
  *
- * Invariant: the file is never there without its lock having been taken first, so a master that sees the file unlocked knows the server is dead.
+ * Invariant: the file is never there without its lock having been taken first, so a master that sees the file unlocked
+ * knows the server is dead.
  */
 import { assert } from '../base/index.ts';
 import type { Clock, LockHandle, LockService } from '../env/index.ts';

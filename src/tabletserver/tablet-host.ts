@@ -1,6 +1,6 @@
 /**
- * What a tablet asks of its server: the schema, the lease, names for files, and commits to METADATA that are conditional on the
- * assignment under which the tablet is served.
+ * What a tablet asks of its server: the schema, the lease, names for files, and commits to METADATA that are
+ * conditional on the assignment under which the tablet is served.
  */
 import { assert, BigtableError, Code } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
@@ -29,8 +29,8 @@ export interface HostServices {
   leftToSweep(): void;
   filesChanged(tablet: MetadataKey): void;
   /**
-   * Ends the server. METADATA gives a tablet to another that this one had not released, so a master has declared it dead; or a tablet whose
-   * invariants are broken could not be opened anew.
+   * Ends the server. METADATA gives a tablet to another that this one had not released, so a master has declared it
+   * dead; or a tablet whose invariants are broken could not be opened anew.
    */
   endServer(reason: BigtableError): void;
   /** Resolves when every record that was handed to the log is durable. */
@@ -117,7 +117,10 @@ export class ServedTabletHost implements TabletHost {
     this.#services.filesChanged(keyOfRow(this.#row));
   }
 
-  /** One at a time: the tablet sees to it. Another version under the same epoch is taken over and the change made on top of it. */
+  /**
+   * One at a time: the tablet sees to it. Another version under the same epoch is taken over and the change made on top
+   * of it.
+   */
   commit(state: TabletState, change: TabletCommit): Promise<void> {
     return this.#alone([state], () => this.#commit(state, change));
   }
@@ -166,7 +169,9 @@ export class ServedTabletHost implements TabletHost {
     }
   }
 
-  /** False where the row is at another version now, which is taken over. Its own row is the last that the commit names. */
+  /**
+   * False where the row is at another version now, which is taken over. Its own row is the last that the commit names.
+   */
   async #isDone(commit: MetadataCommit, { tableId, epoch }: TabletState): Promise<boolean> {
     const [outcome] = await this.#services.metadata.commit([commit], this.#services.serverContext());
     assert(outcome !== undefined, 'a commit has no outcome');

@@ -2,12 +2,14 @@
  * Loads and unloads tablets at the master's word (paper section 5.2; docs/ARCHITECTURE.md, "Location and assignment").
  *
  * Invariants:
- * - A tablet is loaded only if its row names this server and that epoch, and the epoch is above the floor, the highest one at which this server
- *   has let the tablet go; so a load or an unload that comes late or twice does nothing.
+ * - A tablet is loaded only if its row names this server and that epoch, and the epoch is above the floor, the highest
+ *   one at which this server has let the tablet go; so a load or an unload that comes late or twice does nothing.
  * - A tablet is let go only when nothing of it is in flight.
- * - A server never needs its own log to load a tablet, and reads it for a tablet alone whose invariants are broken: that one is opened anew, under the
- *   same assignment, once nothing of it is in flight (docs/decisions/0037-broken-invariants.md). What it lets go it has flushed, or the tablet's row is gone. Where
- *   METADATA takes a tablet away from it, or it is ending, it loads nothing any more: its log is read by others, once it is fenced.
+ * - A server never needs its own log to load a tablet, and reads it for a tablet alone whose invariants are broken:
+ *   that one is opened anew, under the same assignment, once nothing of it is in flight
+ *   (docs/decisions/0037-broken-invariants.md). What it lets go it has flushed, or the tablet's row is gone. Where
+ *   METADATA takes a tablet away from it, or it is ending, it loads nothing any more: its log is read by others, once
+ *   it is fenced.
  */
 import { assert, BigtableError, type ByteString, Code, quote, toBigtableError, unavailable } from '../base/index.ts';
 import type { Logger, RequestContext } from '../env/index.ts';
@@ -49,7 +51,10 @@ export class TabletLoader {
   /** Tablets that are served no more and whose memtables are not all in files yet. */
   readonly #unfinished = new Map<MetadataKey, ServedTablet>();
   readonly #floors: EpochFloors;
-  /** Tablets that METADATA gives to this server and that it cannot serve, since their bytes are damaged. The master tries them again. */
+  /**
+   * Tablets that METADATA gives to this server and that it cannot serve, since their bytes are damaged. The master
+   * tries them again.
+   */
   readonly #damaged = new Map<MetadataKey, { readonly row: MetadataRow; readonly error: BigtableError }>();
   /** Tablets that are served here no more and of which reads may stand in a row yet: their files are spared. */
   readonly #retired = new Set<TabletApi>();
@@ -97,8 +102,8 @@ export class TabletLoader {
   }
 
   /**
-   * Resolves when the tablet is given up at that epoch, for ever, with nothing left to replay. Without `flush` what is in memory is dropped, but only
-   * where the tablet's row is gone.
+   * Resolves when the tablet is given up at that epoch, for ever, with nothing left to replay. Without `flush` what is
+   * in memory is dropped, but only where the tablet's row is gone.
    */
   async unload({ key, epoch }: TabletRef, flush: boolean): Promise<void> {
     const under = this.#loading.get(key);
@@ -298,7 +303,10 @@ export class TabletLoader {
     }
   }
 
-  /** An invariant of the tablet is broken: it is opened anew. Where that fails the server ends, and its log is replayed by others. */
+  /**
+   * An invariant of the tablet is broken: it is opened anew. Where that fails the server ends, and its log is replayed
+   * by others.
+   */
   async #reopen(host: ServedTabletHost, error: BigtableError): Promise<void> {
     const { tablets, logger, services, splitOf } = this.#options;
     const served = this.#hosts.get(host);
@@ -359,8 +367,9 @@ export class TabletLoader {
   }
 
   /**
-   * METADATA shows that the tablet is no longer this server's. Where its row is gone so is the tablet. Where it is another's, a master has taken
-   * this server for dead and gives away all it has: what is in memory is in the log alone, which must stay as it is. So the server ends.
+   * METADATA shows that the tablet is no longer this server's. Where its row is gone so is the tablet. Where it is
+   * another's, a master has taken this server for dead and gives away all it has: what is in memory is in the log
+   * alone, which must stay as it is. So the server ends.
    */
   #lose(host: ServedTabletHost, now: MetadataRow | undefined): void {
     const { tablets, budget, logger, services } = this.#options;

@@ -1,6 +1,6 @@
 /**
- * The tablets that a server serves, by table and by range. Ranges of a table never overlap: METADATA's rows partition it, and
- * nothing is served but what a row says.
+ * The tablets that a server serves, by table and by range. Ranges of a table never overlap: METADATA's rows partition
+ * it, and nothing is served but what a row says.
  */
 import { assert, type ByteString, checksInvariants } from '../base/index.ts';
 import {
@@ -108,7 +108,10 @@ export class TabletMap {
   }
 }
 
-/** Tablets commit to METADATA, and METADATA's own to the root tablet: so a server that closes releases them in this order. */
+/**
+ * Tablets commit to METADATA, and METADATA's own to the root tablet: so a server that closes releases them in this
+ * order.
+ */
 export const TABLET_KINDS = ['users', 'metadata', 'root'] as const;
 export type TabletKind = (typeof TABLET_KINDS)[number];
 

@@ -10,7 +10,10 @@ import { BlockCache, MemoryBudget, RowCache } from '../sstable/index.ts';
 import { FilterCompiler, Tablet, type TabletApi, type TabletHost, type TabletState } from '../tablet/index.ts';
 
 export interface TabletSettings {
-  /** Default `synced`. `buffered`: users' writes are acknowledged before their records are durable; METADATA's never are. */
+  /**
+   * Default `synced`. `buffered`: users' writes are acknowledged before their records are durable; METADATA's never
+   * are.
+   */
   readonly durability?: 'synced' | 'buffered';
   readonly limits: Limits;
   readonly blockSizeBytes: number;

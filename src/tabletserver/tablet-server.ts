@@ -1,9 +1,9 @@
 /**
- * A tablet server: one incarnation with a unique name, one commit log, and the tablets that the master has assigned to it. Answers the
- * calls of `protocol`; knows neither clients nor other servers.
+ * A tablet server: one incarnation with a unique name, one commit log, and the tablets that the master has assigned to
+ * it. Answers the calls of `protocol`; knows neither clients nor other servers.
  *
- * Invariants: it answers only for rows of tablets it serves, and refuses all others with "not serving". It ends itself when its log fails or
- * its lock is lost, and never comes back: a new incarnation takes its place.
+ * Invariants: it answers only for rows of tablets it serves, and refuses all others with "not serving". It ends itself
+ * when its log fails or its lock is lost, and never comes back: a new incarnation takes its place.
  */
 import { assert, type BigtableError, toBigtableError, unavailable } from '../base/index.ts';
 import { readEncodedAppends, ServerLog } from '../commitlog/index.ts';

@@ -1,9 +1,10 @@
 /**
- * Splits of tablets, done by their server (paper sections 4 and 5.2; docs/decisions/0015-splits-and-merges.md): on demand, and of those that have grown above
- * their size. METADATA gets two rows for one in one commit; only then are two tablets served, which share the files there are.
+ * Splits of tablets, done by their server (paper sections 4 and 5.2; docs/decisions/0015-splits-and-merges.md): on
+ * demand, and of those that have grown above their size. METADATA gets two rows for one in one commit; only then are
+ * two tablets served, which share the files there are.
  *
- * Invariants: one split a tablet at a time, and none while it is loaded or unloaded; whoever asks for one of the two keys waits until the split is over, however
- * it ends. METADATA's own tablets are not split.
+ * Invariants: one split a tablet at a time, and none while it is loaded or unloaded; whoever asks for one of the two
+ * keys waits until the split is over, however it ends. METADATA's own tablets are not split.
  */
 import { assert, BigtableError, type ByteString, Code, quote, toBigtableError } from '../base/index.ts';
 import type { Logger, Metrics } from '../env/index.ts';

@@ -1,4 +1,7 @@
-/** Calls that wait for room, woken all together: each looks again by itself. A call that is given up, or whose deadline passes, waits no longer. */
+/**
+ * Calls that wait for room, woken all together: each looks again by itself. A call that is given up, or whose deadline
+ * passes, waits no longer.
+ */
 import { BigtableError, Code } from '../base/index.ts';
 import type { Clock, RequestContext } from '../env/index.ts';
 

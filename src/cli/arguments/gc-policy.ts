@@ -1,5 +1,6 @@
 /**
- * Garbage-collection policies as cbt writes them: `maxage=10d`, `maxversions=3`, joined by `and` or `or` with parentheses, or `never`.
+ * Garbage-collection policies as cbt writes them: `maxage=10d`, `maxversions=3`, joined by `and` or `or` with
+ * parentheses, or `never`.
  *
  *   expression = term { ("or" | "||") term }      either drops a version: union
  *   term       = factor { ("and" | "&&") factor } both must: intersection

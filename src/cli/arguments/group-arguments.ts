@@ -1,6 +1,6 @@
 /**
- * Locality groups as the command line has them: `GROUP=FAMILY,FAMILY:option=value:option=value`. What the words mean is checked where every
- * door's groups are; here only that they can be read.
+ * Locality groups as the command line has them: `GROUP=FAMILY,FAMILY:option=value:option=value`. What the words mean is
+ * checked where every door's groups are; here only that they can be read.
  */
 import { ownOf } from '../../base/index.ts';
 import type { GroupCompression, GroupLayout } from '../../embedded/index.ts';

@@ -1,6 +1,7 @@
 /**
- * What a command works on: a directory, opened in this process, or a server at an address. The address may come from --address or from
- * BIGTABLE_EMULATOR_HOST, which the official clients read too; a bearer token from --token-file or EDUBBA_TOKEN.
+ * What a command works on: a directory, opened in this process, or a server at an address. The address may come from
+ * --address or from BIGTABLE_EMULATOR_HOST, which the official clients read too; a bearer token from --token-file or
+ * EDUBBA_TOKEN.
  */
 import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';

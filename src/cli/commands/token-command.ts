@@ -1,4 +1,7 @@
-/** `edubba token add|remove|list`: the file of tokens that `edubba serve --tokens` reads. The file has hashes alone: a token is shown once. */
+/**
+ * `edubba token add|remove|list`: the file of tokens that `edubba serve --tokens` reads. The file has hashes alone: a
+ * token is shown once.
+ */
 import type { Command } from 'commander';
 import { addToken, readTokens, removeTokens, type TokenEntry, writeToken } from '../../auth/index.ts';
 import type { Terminal } from '../output/terminal.ts';

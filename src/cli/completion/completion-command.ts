@@ -1,4 +1,7 @@
-/** `edubba completion bash|zsh|fish`: prints a script that completes words in a shell, made from the commands themselves. */
+/**
+ * `edubba completion bash|zsh|fish`: prints a script that completes words in a shell, made from the commands
+ * themselves.
+ */
 import { Argument, type Command } from 'commander';
 import { bashScript } from './completion-bash.ts';
 import { fishScript } from './completion-fish.ts';

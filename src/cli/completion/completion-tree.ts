@@ -1,4 +1,7 @@
-/** The tree of commands as plain data, for scripts that complete words: read from the commands themselves, so that no script drifts from them. */
+/**
+ * The tree of commands as plain data, for scripts that complete words: read from the commands themselves, so that no
+ * script drifts from them.
+ */
 import { type Argument, type Command, Help, type Option } from 'commander';
 import { choicesOf, WordsArgument } from '../arguments/words-argument.ts';
 

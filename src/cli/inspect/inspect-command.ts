@@ -1,4 +1,7 @@
-/** `edubba inspect`: looks inside the files of a database, beside a running server too, and changes nothing; but for `repair`, which says so. */
+/**
+ * `edubba inspect`: looks inside the files of a database, beside a running server too, and changes nothing; but for
+ * `repair`, which says so.
+ */
 import { stat } from 'node:fs/promises';
 import { basename, dirname, relative, resolve, sep } from 'node:path';
 import type { Command } from 'commander';

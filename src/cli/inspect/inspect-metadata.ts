@@ -1,4 +1,7 @@
-/** Shows what a database consists of: the lock service's files, tables, tablets and their files; with --verify every SSTable is checked. */
+/**
+ * Shows what a database consists of: the lock service's files, tables, tablets and their files; with --verify every
+ * SSTable is checked.
+ */
 import { jsonKey, quote } from '../../base/index.ts';
 import {
   type InspectedTablet,

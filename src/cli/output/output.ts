@@ -4,7 +4,10 @@ export function jsonLine(value: unknown): string {
   return `${JSON.stringify(value, (_key, part: unknown) => (typeof part === 'bigint' ? part.toString() : part))}\n`;
 }
 
-/** Microseconds as cbt writes them: 2006/01/02-15:04:05.000000, but always in UTC; the bare number where the calendar ends. */
+/**
+ * Microseconds as cbt writes them: 2006/01/02-15:04:05.000000, but always in UTC; the bare number where the calendar
+ * ends.
+ */
 export function formatMicros(micros: bigint): string {
   const seconds = micros / 1_000_000n;
   if (micros < 0n || seconds > 253_402_300_799n) return `${micros}`;

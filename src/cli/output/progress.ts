@@ -1,8 +1,9 @@
 /**
- * How far long work is, on standard error: one line that is written again and again where that is a terminal, and nothing elsewhere unless --progress
- * asks for lines.
+ * How far long work is, on standard error: one line that is written again and again where that is a terminal, and
+ * nothing elsewhere unless --progress asks for lines.
  *
- * Invariant: at most five lines a second; nothing of it is on standard output; the line is gone when the work has ended.
+ * Invariant: at most five lines a second; nothing of it is on standard output; the line is gone when the work has
+ * ended.
  */
 import { systemClock } from '../../boot/index.ts';
 import type { Timer } from '../../env/index.ts';

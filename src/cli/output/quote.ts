@@ -1,5 +1,6 @@
 /**
- * Bytes for people, as cbt shows them: text stays text, what cannot be printed is escaped, so that no cell can play tricks with a terminal.
+ * Bytes for people, as cbt shows them: text stays text, what cannot be printed is escaped, so that no cell can play
+ * tricks with a terminal.
  */
 
 const PRINTABLE = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;

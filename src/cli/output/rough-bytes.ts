@@ -1,4 +1,7 @@
-/** Sizes for people who read, such as memory and progress. Settings, which are read back, have an exact form of their own. */
+/**
+ * Sizes for people who read, such as memory and progress. Settings, which are read back, have an exact form of their
+ * own.
+ */
 
 const UNITS = ['KiB', 'MiB', 'GiB', 'TiB'];
 

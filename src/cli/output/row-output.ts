@@ -30,7 +30,10 @@ export function keyJson(row: Row): string {
   return jsonLine(jsonField('key', row.key));
 }
 
-/** Without a line end. A number is written with all its digits: JSON has no limit, though JavaScript reads beyond 2^53 inexactly. */
+/**
+ * Without a line end. A number is written with all its digits: JSON has no limit, though JavaScript reads beyond 2^53
+ * inexactly.
+ */
 export function cellJson({ family, qualifier, timestamp, value }: Cell, kind: ValueKind): string {
   const head = open({ family, ...jsonField('qualifier', qualifier), timestamp: String(timestamp) });
   if (kind === 'int64' && value.length === INT64_BYTES) return `${head}"value":${value.readBigInt64BE()}}`;

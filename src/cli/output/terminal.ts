@@ -1,6 +1,7 @@
 /**
- * Where commands print: answers on one stream, complaints on the other. Printing waits for the reader, so that a long answer into a slow pipe
- * takes no memory; where nobody reads any more (`edubba read t | head`) the command ends quietly.
+ * Where commands print: answers on one stream, complaints on the other. Printing waits for the reader, so that a long
+ * answer into a slow pipe takes no memory; where nobody reads any more (`edubba read t | head`) the command ends
+ * quietly.
  */
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import type { Clock } from '../../env/index.ts';
@@ -12,7 +13,10 @@ export interface Terminal {
   /** Resolves when more may be printed; rejects with OutputClosed when the reader has gone. */
   print(text: string): Promise<void>;
   complain(text: string): void;
-  /** Writes log lines where complaints go. Never makes the process wait: resolves when the text is written, or can never be. One at a time. Default: a complaint. */
+  /**
+   * Writes log lines where complaints go. Never makes the process wait: resolves when the text is written, or can never
+   * be. One at a time. Default: a complaint.
+   */
   log?(text: string): Promise<void>;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** How wide the terminal is that complaints go to; left out where they go to none. */
@@ -27,7 +31,10 @@ export class OutputClosed extends Error {
   }
 }
 
-/** As Node writes: to files at once, elsewhere when the reader has taken what came before. What nobody reads keeps the process from its end. */
+/**
+ * As Node writes: to files at once, elsewhere when the reader has taken what came before. What nobody reads keeps the
+ * process from its end.
+ */
 function writeByNode(text: string): Promise<void> {
   return new Promise((resolve) => {
     process.stderr.write(text, () => resolve());
@@ -35,8 +42,9 @@ function writeByNode(text: string): Promise<void> {
 }
 
 /**
- * Writes without ever waiting for the reader, and without keeping the process from its end. Node has made pipes and sockets such that a write to them does not
- * wait. For a terminal, which can be stopped (Ctrl-S), Node waits: it is opened once more.
+ * Writes without ever waiting for the reader, and without keeping the process from its end. Node has made pipes and
+ * sockets such that a write to them does not wait. For a terminal, which can be stopped (Ctrl-S), Node waits: it is
+ * opened once more.
  */
 function logTo(stderr: NodeJS.WriteStream & { readonly fd: number }): (text: string) => Promise<void> {
   let fd = stderr.fd;

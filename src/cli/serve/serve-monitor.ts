@@ -1,7 +1,9 @@
 /**
- * What `edubba serve` tells of itself beside its answers: the log on standard error, and the port with metrics and probes.
+ * What `edubba serve` tells of itself beside its answers: the log on standard error, and the port with metrics and
+ * probes.
  *
- * The port is there before the database is opened, and until it is closed: /readyz tells that the server starts, and that it stops.
+ * The port is there before the database is opened, and until it is closed: /readyz tells that the server starts, and
+ * that it stops.
  */
 import { statfs } from 'node:fs/promises';
 import { BigtableError, Code, VERSION } from '../../base/index.ts';

@@ -1,6 +1,6 @@
 /**
- * Why a server is to stop: a signal, or an exception that nobody caught. After an exception nothing is sure but what is on disk, so the server ends in
- * order, and with status 1.
+ * Why a server is to stop: a signal, or an exception that nobody caught. After an exception nothing is sure but what is
+ * on disk, so the server ends in order, and with status 1.
  *
  * Invariant: while it watches, no error ends the process in silence.
  */

@@ -1,6 +1,6 @@
 /**
- * All settings of `edubba serve` as one table, the source of its flags, environment variables, keys of the settings file, help and docs/SETTINGS.md.
- * A new setting is one entry, and a member of ServeSettings.
+ * All settings of `edubba serve` as one table, the source of its flags, environment variables, keys of the settings
+ * file, help and docs/SETTINGS.md. A new setting is one entry, and a member of ServeSettings.
  *
  * Invariant: no setting is a secret. Secrets are in files that settings name.
  */

@@ -19,7 +19,10 @@ const FLAGS_OF_CLIENTS: Readonly<Record<string, string>> = {
 /** Flags of earlier versions: `--cache` is `--block-cache-bytes` in MiB. */
 const CACHE_FLAG = '--cache';
 
-/** Adds a flag for each setting. The program takes some of them for all commands and parses them itself: here they are for the help. */
+/**
+ * Adds a flag for each setting. The program takes some of them for all commands and parses them itself: here they are
+ * for the help.
+ */
 export function addSettingOptions(command: Command): Command {
   command.addOption(
     new Option(
@@ -89,7 +92,10 @@ function wholeMebibytes(text: string): string {
   return `${text}MiB`;
 }
 
-/** The effective settings of a command with such options. INVALID_ARGUMENT with all that is wrong; warnings go to `warn`. */
+/**
+ * The effective settings of a command with such options. INVALID_ARGUMENT with all that is wrong; warnings go to
+ * `warn`.
+ */
 export async function settingsOf(
   command: Command,
   terminal: Pick<Terminal, 'environment'>,

@@ -1,4 +1,7 @@
-/** docs/SETTINGS.md, from the table of settings. `node --import tsx scripts/settings.mjs --write` writes it, `npm run check` compares it. */
+/**
+ * docs/SETTINGS.md, from the table of settings. `node --import tsx scripts/settings.mjs --write` writes it, `npm run
+ * check` compares it.
+ */
 import { boundsText, DATABASE_SETTINGS, defaultText, type Setting } from '../../boot/index.ts';
 import { flagOf, keyOf, SERVE_SETTINGS, type SettingName, settingGroups, variableOf } from './serve-settings.ts';
 

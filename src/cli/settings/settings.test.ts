@@ -1,4 +1,7 @@
-/** The table of settings: each entry is reachable in every way, and every mix of flags, variables and file means what the order of precedence says. */
+/**
+ * The table of settings: each entry is reachable in every way, and every mix of flags, variables and file means what
+ * the order of precedence says.
+ */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

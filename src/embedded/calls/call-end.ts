@@ -1,8 +1,8 @@
 /**
  * How a call ends before its answer: by its caller's signal, or because its time is over.
  *
- * Invariants: after `stop`, and after the end, no timer and no listener is left. A signal has one listener, however many
- * calls it is given to.
+ * Invariants: after `stop`, and after the end, no timer and no listener is left. A signal has one listener, however
+ * many calls it is given to.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import { type ByteBudget, CallContext, type Clock, type Timer } from '../../env/index.ts';

@@ -58,7 +58,9 @@ function withoutAsync(frame: string): string {
   return frame.replace('    at async ', '    at ');
 }
 
-/** For one failure of many: its own stack, in which every failure of a batch is like the other, is not worth its cost. */
+/**
+ * For one failure of many: its own stack, in which every failure of a batch is like the other, is not worth its cost.
+ */
 export function renamed(error: BigtableError, parent: string): BigtableError {
   const { code, message, retry, details, cause } = error;
   return new BigtableError(code, inOwnWords(message, parent), { retry, details, cause });

@@ -26,7 +26,10 @@ type Work<T> = (service: Service, context: RequestContext) => Promise<T>;
 
 export class Calls {
   readonly parent: string;
-  /** The filter for the newest version of a column, by the column: the same object every time, for which its program is kept. */
+  /**
+   * The filter for the newest version of a column, by the column: the same object every time, for which its program is
+   * kept.
+   */
   readonly newestOfColumn = new Map<string, RowFilter>();
   readonly #service: Service;
   readonly #env: CallEnv;
@@ -38,8 +41,8 @@ export class Calls {
   #onIdle: (() => void) | undefined;
 
   /**
-   * `keepAlive`: keeps the process alive while a call is awaited, where nothing else does. `parent`: where tables live that
-   * are named by their id alone.
+   * `keepAlive`: keeps the process alive while a call is awaited, where nothing else does. `parent`: where tables live
+   * that are named by their id alone.
    */
   constructor(service: Service, env: CallEnv, keepAlive?: KeepAlive, parent = DEFAULT_PARENT) {
     this.parent = parent;

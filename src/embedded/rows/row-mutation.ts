@@ -60,7 +60,10 @@ export class Mutations {
     return this;
   }
 
-  /** Adds an input to a cell of an aggregate family: an int64 to sum, min and max, text or bytes to hll; costs no read. Timestamp default: 0, one cell for all time. */
+  /**
+   * Adds an input to a cell of an aggregate family: an int64 to sum, min and max, text or bytes to hll; costs no read.
+   * Timestamp default: 0, one cell for all time.
+   */
   add(column: Column, input: number | bigint | Bytes, timestamp: Timestamp = 0): this {
     const isText = typeof input === 'string' || isBytes(input);
     if (!isText && !isInt64(input)) {

@@ -1,6 +1,7 @@
 /**
- * The rows of one read, as the library gives them out: fragments of the service joined into whole rows. It begins with the first pull, where a wrong
- * request fails too. A row that is ready costs no promise, which is what makes a `get` of a cached row cheap.
+ * The rows of one read, as the library gives them out: fragments of the service joined into whole rows. It begins with
+ * the first pull, where a wrong request fails too. A row that is ready costs no promise, which is what makes a `get` of
+ * a cached row cheap.
  */
 import {
   BigtableError,
@@ -31,8 +32,8 @@ const MAX_ROWS = 100_000;
 /** The rows of a scan, in its order. Leaving a loop over them ends the read. */
 export interface Rows extends AsyncIterableIterator<Row, void> {
   /**
-   * All rows that are left, in memory. RESOURCE_EXHAUSTED where they are more than `max`: a loop over the rows takes any
-   * number, and the scan's `limit` stops at one.
+   * All rows that are left, in memory. RESOURCE_EXHAUSTED where they are more than `max`: a loop over the rows takes
+   * any number, and the scan's `limit` stops at one.
    */
   toArray(options?: ToArrayOptions): Promise<Row[]>;
 }

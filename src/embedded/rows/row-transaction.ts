@@ -29,7 +29,10 @@ export type Predicate =
 const PREDICATE = { column: 'bound', equals: 'bound', filter: 'bound' } satisfies OptionTable<Predicate>;
 
 export interface CheckAndMutateOutcomes {
-  /** Adds the steps to apply where the predicate matched, before it returns; what it throws, the call fails with as its cause. */
+  /**
+   * Adds the steps to apply where the predicate matched, before it returns; what it throws, the call fails with as its
+   * cause.
+   */
   readonly then?: (row: Mutations) => unknown;
   /** The same, for where it did not. */
   readonly otherwise?: (row: Mutations) => unknown;

@@ -1,5 +1,6 @@
 /**
- * Rows and cells as the library gives them out: a map of maps of maps (family, qualifier, timestamp -> value), newest version first.
+ * Rows and cells as the library gives them out: a map of maps of maps (family, qualifier, timestamp -> value), newest
+ * version first.
  */
 import {
   asBuffer,
@@ -31,7 +32,10 @@ export class Cell {
     isIn = (cell, family, qualifier) => cell.#qualifier === qualifier && cell.family === family;
   }
 
-  /** `value`: the cell's, in memory of the caller's own. Nothing else of the given cell is kept: its value may pin a whole block. */
+  /**
+   * `value`: the cell's, in memory of the caller's own. Nothing else of the given cell is kept: its value may pin a
+   * whole block.
+   */
   constructor(cell: ModelCell, value = cell.value) {
     this.family = cell.family;
     this.#qualifier = cell.qualifier;
@@ -72,7 +76,10 @@ export class Cell {
     return this.value.readBigInt64BE(0);
   }
 
-  /** `{ family, qualifier, timestamp, value }`, all of text; bytes that are not UTF-8 are in `qualifierBase64` or `valueBase64`. */
+  /**
+   * `{ family, qualifier, timestamp, value }`, all of text; bytes that are not UTF-8 are in `qualifierBase64` or
+   * `valueBase64`.
+   */
   toJSON(): object {
     return {
       family: this.family,

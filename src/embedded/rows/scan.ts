@@ -185,7 +185,10 @@ export function rowKeyOf(row: Bytes): ByteString {
   return key;
 }
 
-/** The program of a filter is kept by the filter's identity: the filters that most reads have are always the same objects. */
+/**
+ * The program of a filter is kept by the filter's identity: the filters that most reads have are always the same
+ * objects.
+ */
 const NEWEST_VERSION: ModelFilter = Object.freeze({ kind: 'cellsPerColumnLimit', cells: 1 });
 const MAX_COLUMNS = 1024;
 
@@ -214,7 +217,10 @@ const ROW_KEYS: ReadonlySet<string> = new Set([
   'timeoutMs',
 ]);
 
-/** The name of the one column whose newest version is asked for, '' for the newest of all columns; undefined where anything else is. */
+/**
+ * The name of the one column whose newest version is asked for, '' for the newest of all columns; undefined where
+ * anything else is.
+ */
 function onlyColumn(options: ScanOptions): string | undefined {
   let name = '';
   for (const key in options) {

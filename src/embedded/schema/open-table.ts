@@ -1,6 +1,7 @@
 /**
  * What an existing table lacks of the schema that a program asks for. Nothing that is there is ever changed: what is
- * said and contradicts it is refused, and what is left out is not compared (docs/decisions/0028-the-library-explains-itself.md).
+ * said and contradicts it is refused, and what is left out is not compared
+ * (docs/decisions/0028-the-library-explains-itself.md).
  */
 import { BigtableError, Code, ownOf } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
@@ -43,7 +44,9 @@ export async function bringTo(service: Service, context: RequestContext, asked: 
   );
 }
 
-/** The families to create. FAILED_PRECONDITION, which says what to call, where the table is otherwise than asked for. */
+/**
+ * The families to create. FAILED_PRECONDITION, which says what to call, where the table is otherwise than asked for.
+ */
 export function missingFamilies(table: TableSchema, asked: AskedTable): readonly FamilySchema[] {
   const {
     granularity,

@@ -13,7 +13,10 @@ export interface TableOptions extends CallOptions {
   readonly splits?: readonly Bytes[];
   /** What timestamps are multiples of. Default: micros. */
   readonly granularity?: Granularity;
-  /** Locality groups: families that are read together, and how their files are written. Families named in none lie in `default`. */
+  /**
+   * Locality groups: families that are read together, and how their files are written. Families named in none lie in
+   * `default`.
+   */
   readonly groups?: GroupLayout;
 }
 

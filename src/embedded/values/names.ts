@@ -1,4 +1,6 @@
-/** Names of tables. A table that lies in the database's own instance is named by its id alone, in calls and in messages. */
+/**
+ * Names of tables. A table that lies in the database's own instance is named by its id alone, in calls and in messages.
+ */
 import { invalidArgument } from '../../base/index.ts';
 import { textOf } from './input.ts';
 

@@ -2,8 +2,8 @@
  * How what the library hands out is shown: by console.log (Node's `util.inspect`, which other runtimes follow) and by
  * JSON.stringify. What is shown is named as the properties and methods that give it.
  *
- * JSON has everything, each field of one type: int64 as a decimal text, bytes in `NAME` where they are UTF-8 and else in
- * `NAMEBase64`, as on the command line. What is inspected is for people, so long values are cut.
+ * JSON has everything, each field of one type: int64 as a decimal text, bytes in `NAME` where they are UTF-8 and else
+ * in `NAMEBase64`, as on the command line. What is inspected is for people, so long values are cut.
  */
 import { asBuffer, type Int64, toBigInt, utf8Text } from '../../base/index.ts';
 

@@ -24,7 +24,8 @@ function matches(pattern: string, value: string | Uint8Array): boolean {
 
 /**
  * The same. Ends the run of a property where the expression is larger than a filter may have: a class without regard to
- * case has many alternatives over bytes, and repetitions within repetitions multiply them. JavaScript has no such limit.
+ * case has many alternatives over bytes, and repetitions within repetitions multiply them. JavaScript has no such
+ * limit.
  */
 function matchesWhereItFits(pattern: string, value: string): boolean {
   try {
