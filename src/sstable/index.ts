@@ -1,7 +1,8 @@
 /**
- * sstable: the immutable sorted files that tablets are made of (docs/formats/sstable.md): written from any layer's cursor, read through a
- * block cache by the same cursor contract as a memtable; with Bloom filters, compressed blocks and a cache of rows.
- * Knows nothing of tablets; gets its file system, codecs and clock handed in.
+ * sstable: the immutable sorted files that tablets consist of (docs/formats/sstable.md). They are written from any
+ * layer's cursor and read through a block cache with the cursor contract of a memtable; they have Bloom filters,
+ * compressed blocks and a cache of rows. The room knows nothing of tablets; its file system, codecs and clock are
+ * passed in.
  */
 export { BlockCache } from './cache/block-cache.ts';
 export { describeSsTable, type SsTableLayout } from './layout.ts';

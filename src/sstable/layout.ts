@@ -1,4 +1,4 @@
-/** What `inspect` shows of an SSTable: its parts and what they say, as plain data. Reads and checks all but the blocks. */
+/** The parts of an SSTable as plain data, for `inspect`. Reads and checks all but the blocks. */
 import type { ByteString } from '../base/index.ts';
 import { type Clock, type Codecs, type FileSystem, Metrics } from '../env/index.ts';
 import type { EntryPosition, RowRangeDeletion } from '../model/index.ts';
@@ -15,7 +15,7 @@ export interface BlockLayout {
   /** Before compression. */
   readonly rawBytes: number;
   readonly entries: number;
-  /** That can be read by themselves; 0 = it is read as a whole. */
+  /** Pages that can be read on their own; 0 = the block is read as a whole. */
   readonly pages: number;
   readonly first: EntryPosition;
   readonly lastRow: ByteString;
@@ -32,15 +32,15 @@ export interface SsTableLayout {
   readonly properties: SsTableProperties;
   readonly rowRangeDeletions: readonly RowRangeDeletion[];
   readonly blocks: readonly BlockLayout[];
-  /** Undefined where there is none. */
+  /** Undefined if there is none. */
   readonly bloomFilter:
     | { readonly kind: BloomFilterKind; readonly keys: number; readonly sizeBytes: number }
     | undefined;
-  /** Bytes that compressed blocks share: a dictionary, or the reference of long strings; 0 = nothing. */
+  /** Bytes that compressed blocks share: a dictionary, or the reference of long strings; 0 = none. */
   readonly compressionSharedBytes: number;
 }
 
-/** Fails as `SsTable.open` does. */
+/** Errors are those of `SsTable.open`. */
 export async function describeSsTable(
   components: { readonly fileSystem: FileSystem; readonly codecs: Codecs; readonly clock: Clock },
   path: string,

@@ -70,8 +70,8 @@ export class SsTable implements Layer {
   #isClosed = false;
 
   /**
-   * Opens the file; reads and checks all but the blocks. CorruptionError if it is damaged, FAILED_PRECONDITION if only a
-   * newer program can read it.
+   * Opens the file; reads and checks all but the blocks. CorruptionError if it is damaged, FAILED_PRECONDITION if only
+   * a newer program can read it.
    */
   static async open(options: SsTableOptions): Promise<SsTable> {
     const file = new CheckedFile(options.path, options);
@@ -256,8 +256,8 @@ export class SsTable implements Layer {
 
   /**
    * The page that holds all that the block has of the row, read instead of the block to save memory; NO_PAGE for the
-   * whole block. As long as all blocks fit into memory, whole blocks fill it soonest; a block that is in memory or being
-   * read needs no further read.
+   * whole block. As long as all blocks fit into memory, whole blocks fill it soonest; a block that is in memory or
+   * being read needs no further read.
    */
   #findPage(block: number, row: ByteString): number {
     if (this.#options.cache.keepsAll || this.#options.inMemory || this.#blocks.has(block)) return NO_PAGE;
@@ -315,7 +315,10 @@ export class SsTable implements Layer {
     return load;
   }
 
-  /** The blocks to read with the wanted one: neighbours that are not in memory, within `readAheadBytes` together as stored. */
+  /**
+   * The blocks to read with the wanted one: neighbours that are not in memory, within `readAheadBytes` together as
+   * stored.
+   */
   #span(wanted: number, readAheadBytes: number, backwards: boolean): [first: number, last: number] {
     const { index } = this.#frame;
     const step = backwards ? -1 : 1;
@@ -346,7 +349,10 @@ export class SsTable implements Layer {
     return index.offset(block) + index.lengthBytes(block) + TRAILER_BYTES;
   }
 
-  /** Keeps a row that was found in the row cache, if it is requested often, lies in one block, and not all blocks fit into memory. */
+  /**
+   * Keeps a row that was found in the row cache, if it is requested often, lies in one block, and not all blocks fit
+   * into memory.
+   */
   #keepRow(row: ByteString, number: number, block: Block, entryAt: number): void {
     if (this.#options.cache.keepsAll || !this.#rows?.wants(row)) return;
     const { index } = this.#frame;

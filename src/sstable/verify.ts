@@ -1,6 +1,7 @@
 /**
- * Holds every block of an SSTable against its index and properties: checksums (by the reader that is handed in), each entry's
- * form, the order of all entries, restart points, pages, counts and bounds, and that the Bloom filter knows every entry.
+ * Compares every block of an SSTable with its index and properties: checksums (by the reader that is passed in), the
+ * form of each entry, the order of all entries, restart points, pages, counts and bounds, and that the Bloom filter has
+ * every entry.
  */
 import { type ByteString, CorruptionError, quote } from '../base/index.ts';
 import type { Checksum, Pacer } from '../env/index.ts';
@@ -19,14 +20,17 @@ export interface Verification {
   readonly blockBytes: number;
 }
 
-/** `damaged`: told of each block that is; the others are looked at all the same. Without it the first ends the check with its error. */
+/**
+ * Verifies all blocks. With `onDamaged`, calls it for each damaged block and continues; without it, throws the first
+ * error.
+ */
 export async function verifyBlocks(
   file: string,
   frame: SsTableFrame,
   pacer: Pacer,
   checksum: Checksum,
   read: (block: number) => Promise<Block>,
-  damaged?: (error: CorruptionError) => void,
+  onDamaged?: (error: CorruptionError) => void,
 ): Promise<Verification> {
   const { index } = frame;
   const collector = new PropertiesCollector();
@@ -41,9 +45,9 @@ export async function verifyBlocks(
       entries += walk.entries;
       blockBytes += walk.block.bytes.length;
     } catch (error) {
-      if (damaged === undefined || !(error instanceof CorruptionError)) throw error;
+      if (onDamaged === undefined || !(error instanceof CorruptionError)) throw error;
       isWhole = false;
-      damaged(error);
+      onDamaged(error);
     }
   }
   if (isWhole) checkStatistics(file, frame, collector.statistics());
@@ -82,14 +86,14 @@ function checkStatistics(file: string, { properties, footer, sections }: SsTable
   const propertiesAt = findSection(file, footer.directory, sections, SectionName.properties).offset;
   for (const [name, value] of Object.entries(found)) {
     const stated = properties[name as keyof EntryStatistics];
-    // the first files tell nothing of families
+    // files of early versions have no families
     if (name === 'families' && stated === undefined) continue;
     const same = typeof value === 'object' ? JSON.stringify(stated) === JSON.stringify(value) : value === stated;
     if (!same) throw new CorruptionError(file, propertiesAt, `property "${name}" is not that of the entries`);
   }
 }
 
-/** The filter must know all that there is. */
+/** The filter must have every entry. */
 function checkFilter(file: string, frame: SsTableFrame, { row, column }: EntryPosition): void {
   const { bloom } = frame;
   if (!bloom || (bloom.mayContainRow(row) && (bloom.kind === 'row' || bloom.mayContainColumn(row, column)))) return;
@@ -97,7 +101,7 @@ function checkFilter(file: string, frame: SsTableFrame, { row, column }: EntryPo
   throw new CorruptionError(file, offset, `the filter does not know row ${quote(row)}`);
 }
 
-/** Walks one block and checks what a cursor takes on trust. */
+/** Walks one block and checks what cursors rely on. */
 class BlockWalk {
   readonly at = new BlockCursor();
   readonly block: Block;
@@ -136,7 +140,7 @@ class BlockWalk {
     return true;
   }
 
-  /** A page begins where a row does, and is told from the rows before it by its separator. */
+  /** A page begins with a row, and its separator distinguishes that row from the rows before it. */
   #checkCut({ at, separator }: PageCut, row: ByteString): void {
     const rowBefore = this.before?.row ?? '';
     if (!this.at.isRestart || rowBefore >= separator || separator > row)
@@ -144,7 +148,7 @@ class BlockWalk {
     this.#cutsMet++;
   }
 
-  /** All pages that are listed were met, and their checksums are those of the block. */
+  /** All listed pages were met, and their checksums are those of the block. */
   checkPages(checksum: Checksum): void {
     if (this.#cutsMet !== this.#cuts.length)
       this.fail(`no entry where the page at ${this.#cuts[this.#cutsMet]?.at} begins`);

@@ -54,11 +54,16 @@ export interface BlockKeeper {
   get(block: number): Block | undefined;
   /** True if the block is in memory or being read. Counts nothing. */
   has(block: number): boolean;
-  /** Keeps a block that was read synchronously. `has(block)` must be false. In-memory files keep what they load only. */
+  /**
+   * Keeps a block that was read synchronously. `has(block)` must be false. In-memory files keep what they load only.
+   */
   keep(block: number, content: Block): void;
   /** The page, if it is in memory. Counts a hit or a miss. */
   getPage(page: number): Block | undefined;
-  /** Keeps a page, unless it is kept already. `read`: the read that it shares memory with. In-memory files keep no pages. */
+  /**
+   * Keeps a page, unless it is kept already. `read`: the read that it shares memory with. In-memory files keep no
+   * pages.
+   */
   keepPage(page: number, content: Block, read: SharedRead | undefined): void;
   /** The block from memory, from a read in flight, or by `read`, which is then kept. Counts nothing. */
   load(block: number, read: () => Promise<Block | UnreadBlock>, origin?: BlockOrigin): Promise<Block>;
@@ -168,7 +173,9 @@ export class BlockCache {
     return node;
   }
 
-  /** Only for CachedFile: replaces the node's content by the decoded block. False if the block is too large to be kept. */
+  /**
+   * Only for CachedFile: replaces the node's content by the decoded block. False if the block is too large to be kept.
+   */
   replace(node: Node, block: Block, wasCompressed: boolean): boolean {
     assert(!(node.content instanceof Block), 'a block is decoded once');
     if (wasCompressed) this.#leaveRead(node);

@@ -186,7 +186,10 @@ export interface RowCopy {
 /** Builders are reused for their buffers. */
 const freeBuilders = new Pool<BlockBuilder>(1);
 
-/** Copies the row that begins at `entryAt` of the block into a block of its own. Undefined if it is too large to be kept. */
+/**
+ * Copies the row that begins at `entryAt` of the block into a block of its own. Undefined if it is too large to be
+ * kept.
+ */
 export function copyRow(row: ByteString, block: Block, entryAt: number): RowCopy | undefined {
   const from = takeBlockCursor();
   const copy = freeBuilders.take() ?? new BlockBuilder(MAX_ROW_BYTES);

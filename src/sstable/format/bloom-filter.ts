@@ -1,11 +1,11 @@
 /**
- * The Bloom filter of an SSTable (paper section 6): tells without touching a block that a row, or a column of a row, has no
- * entry in the file. Section "bloom" of docs/formats/sstable.md.
+ * The Bloom filter of an SSTable (paper section 6): tells without reading a block that a row, or a column of a row, has
+ * no entry in the file. Format: section "bloom" of docs/formats/sstable.md.
  *
- * A filter of lines: all six bits of a key lie in one line of 64 bytes, so that a look-up touches one cache line. At ten bits a key about 1 %
- * of the absent keys are taken for present.
+ * All six bits of a key lie in one line of 64 bytes, so that a look-up touches one cache line. With ten bits a key,
+ * about 1 % of the absent keys are reported as present.
  *
- * Invariant: what was added is always found.
+ * Invariant: a key that was added is always found.
  */
 import { assert, type ByteString } from '../../base/index.ts';
 import type { ColumnKey } from '../../model/index.ts';
@@ -13,7 +13,7 @@ import { BloomHash } from './bloom-hash.ts';
 import type { ByteReader } from './byte-reader.ts';
 import { ByteWriter } from './byte-writer.ts';
 
-/** What a filter knows: nothing, rows, or rows and (row, column) pairs. */
+/** The keys of a filter: none, rows, or rows and (row, column) pairs. */
 export type BloomFilterKind = 'none' | 'row' | 'row-column';
 /** In the order of their numbers on disk. */
 export const BLOOM_FILTER_KINDS: readonly BloomFilterKind[] = ['none', 'row', 'row-column'];
@@ -21,14 +21,14 @@ export const BLOOM_FILTER_KINDS: readonly BloomFilterKind[] = ['none', 'row', 'r
 const BITS_PER_KEY = 10;
 const LINE_BYTES = 64;
 const LINE_BITS = LINE_BYTES * 8;
-/** 64 MiB: the line is chosen by exact arithmetic up to here. */
+/** 64 MiB. Up to this number the arithmetic that chooses a line is exact. */
 const MAX_LINES = 2 ** 20;
 const TWO_32 = 2 ** 32;
 const SECOND_WORD = 0x9e3779b1 | 0;
-/** Hashes are gathered in pieces of so many keys, so that growing copies nothing. */
+/** Keys of a piece of gathered hashes. Pieces make growing copy nothing. */
 const PIECE_KEYS = 32 * 1024;
 
-/** Gathers the keys of a file. 8 bytes a key until it is finished: the filter's size follows from their number. */
+/** Gathers the keys of a file, 8 bytes each: the size of the filter follows from their number. */
 export class BloomFilterBuilder {
   readonly #kind: BloomFilterKind;
   readonly #hash = new BloomHash();
@@ -43,7 +43,7 @@ export class BloomFilterBuilder {
     this.#kind = kind;
   }
 
-  /** Takes entries in their order. */
+  /** Adds the keys of an entry. Entries come in their order. */
   add(row: ByteString, column: ColumnKey): void {
     if (row !== this.#row) {
       this.#row = row;
@@ -90,7 +90,7 @@ export class BloomFilterBuilder {
   }
 }
 
-/** Which of the line's bits a key has: three times nine of one word, three times nine of another. */
+/** The second word of a key's bits. Each word has three bit numbers of nine bits. */
 function otherWord(second: number): number {
   const mixed = Math.imul(second ^ (second >>> 16), SECOND_WORD);
   return mixed ^ (mixed >>> 15);
@@ -110,12 +110,12 @@ function setBits(bits: Buffer, lines: number, first: number, second: number): vo
   }
 }
 
-/** For all filters: a look-up keeps nothing but the row it was last asked for, for which a read asks every file. */
+/** Shared by all filters of a thread: a read looks up one row in every file, and its hash is computed once. */
 const hash = new BloomHash();
 
 export class BloomFilter {
   readonly kind: BloomFilterKind;
-  /** That were added. */
+  /** Number of keys. */
   readonly keys: number;
   readonly sizeBytes: number;
   readonly #lines: number;
@@ -139,7 +139,7 @@ export class BloomFilter {
     return this.#has(hash.first, hash.second);
   }
 
-  /** For filters of pairs. */
+  /** Only for filters of pairs. */
   mayContainColumn(row: ByteString, column: ColumnKey): boolean {
     assert(this.kind === 'row-column', 'the filter knows columns');
     hash.row(row);

@@ -1,8 +1,8 @@
 /**
- * The hash of a Bloom filter's keys: two lanes of 32 bits over the key's bytes, four at a time. It is part of the format
- * (docs/formats/sstable.md, "bloom", which specifies it byte by byte): never change it.
+ * The hash of a Bloom filter's keys: two lanes of 32 bits over the key's bytes, four at a time. It is part of the
+ * format (docs/formats/sstable.md, "bloom", specifies it byte by byte): never change it.
  *
- * A hot path: a read asks it of every layer. So the result stays in two fields, and nothing is allocated.
+ * Hot path: a read computes it for every layer. The result is in two fields, and nothing is allocated.
  */
 import type { ByteString } from '../../base/index.ts';
 
@@ -22,7 +22,7 @@ export class BloomHash {
   #row2 = 0;
   #hashedRow: ByteString | undefined;
 
-  /** Keeps the row: who asks for the same again pays nothing for it. */
+  /** Hashes a row. The same row again is not hashed again. */
   row(row: ByteString): void {
     if (row === this.#hashedRow) {
       this.first = this.#row1;

@@ -1,6 +1,6 @@
 /**
- * Reads the parts of a section one after another; the other side of `byte-writer.ts`. Everything that does not fit the bytes throws
- * RangeError, which `decodeSection` turns into the CorruptionError that names the file and the place.
+ * Reads the fields of a section one after another; the counterpart of `byte-writer.ts`. A field that exceeds the bytes
+ * throws RangeError, which `decodeSection` turns into a CorruptionError with the file and the offset.
  */
 import { type ByteString, CorruptionError, type Int64, readInt64BE, VarintReader } from '../../base/index.ts';
 
@@ -49,14 +49,14 @@ export class ByteReader {
     return readInt64BE(this.#bytes, this.skip(8));
   }
 
-  /** Length and characters. */
+  /** A string that follows its length. */
   string(): ByteString {
     const length = this.varint();
     const at = this.skip(length);
     return length === 0 ? '' : this.#bytes.latin1Slice(at, at + length);
   }
 
-  /** Passes over `length` bytes and answers where they begin. */
+  /** Skips `length` bytes and returns their offset. */
   skip(length: number): number {
     const at = this.#varints.offset;
     if (at + length > this.#bytes.length) throw new RangeError(`${length} bytes at ${at} run behind the end`);
@@ -70,7 +70,7 @@ export class ByteReader {
   }
 }
 
-/** Runs `decode` over the whole of `bytes`; what it finds wrong is a CorruptionError of the file at the section's offset. */
+/** Calls `decode`, which must read all of `bytes`. A RangeError becomes a CorruptionError of the file. */
 export function decodeSection<T>(
   file: string,
   offset: number,

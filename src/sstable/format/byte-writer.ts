@@ -1,10 +1,10 @@
 /**
- * A growing buffer for the parts of an SSTable: fixed-width big-endian integers, varints and strings of docs/formats/sstable.md.
- * `byte-reader.ts` is its other side.
+ * A growing buffer for the parts of an SSTable: fixed-width big-endian integers, varints and strings of
+ * docs/formats/sstable.md. The counterpart of `byte-reader.ts`.
  */
 import { assert, type ByteString, type Int64, writeInt64BE, writeVarint } from '../../base/index.ts';
 
-/** Below this many characters a loop is cheaper than a call into the runtime. */
+/** Shorter texts are copied by a loop. */
 const SHORT_TEXT = 24;
 const TWO_32 = 0x1_0000_0000;
 
@@ -16,7 +16,7 @@ export class ByteWriter {
     this.bytes = Buffer.allocUnsafeSlow(capacityBytes);
   }
 
-  /** Makes room for `more` bytes. */
+  /** Makes space for `more` bytes. */
   reserve(more: number): void {
     if (this.length + more <= this.bytes.length) return;
     const larger = Buffer.allocUnsafeSlow(Math.max(this.length + more, this.bytes.length * 2));
@@ -78,7 +78,7 @@ export class ByteWriter {
     this.length += bytes.length;
   }
 
-  /** What was written, over the same memory: valid until the next write. */
+  /** The bytes written so far, over the same memory: valid until the next write. */
   written(): Buffer {
     return this.bytes.subarray(0, this.length);
   }

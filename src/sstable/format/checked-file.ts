@@ -1,23 +1,22 @@
 /**
- * Reads parts of one SSTable and checks them against their trailers. Nothing of a file reaches the rest of the room in
- * another way.
+ * Reads parts of one SSTable and checks them against their trailers. The room reads files only through this class.
  *
- * Invariant: a part that is returned is what was written. Parts above a slice are read, copied and checked slice by slice, so that
- * a value of 100 MiB makes no long step.
+ * Invariant: a part that is returned is what was written. Parts above a slice are read, copied and checked slice by
+ * slice, so that a value of 100 MiB does not block the event loop.
  */
 import { asBuffer, assert, BigtableError, Code, CorruptionError } from '../../base/index.ts';
 import { type Clock, type Codecs, type Counter, type FileSystem, type Metrics, Pacer } from '../../env/index.ts';
 import { CODEC_NONE, CRC_BYTES, type Extent, refusal, TRAILER_BYTES } from './format.ts';
 
-/** A block or section as it is stored, checked, without its trailer. */
+/** A stored block or section, checked, without its trailer. */
 export interface StoredPart {
   readonly bytes: Buffer;
   readonly codec: number;
 }
 
-/** What is read, copied or checksummed in one step. */
+/** Bytes that are read, copied or checksummed in one slice of the event loop. */
 export const SLICE_BYTES = 1024 * 1024;
-/** What is read while the event loop waits. */
+/** Most bytes of a synchronous read. */
 const NOW_BYTES = 128 * 1024;
 
 export interface FileComponents {
@@ -44,7 +43,7 @@ export class CheckedFile {
     return this.#components.fileSystem.size(this.path);
   }
 
-  /** Exactly these bytes, unchecked. */
+  /** Reads exactly these bytes, unchecked. */
   async read(offset: number, lengthBytes: number): Promise<Buffer> {
     const { fileSystem } = this.#components;
     let bytes: Buffer;
@@ -60,7 +59,10 @@ export class CheckedFile {
     return bytes;
   }
 
-  /** A block with its trailer, checked, where it can be had at once; undefined also where it is damaged, which `readChecked` then tells. */
+  /**
+   * Reads a block synchronously and checks it. Undefined if that is not possible or the block is damaged: `readChecked`
+   * then reports how.
+   */
   readNow(extent: Extent): StoredPart | undefined {
     const { fileSystem, codecs } = this.#components;
     const total = extent.lengthBytes + TRAILER_BYTES;
@@ -76,8 +78,9 @@ export class CheckedFile {
   }
 
   /**
-   * Reads the page into `into`, which is as long, where it can be had at once. `crcBefore` is the checksum of the block before it, `crc` that of the block
-   * with it; of a block's last page, which is read with the trailer, that stands at its end. False as with `readNow`.
+   * Reads the page into `into`, which has its length, synchronously. `crcBefore` is the checksum of the block before
+   * the page, `crc` that of the block up to its end; for a block's last page, which is read with the trailer, `crc` is
+   * undefined and the trailer has the checksum. False if that is not possible or the page is damaged.
    */
   readPageNow(offset: number, into: Buffer, crcBefore: number, crc: number | undefined): boolean {
     const total = into.length;
@@ -88,7 +91,7 @@ export class CheckedFile {
     return true;
   }
 
-  /** Whether the bytes are the page of these checksums. */
+  /** True if the bytes have these checksums. */
   isPage(bytes: Buffer, crcBefore: number, crc: number | undefined): boolean {
     const { checksum } = this.#components.codecs;
     if (crc !== undefined) return checksum(bytes, crcBefore) === crc;
@@ -96,7 +99,7 @@ export class CheckedFile {
     return checksum(bytes.subarray(0, crcAt), crcBefore) === bytes.readUInt32BE(crcAt);
   }
 
-  /** A block or section, checked. */
+  /** Reads a block or section and checks it. */
   async readChecked(extent: Extent): Promise<StoredPart> {
     const total = extent.lengthBytes + TRAILER_BYTES;
     if (total <= SLICE_BYTES) {
@@ -113,7 +116,7 @@ export class CheckedFile {
     return { bytes: await this.checkPaced(extent, whole), codec: whole[extent.lengthBytes]! };
   }
 
-  /** A section: always stored as it is. */
+  /** Reads a section, which is always uncompressed. */
   async readSection(extent: Extent): Promise<Buffer> {
     const { bytes, codec } = await this.readChecked(extent);
     return this.uncompressed(extent, bytes, codec);
@@ -126,12 +129,12 @@ export class CheckedFile {
     );
   }
 
-  /** The part of `bytes` before its trailer, checked in one step: for parts up to a slice or two. The codec stands behind it. */
+  /** Checks the bytes of a part with its trailer in one slice and returns the part: for parts up to a slice or two. */
   check(extent: Extent, bytes: Buffer): Buffer {
     return this.#compare(extent, bytes, this.#components.codecs.checksum(bytes.subarray(0, bytes.length - CRC_BYTES)));
   }
 
-  /** As `check`, for parts of any size. */
+  /** Like `check`, for parts of any size. */
   async checkPaced(extent: Extent, bytes: Buffer): Promise<Buffer> {
     const { codecs, clock } = this.#components;
     const pacer = new Pacer(clock, 1);

@@ -1,13 +1,13 @@
 /**
- * What an SSTable holds of each column family, for the accounting of families and for choosing the files that a read needs. A part of
- * section "properties" of docs/formats/sstable.md.
+ * Statistics of each column family in an SSTable, for the accounting of families and for choosing the files that a read
+ * needs. Part of section "properties" of docs/formats/sstable.md.
  */
 import { assert } from '../../base/index.ts';
 import type { ByteReader } from './byte-reader.ts';
 import type { ByteWriter } from './byte-writer.ts';
 
 export interface FamilyStatistics {
-  /** The family's name as columns are stored under it. */
+  /** Stored name of the family. */
   readonly family: string;
   /** Puts and merges. */
   readonly cells: number;
@@ -20,13 +20,13 @@ interface Tally {
   logicalBytes: number;
 }
 
-/** Counts entry by entry; entries of a family mostly come together, and those of a column always do. */
+/** Counts entries by family. Neighbours are mostly of one family, and always if they are of one column. */
 export class FamilyCollector {
   readonly #families = new Map<string, Tally>();
   #column = '';
   #tally: Tally | undefined;
 
-  /** `column` is that of any entry but a row deletion. `bytes` counts where it is a cell. */
+  /** Counts an entry; `column` is that of any entry but a row deletion. `bytes` counts if it is a cell. */
   add(column: string, isCell: boolean, bytes: number): void {
     if (column !== this.#column || this.#tally === undefined) this.#enter(column);
     if (!isCell) return;

@@ -1,5 +1,6 @@
 /**
- * The frame of an SSTable: trailer, directory and footer. Format: docs/formats/sstable.md. All of it reaches the disk: never renumber.
+ * The frame of an SSTable: trailer, directory and footer. Format: docs/formats/sstable.md. All of it reaches the disk:
+ * never renumber.
  */
 import { assert, BigtableError, Code, CorruptionError } from '../../base/index.ts';
 import type { Checksum } from '../../env/index.ts';
@@ -63,7 +64,10 @@ export function encodeFooter(footer: Footer, checksum: Checksum): Buffer {
   return out.written();
 }
 
-/** Decodes the last bytes of a file of `fileBytes`. CorruptionError if it is damaged, FAILED_PRECONDITION if only a newer program can read it. */
+/**
+ * Decodes the last bytes of a file of `fileBytes`. CorruptionError if it is damaged, FAILED_PRECONDITION if only a
+ * newer program can read it.
+ */
 export function decodeFooter(file: string, fileBytes: number, bytes: Buffer, checksum: Checksum): Footer {
   const at = fileBytes - FOOTER_BYTES;
   if (at < 0) throw new CorruptionError(file, fileBytes, `a file of ${fileBytes} bytes is too short for an SSTable`);

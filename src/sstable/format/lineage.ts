@@ -1,9 +1,10 @@
 /**
- * Where an SSTable comes from: what METADATA knows of it, told by the file itself, so that METADATA can be made again from files and logs after it was
- * lost (docs/REPAIR.md). A part of section "properties" of docs/formats/sstable.md.
+ * The origin of an SSTable: what METADATA knows of the file, stored in the file, so that METADATA can be rebuilt from
+ * files and logs after it was lost (docs/REPAIR.md). Part of section "properties" of docs/formats/sstable.md.
  *
- * A file holds, of its table's rows in `range`, every record of the commit log behind `since` and up to the file's newest that bears on one of
- * `families`. So one file makes another superfluous where it holds at least the same, and what no file holds is what the logs must give again.
+ * Of its table's rows in `range`, the file holds every record of the commit log after `since` and up to the file's
+ * newest that affects one of `families`. So a file makes another superfluous if it holds at least the same records, and
+ * logs must supply the records that no file holds.
  */
 import type { ByteString } from '../../base/index.ts';
 import type { RowRange } from '../../model/index.ts';
@@ -18,17 +19,17 @@ export interface RecordPoint {
 
 export interface FileLineage {
   readonly tableId: ByteString;
-  /** Range of the tablet that it was written for. */
+  /** Row range of the tablet that the file was written for. */
   readonly range: RowRange;
-  /** Names under which families are stored. */
+  /** Stored names of the families. */
   readonly families: readonly string[];
   /** Undefined: from the table's beginning. */
   readonly since: RecordPoint | undefined;
 }
 
-/** As it is stored. */
+/** A lineage as it is stored. */
 export interface Lineage extends FileLineage {
-  /** Under which it was written: a file that stands elsewhere was put there by somebody else. */
+  /** Path at which the file was written: a file with another path was copied there. */
   readonly path: string;
 }
 

@@ -3,8 +3,8 @@
  * and check it on its own. Format: section "pages" of docs/formats/sstable.md. The section is searched in its encoded
  * form; opening it makes one pass.
  *
- * Invariants: a page begins with a restart point and with the first entry of a row, so one page holds all that the block
- * has of a row; separators ascend. `verify` compares them with the blocks.
+ * Invariants: a page begins with a restart point and with the first entry of a row, so one page holds all that the
+ * block has of a row; separators ascend. `verify` compares them with the blocks.
  */
 import { assert, type ByteString, VarintReader } from '../../base/index.ts';
 import type { BlockIndex } from './block-index.ts';
@@ -62,7 +62,9 @@ export interface PageExtent {
   readonly end: number;
   /** CRC-32C of the block before the page. */
   readonly crcBefore: number;
-  /** CRC-32C of the block up to the page's end. Undefined for the block's last page: the block's own checksum covers it. */
+  /**
+   * CRC-32C of the block up to the page's end. Undefined for the block's last page: the block's own checksum covers it.
+   */
   readonly crc: number | undefined;
 }
 
@@ -102,8 +104,8 @@ export class PageIndex {
   }
 
   /**
-   * The page that holds all that the block has of `row`, by its number in the file; NO_PAGE where the block has no pages.
-   * `row` must not be below the block's first row. Hot path: no allocation.
+   * The page that holds all that the block has of `row`, by its number in the file; NO_PAGE where the block has no
+   * pages. `row` must not be below the block's first row. Hot path: no allocation.
    */
   find(block: number, row: ByteString): number {
     const pages = this.pagesOf(block);
@@ -116,7 +118,8 @@ export class PageIndex {
       reader.next();
       const shared = reader.next();
       const length = reader.next();
-      // a row that leaves the block's first row before the separator does is above it, since it is not below the first row
+      // a row that leaves the block's first row before the separator does is above it, since it is not below the first
+      // row
       if (common >= shared && compareBytesTo(bytes, reader.offset, length, row, shared) > 0) return first + cut;
       reader.offset += length + CRC_BYTES;
     }

@@ -39,7 +39,10 @@ async function readingNow(fileSystem: MemoryFileSystem): Promise<FileSystem> {
   } as unknown as FileSystem;
 }
 
-/** A cache that has had to make way keeps no whole blocks for the sake of a row: one of nothing is so from the beginning. */
+/**
+ * A cache that has had to make way keeps no whole blocks for the sake of a row: one of nothing is so from the
+ * beginning.
+ */
 function openShort(
   file: Omit<TestFile, 'written'>,
   fileSystem: FileSystem = file.fileSystem,

@@ -1,6 +1,6 @@
 /**
- * What an SSTable says of itself: counts, bounds and where it comes from. Section "properties" of docs/formats/sstable.md.
- * A `PropertiesCollector` gathers the part that follows from the entries; `verify` gathers it again and compares.
+ * The properties of an SSTable: counts, bounds and origin. Format: section "properties" of docs/formats/sstable.md. A
+ * `PropertiesCollector` gathers those that follow from the entries; `verify` gathers them again and compares.
  */
 import { assert, type ByteString, type Int64, toText, utf8 } from '../../base/index.ts';
 import { EntryKind, type EntryPosition, isDeletion } from '../../model/index.ts';
@@ -13,29 +13,31 @@ import { decodeLineage, encodeLineage, type Lineage, type RecordPoint } from './
 
 export type EntryKindName = keyof typeof EntryKind;
 
-/** What follows from the entries. */
+/** Properties that follow from the entries. */
 export interface EntryStatistics {
   readonly entries: Readonly<Record<EntryKindName, number>>;
   /** Rows that have an entry. */
   readonly rows: number;
-  /** Undefined where there is no entry. */
+  /** Undefined if there is no entry. */
   readonly firstRow: ByteString | undefined;
   readonly lastRow: ByteString | undefined;
-  /** Lowest timestamp of the cells (puts and merges); undefined where there is none. */
+  /** Lowest timestamp of the cells (puts and merges); undefined if there is none. */
   readonly minTimestamp: Int64 | undefined;
   readonly maxTimestamp: Int64 | undefined;
   /** Sum over entries of row + column + 8 + value, before any compression. */
   readonly rawBytes: number;
-  /** Families that have an entry, by stored name, ascending; undefined in files of early versions, which may hold any. */
+  /**
+   * Families that have an entry, by stored name, ascending; undefined for files of early versions, which may hold any.
+   */
   readonly families: readonly FamilyStatistics[] | undefined;
 }
 
 export interface CompressionStatistics {
-  /** What the writer was asked for; single blocks may be stored as they are. */
+  /** Compression that the writer was set to; single blocks may be stored uncompressed. */
   readonly kind: CompressionKind;
-  /** All blocks before compression. */
+  /** Bytes of all blocks before compression. */
   readonly rawBytes: number;
-  /** And as stored, without their trailers. */
+  /** Bytes of all blocks as stored, without their trailers. */
   readonly storedBytes: number;
 }
 
@@ -45,11 +47,14 @@ export interface SsTableProperties extends EntryStatistics {
   readonly createdMicros: Int64;
   /** The cluster whose writes these are; empty = the one that holds the file. */
   readonly origin: string;
-  /** The newest record that is in the file; undefined where that is not known. Tells the age of files of different groups. */
+  /** The newest record that is in the file; undefined if unknown. Orders files of different groups by age. */
   readonly newest: RecordPoint | undefined;
-  /** Undefined where the writer did not tell. */
+  /** Undefined if the writer did not store it. */
   readonly lineage: Lineage | undefined;
-  /** The newest time that a server had given in the tablet when the file was written; 0 = none, undefined where the writer did not tell. */
+  /**
+   * The newest server timestamp in the tablet when the file was written; 0 = none, undefined if the writer did not
+   * store it.
+   */
   readonly lastServerMicros: number | undefined;
   readonly compression: CompressionStatistics;
   readonly bloomFilter: BloomFilterKind;
@@ -62,7 +67,7 @@ const NAME_OF_KIND: (EntryKindName | undefined)[] = new Array(256).fill(undefine
 for (const name of KIND_NAMES) NAME_OF_KIND[EntryKind[name]] = name;
 const TIMESTAMP_BYTES = 8;
 
-/** Undefined for a number that is no kind. */
+/** Undefined for an unknown number. */
 export function kindName(kind: number): EntryKindName | undefined {
   return NAME_OF_KIND[kind];
 }
@@ -111,7 +116,7 @@ export class PropertiesCollector {
   }
 }
 
-/** All entries together. */
+/** Number of all entries. */
 export function totalEntries(entries: Readonly<Record<EntryKindName, number>>): number {
   return KIND_NAMES.reduce((sum, name) => sum + entries[name], 0);
 }
@@ -163,7 +168,7 @@ export function encodeProperties(properties: SsTableProperties): Buffer {
   return out.written();
 }
 
-/** `blockBytes`: of all blocks before compression and as stored, as the index tells. */
+/** `blockBytes` are those of all blocks in the index, before compression and as stored. */
 export function decodeProperties(
   reader: ByteReader,
   blockBytes: { readonly raw: number; readonly stored: number },

@@ -1,13 +1,13 @@
 /**
- * A dense table for searching sorted rows: of each row the six bytes behind what all of them begin with, as a number. A binary search in
- * it touches a few cache lines where one in the rows themselves touches as many as it takes steps; most often one row is left at the end of it.
- * Whoever makes the table may mark rows for a purpose of its own. All of it is one array: a look-up meets it cold, and each object is a fetch from memory.
+ * A dense table for searching sorted rows. Each row has a digest: the six bytes after the common prefix of all rows, as
+ * a number. A binary search in the table touches few cache lines, and mostly leaves one row to compare. The owner of
+ * the table may mark rows. All of it is one array, since a look-up finds it cold.
  *
  * Invariant: digests ascend as rows do, not strictly.
  */
 import type { ByteString } from '../../base/index.ts';
 
-/** Bytes of a digest; one more bit is the mark. */
+/** Bytes of a digest. One more bit is the mark. */
 const DIGEST_BYTES = 6;
 
 export class RowDigests {
@@ -15,14 +15,14 @@ export class RowDigests {
   low = -1;
   /** After `narrow`: rows from this one on are above the target. */
   high = 0;
-  /** Bytes with which all rows begin. */
+  /** Length of the common prefix of all rows. */
   readonly #common: number;
-  /** Numbers before the digests: the common bytes, six each. */
+  /** Number of table slots before the digests: they hold the common prefix, six bytes each. */
   readonly #from: number;
-  /** The common bytes, then of each row its digest and mark. */
+  /** The common prefix, then the digest and mark of each row. */
   readonly #table: Float64Array;
 
-  /** `first` and `last` of `count` rows; the others follow by `set`. */
+  /** `first` and `last` are the first and the last of `count` rows. Digests are added by `set`. */
   constructor(count: number, first: ByteString, last: ByteString) {
     let common = 0;
     while (common < first.length && common < last.length && first.charCodeAt(common) === last.charCodeAt(common))
@@ -45,7 +45,7 @@ export class RowDigests {
     return this.#table[this.#from + number]! % 2 === 1;
   }
 
-  /** Sets `low` and `high`: what lies between them is not told apart from `row` by its digest. */
+  /** Sets `low` and `high`. Digests do not distinguish the rows between them from `row`. */
   narrow(row: ByteString): void {
     const table = this.#table;
     const from = this.#from;
@@ -65,7 +65,7 @@ export class RowDigests {
     }
     this.low = low - from;
     low = high - 1;
-    // the equal ones: mostly one, and as many as there are where a row is long
+    // skips equal digests: mostly one, several where a row is long
     for (let step = 1; high < table.length && table[high]! <= target + 1; step *= 2) {
       low = high;
       high = Math.min(high + step, table.length);
@@ -78,7 +78,7 @@ export class RowDigests {
     this.high = high - from;
   }
 
-  /** Order of what all rows begin with and the beginning of `row`; a shorter row is below all. */
+  /** Compares the common prefix with the beginning of `row`; a shorter row is below all. */
   #compareCommon(row: ByteString): number {
     const common = this.#common;
     for (let i = 0, at = 0; at < common; i++, at += DIGEST_BYTES) {
@@ -89,7 +89,7 @@ export class RowDigests {
   }
 }
 
-/** The bytes from `from` on, and before `end`, as a number: six, or what there is and zeros. */
+/** The six bytes at [from, end) of the row as a number, padded with zeros. */
 function digestOf(row: ByteString, from: number, end: number): number {
   const most = end < row.length ? end : row.length;
   let digest = 0;

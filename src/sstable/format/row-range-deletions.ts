@@ -1,6 +1,8 @@
 /**
- * The section "row-range-deletions" of an SSTable: ranges of rows that the file hides in older layers. Format: docs/formats/sstable.md.
- * Invariant, on both sides of the disk: disjoint, ascending, none empty.
+ * The section "row-range-deletions" of an SSTable: ranges of rows that the file hides in older layers. Format:
+ * docs/formats/sstable.md.
+ *
+ * Invariant, asserted by the writer and checked by the reader: disjoint, ascending, none empty.
  */
 import { assert } from '../../base/index.ts';
 import type { RowRangeDeletion } from '../../model/index.ts';

@@ -1,9 +1,10 @@
 /**
- * Where a seek goes: the first entry that is not before the target. Index and blocks ask the same question, `isBefore`, of entries
- * in their order; it is true up to some entry and false from there on.
+ * The target of a seek: the first entry that is not before it. Index and blocks search with `isBefore`, which is true
+ * up to some entry and false from there on.
  *
- * A target without a column is the beginning of a row; one without a timestamp the first entry of a column, deletions
- * included; with a timestamp the first cell of the column at or below it, or what comes after the column.
+ * A target without a column is the beginning of a row. One without a timestamp is the first entry of a column,
+ * deletions included. One with a timestamp is the first cell of the column at or below it, or the first entry after the
+ * column.
  */
 import type { ByteString, Int64 } from '../../base/index.ts';
 import { type ColumnKey, type EntryKind, isDeletion } from '../../model/index.ts';
@@ -19,13 +20,13 @@ export class SeekTarget {
     this.timestamp = timestamp;
   }
 
-  /** Whether an entry of the target's row and column stands before the target. */
+  /** True if an entry of the target's row and column is before the target. */
   isVersionBefore(kind: EntryKind, timestamp: Int64): boolean {
     return this.timestamp !== undefined && (isDeletion(kind) || timestamp > this.timestamp);
   }
 }
 
-/** Order of `length` bytes from `at` on, and a byte string from its character `from` on: negative, 0 or positive. */
+/** Compares `length` bytes from `at` on with `text` from character `from` on: negative, 0 or positive. */
 export function compareBytesTo(bytes: Uint8Array, at: number, length: number, text: ByteString, from = 0): number {
   const left = text.length - from;
   const common = length < left ? length : left;

@@ -147,7 +147,9 @@ export class BlockCursor {
     return true;
   }
 
-  /** To the first entry at or above the row, from one before it. Compares each row once, however many entries it has. */
+  /**
+   * To the first entry at or above the row, from one before it. Compares each row once, however many entries it has.
+   */
   #walkToRow(row: ByteString): boolean {
     const key = this.#row;
     while (key.compare(row) < 0) {
@@ -225,7 +227,10 @@ export class BlockCursor {
     return this.#row.equals(row);
   }
 
-  /** Digests of the restart points' rows. Made at the second search: most blocks that are searched twice are searched often. */
+  /**
+   * Digests of the restart points' rows. Made at the second search: most blocks that are searched twice are searched
+   * often.
+   */
   #search(block: Block): RowDigests | undefined {
     if (block.search || block.restarts === 1 || block.searches++ === 0) return block.search;
     const { restarts } = block;

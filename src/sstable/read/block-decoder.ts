@@ -41,7 +41,9 @@ export class BlockDecoder {
     return this.#block(block, extent, bytes, codec);
   }
 
-  /** The block, if it can be read synchronously and is sound. Otherwise undefined: `read` then reports what is wrong. */
+  /**
+   * The block, if it can be read synchronously and is sound. Otherwise undefined: `read` then reports what is wrong.
+   */
   readNow(block: number): Block | undefined {
     const extent = this.#index.extent(block);
     const part = this.#file.readNow(extent);
@@ -53,7 +55,10 @@ export class BlockDecoder {
     }
   }
 
-  /** The page, if it can be read synchronously and is sound. Otherwise undefined: reading the block reports what is wrong. */
+  /**
+   * The page, if it can be read synchronously and is sound. Otherwise undefined: reading the block reports what is
+   * wrong.
+   */
   readPageNow(page: PageExtent, memory: PageMemory): Block | undefined {
     const bytes = memory.take(pageBytes(page));
     if (!this.#file.readPageNow(this.#offsetOf(page), bytes, page.crcBefore, page.crc)) return undefined;

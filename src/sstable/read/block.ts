@@ -23,7 +23,10 @@ export class Block {
   /** The entries are the bytes before this offset. */
   readonly entriesEnd: number;
   readonly restarts: number;
-  /** Digests of the rows at the restart points, made at the second search. Marked: no entry lies between this one and the next. */
+  /**
+   * Digests of the rows at the restart points, made at the second search. Marked: no entry lies between this one and
+   * the next.
+   */
   search: RowDigests | undefined;
   readonly #isPage: boolean = false;
   /** How often the block was searched. */

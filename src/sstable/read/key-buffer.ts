@@ -34,7 +34,9 @@ export class KeyBuffer {
     return this.#length;
   }
 
-  /** Keeps the first `shared` bytes and appends `count` bytes of `source` from `at` on. `shared` is at most the length. */
+  /**
+   * Keeps the first `shared` bytes and appends `count` bytes of `source` from `at` on. `shared` is at most the length.
+   */
   replace(shared: number, source: Buffer, at: number, count: number): void {
     const length = shared + count;
     // a restart point in a long row, or in a column of many versions, repeats the key
@@ -64,7 +66,9 @@ export class KeyBuffer {
     digests.set(number, this.#bytes, 0, this.#length, mark);
   }
 
-  /** The same string object as the last time, if that was not long ago: it need not be made again and compares fastest. */
+  /**
+   * The same string object as the last time, if that was not long ago: it need not be made again and compares fastest.
+   */
   #recentText(): ByteString {
     const bytes = this.#bytes;
     let hash = this.#length;

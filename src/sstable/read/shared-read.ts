@@ -1,4 +1,7 @@
-/** Memory that several blocks or pages share. Readers pass it on as a token, one for each piece of memory; the block cache counts by it. */
+/**
+ * Memory that several blocks or pages share. Readers pass it on as a token, one for each piece of memory; the block
+ * cache counts by it.
+ */
 export class SharedRead {
   /** Number of kept blocks that use the memory. */
   kept = 0;

@@ -27,7 +27,10 @@ export interface BlockSource {
   readNow(block: number): Block | undefined;
   /** The block, or the page that holds all that the block has of the row, if in memory or readable synchronously. */
   ofRow(block: number, row: ByteString): Block | undefined;
-  /** Reads the block, and with the same read those after it (before it, if `backwards`) that fit into `readAheadBytes` together. */
+  /**
+   * Reads the block, and with the same read those after it (before it, if `backwards`) that fit into `readAheadBytes`
+   * together.
+   */
   load(block: number, readAheadBytes: number, backwards: boolean): Promise<Block>;
   /** Like `ofRow`, with an awaited read. */
   loadOfRow(block: number, row: ByteString): Promise<Block>;
@@ -63,7 +66,10 @@ export class SsTableCursor implements LayerCursor {
   /** The row of a cursor over one row. */
   readonly #only: ByteString | undefined;
   #outcome: 'unknown' | 'found' | 'missed' = 'unknown';
-  /** For going backwards: offsets in `#rowStartsIn` at which the rows below `#rowStartsBelow` begin. The last one is next. */
+  /**
+   * For going backwards: offsets in `#rowStartsIn` at which the rows below `#rowStartsBelow` begin. The last one is
+   * next.
+   */
   #rowStarts: number[] = [];
   #rowStartsIn: Block | undefined;
   #rowStartsBelow: ByteString = '';

@@ -1,6 +1,6 @@
 /**
- * Opens the frame of an SSTable: footer, directory, index, pages, properties, row-range deletions, Bloom filter and what compressed blocks
- * share, all checked. One read for most files.
+ * Opens the frame of an SSTable: footer, directory, index, pages, properties, row-range deletions, Bloom filter and
+ * what compressed blocks share, all checked. One read for most files.
  */
 import { CorruptionError } from '../../base/index.ts';
 import type { RowRangeDeletion } from '../../model/index.ts';
@@ -25,19 +25,19 @@ import { PageIndex } from '../format/page-index.ts';
 import { decodeProperties, type SsTableProperties, totalEntries } from '../format/properties.ts';
 import { decodeRowRangeDeletions } from '../format/row-range-deletions.ts';
 
-/** The end of the file, fetched first: holds all sections of a file of about 30 MB. */
+/** Bytes at the end of the file that are read first: they hold all sections of a file of about 30 MB. */
 const TAIL_BYTES = 128 * 1024;
 
 export interface SsTableFrame {
   readonly footer: Footer;
   readonly sections: readonly Section[];
   readonly index: BlockIndex;
-  /** Undefined where no block has any, as in files of early versions. */
+  /** Undefined if no block has pages, as in files of early versions. */
   readonly pages: PageIndex | undefined;
   readonly properties: SsTableProperties;
   readonly rowRangeDeletions: readonly RowRangeDeletion[];
   readonly bloom: BloomFilter | undefined;
-  /** What compressed blocks share. */
+  /** Bytes that compressed blocks share. */
   readonly compressionShared: Buffer | undefined;
 }
 
@@ -46,7 +46,7 @@ export async function openFrame(file: CheckedFile, checksum: (bytes: Uint8Array)
   const tailAt = Math.max(0, fileBytes - TAIL_BYTES);
   const tail = await file.read(tailAt, fileBytes - tailAt);
   const footer = decodeFooter(file.path, fileBytes, tail.subarray(Math.max(0, tail.length - FOOTER_BYTES)), checksum);
-  /** A copy, so that what is kept does not hold the whole tail. */
+  /** The bytes of a section. A copy, so that it does not keep the whole tail in memory. */
   const part = async (extent: Extent): Promise<Buffer> => {
     const at = extent.offset - tailAt;
     if (at < 0) return file.readSection(extent);
@@ -106,7 +106,7 @@ export async function openFrame(file: CheckedFile, checksum: (bytes: Uint8Array)
   return frame;
 }
 
-/** All sections were written of the same entries. */
+/** The sections must describe the same entries. */
 function checkAgreement(path: string, section: Section, { footer, index, properties, bloom }: SsTableFrame): void {
   const last = index.length - 1;
   const firstRow = last < 0 ? undefined : index.firstRow(0);

@@ -90,7 +90,9 @@ export class BlockOutput {
     return this.#offer({ first, lastRow, entries, cuts, bytes }, this.#compressor);
   }
 
-  /** Writes a block of one entry: its head is in the builder, its value is `value`. An uncompressed value is not copied. */
+  /**
+   * Writes a block of one entry: its head is in the builder, its value is `value`. An uncompressed value is not copied.
+   */
   putLargeValue(block: BlockBuilder, value: Uint8Array): Promise<void> {
     assert(!this.#closed && block.entries === 1, 'a block of one entry follows the others');
     const { first, lastRow, entries } = block;
