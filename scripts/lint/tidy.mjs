@@ -105,7 +105,12 @@ export async function untidy() {
         found.push(`${path}:${line}: ${what}: ${text.slice(index, index + 60).split('\n', 1)[0]}`);
       }
     }
-    if (NARROW.test(path)) found.push(...wideLines(text).map((line) => `${path}:${line}: wider than 100 columns`));
+    if (NARROW.test(path))
+      found.push(
+        ...wideLines(text).map(
+          (line) => `${path}:${line}: wider than 100 columns: node scripts/lint/page-width.mjs --write ${path}`,
+        ),
+      );
   }
   return found;
 }
