@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { AssertionError } from '../base/index.ts';
+import { inCluster } from '../../test/cluster.ts';
+import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
+import { AssertionError, BigtableError, Code, unavailable } from '../base/index.ts';
 import {
   ByteBudget,
   LocalTransport,
@@ -10,7 +12,15 @@ import {
   requestContext,
   SeededRandom,
 } from '../env/index.ts';
-import { type MetadataCommit, metadataKey, type MetadataRow, ROOT_KEY } from '../metadata/index.ts';
+import {
+  commitOfRow,
+  keyOfRow,
+  type MetadataCommit,
+  metadataKey,
+  type MetadataRow,
+  ROOT_KEY,
+} from '../metadata/index.ts';
+import { notServing } from '../protocol/index.ts';
 import { Locator } from './locator.ts';
 import { MetadataClient } from './metadata-client.ts';
 
@@ -37,6 +47,141 @@ function client(): MetadataClient {
 
 const event = { kind: 'created', atMicros: 1 } as const;
 const commit = (...rows: MetadataCommit['rows']): MetadataCommit => ({ id: 'c', event, rows });
+
+const touch = (one: MetadataRow, id: string): MetadataCommit =>
+  commitOfRow(id, { kind: 'compacted', atMicros: 0 }, keyOfRow(one), one, { ...one, commitId: '' });
+
+/** A client of its own, in a cluster with a table whose row of METADATA is `row`. */
+async function inTable(tables: Tables, stopped = () => false): Promise<{ metadata: MetadataClient; row: MetadataRow }> {
+  await tables.create('t');
+  const { id } = await tables.service.getTable(tables.context(), `${TABLES}t`);
+  const metadata = new MetadataClient({ ...tables.env, locator: new Locator(tables.env), stopped });
+  const found = await metadata.readRow(metadataKey(id, undefined), tables.context());
+  assert.ok(found);
+  return { metadata, row: found };
+}
+
+describe('a client of METADATA', () => {
+  test(
+    'sends a commit again until it knows the outcome, and does it once',
+    inCluster(async (cluster, tables) => {
+      const { metadata, row: before } = await inTable(tables);
+      const failures = [
+        notServing('00000000', ''),
+        unavailable('the answer is lost'),
+        new BigtableError(Code.DEADLINE_EXCEEDED, 'it takes long'),
+        // what fails so may have been done before
+        new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full'),
+      ];
+      let sent = 0;
+      cluster.onCall = ({ method, go }) => {
+        if (method !== 'commit') return undefined;
+        const failure = failures[sent++];
+        if (failure === undefined) return undefined;
+        return sent === 2 ? go().then(() => Promise.reject(failure)) : Promise.reject(failure);
+      };
+      const outcomes = await metadata.commit([touch(before, 'once')], tables.context());
+      assert.deepEqual([outcomes, sent], [[{ kind: 'done' }], 5]);
+      const now = await metadata.readRow(keyOfRow(before), tables.context());
+      assert.deepEqual([now?.commitId, now?.version], ['once', before.version + 1]);
+    }),
+  );
+
+  test(
+    'fails where a commit was surely not done, its time is over, or its owner has ended',
+    inCluster(async (cluster, tables) => {
+      let hasEnded = false;
+      const { metadata, row: before } = await inTable(tables, () => hasEnded);
+      let failure = new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full');
+      cluster.onCall = ({ method }) => (method === 'commit' ? Promise.reject(failure) : undefined);
+      const commit = (timeoutMs?: number) => metadata.commit([touch(before, 'c')], tables.context(timeoutMs));
+      await rejectsWith(Code.RESOURCE_EXHAUSTED, commit());
+      failure = notServing('00000000', '');
+      await rejectsWith(Code.UNAVAILABLE, commit(1000));
+      hasEnded = true;
+      await rejectsWith(Code.UNAVAILABLE, commit());
+      cluster.onStream = ({ context: { principal } }) => {
+        if (principal === 'master') return undefined;
+        throw notServing('00000000', '');
+      };
+      const unknown = new MetadataClient({ ...tables.env, locator: new Locator(tables.env), stopped: () => true });
+      await rejectsWith(Code.UNAVAILABLE, unknown.commit([touch(before, 'c')], tables.context()));
+      cluster.onStream = () => {
+        throw new BigtableError(Code.DATA_LOSS, 'damaged');
+      };
+      await rejectsWith(Code.DATA_LOSS, unknown.commit([touch(before, 'c')], tables.context()));
+      await rejectsWith(Code.DATA_LOSS, unknown.readRow(keyOfRow(before), tables.context()));
+    }),
+  );
+
+  test(
+    'finds a tablet of METADATA that cannot be located at first',
+    inCluster(async (cluster, tables) => {
+      const { row: before } = await inTable(tables);
+      let refusals = 8;
+      cluster.onStream = ({ context: { principal } }) => {
+        if (principal === 'master' || refusals-- <= 0) return undefined;
+        throw notServing('00000000', '');
+      };
+      const fresh = new MetadataClient({ ...tables.env, locator: new Locator(tables.env), stopped: () => false });
+      assert.deepEqual(await fresh.commit([touch(before, 'c')], tables.context()), [{ kind: 'done' }]);
+      refusals = 8;
+      assert.equal((await fresh.readRow(keyOfRow(before), tables.context()))?.commitId, 'c');
+    }),
+  );
+
+  test(
+    'sends many commits in several calls, and answers each in its place',
+    inCluster(async (cluster, tables) => {
+      const { metadata, row: before } = await inTable(tables);
+      const calls: number[] = [];
+      cluster.onCall = ({ method, message }) => {
+        if (method === 'commit') calls.push((message as { commits: unknown[] }).commits.length);
+        return undefined;
+      };
+      const commits = Array.from({ length: 300 }, (_, i) =>
+        i === 299 ? touch(before, 'last') : touch({ ...before, version: 99 }, `${i}`),
+      );
+      const outcomes = await metadata.commit(commits, tables.context());
+      assert.deepEqual(calls, [256, 44]);
+      assert.deepEqual(
+        outcomes.map(({ kind }) => kind),
+        commits.map((_, i) => (i === 299 ? 'done' : 'refused')),
+      );
+    }),
+  );
+
+  test(
+    'changes the row of the root tablet by compare-and-set',
+    inCluster(async (cluster, tables) => {
+      const { metadata } = await inTable(tables);
+      const root = await metadata.readRoot(tables.context());
+      assert.ok(root);
+      const change = (id: string): MetadataCommit =>
+        commitOfRow(id, { kind: 'compacted', atMicros: 0 }, ROOT_KEY, root, { ...root, commitId: '' });
+      let conflicts = 2;
+      cluster.onLockCall = (name, path) =>
+        name === 'write' && path === 'root' && conflicts-- > 0
+          ? Promise.reject(new BigtableError(Code.ABORTED, 'another version'))
+          : undefined;
+      assert.deepEqual(await metadata.commit([change('one')], tables.context()), [{ kind: 'done' }]);
+      // once more the same, and another that comes too late
+      assert.deepEqual(await metadata.commit([change('one')], tables.context()), [{ kind: 'done' }]);
+      const [late] = await metadata.commit([change('two')], tables.context());
+      assert.equal(late?.kind, 'refused');
+      const now = await metadata.readRow(ROOT_KEY, tables.context());
+      assert.equal(now?.commitId, 'one');
+      cluster.onLockCall = (name, path) =>
+        name === 'write' && path === 'root' ? Promise.reject(new BigtableError(Code.DATA_LOSS, 'damaged')) : undefined;
+      const next = commitOfRow('three', { kind: 'compacted', atMicros: 0 }, ROOT_KEY, now, {
+        ...root,
+        ...now,
+        commitId: '',
+      });
+      await rejectsWith(Code.DATA_LOSS, metadata.commit([next], tables.context()));
+    }),
+  );
+});
 
 describe('commits on METADATA', () => {
   test('of no row, or of the root row together with another, are bugs and are not sent', async () => {
