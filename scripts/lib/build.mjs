@@ -11,7 +11,7 @@
  * package itself.
  */
 import { createRequire } from 'node:module';
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { declarations } from './declarations.mjs';
 import { dependency, filesUnder, ROOT, run, secondsSince } from './repository.mjs';
@@ -50,28 +50,20 @@ export function install({ dev = true } = {}) {
 }
 
 /**
- * Calls `make(gone, isFirst)` unless it succeeded before with the same files of the same sizes and times of change.
- * `gone`: those of last time that are no more. dist/.NAME.made lists them, and ends with "made" only after a success.
+ * Calls `make` unless it succeeded before with the same files of the same sizes and times of change: dist/.NAME.made
+ * lists them.
  */
 function step(name, sources, make) {
   const record = dist(`.${name}.made`);
-  const lines = [...sources, ...RULES].map((path) => {
+  const files = [...sources, ...RULES].map((path) => {
     const { size, mtimeMs } = statSync(join(ROOT, path));
     return `${path} ${size} ${mtimeMs}\n`;
   });
-  const before = existsSync(record) ? readFileSync(record, 'utf8') : '';
-  const now = lines.join('');
-  if (before === `${now}made`) return;
+  if (existsSync(record) && readFileSync(record, 'utf8') === files.join('')) return;
   const start = performance.now();
-  const known = new Set(sources);
-  const gone = before
-    .split('\n')
-    .map((line) => line.split(' ')[0])
-    .filter((path) => path.endsWith('.ts') && !known.has(path));
-  mkdirSync(dist(), { recursive: true });
-  writeFileSync(record, `${now}${gone.map((path) => `${path} gone\n`).join('')}`);
-  make(gone, before === '');
-  writeFileSync(record, `${now}made`);
+  rmSync(record, { force: true });
+  make();
+  writeFileSync(record, files.join(''));
   console.error(`${name}: ${sources.length} files in ${secondsSince(start)}`);
 }
 
@@ -118,15 +110,13 @@ function bundle() {
   writeFileSync(dist('bundle', 'THIRD-PARTY.txt'), thirdParty(Object.keys(metafile.inputs)));
 }
 
-/**
- * Compiles. Outputs of what is gone are removed, so that no test of a deleted file runs on; the first time all that
- * another build may have left.
- */
-function compile(gone, isFirst) {
-  const stale = isFirst
-    ? [...FOLDERS, '.tsbuildinfo']
-    : gone.flatMap((path) => ['.js', '.js.map', '.d.ts'].map((ending) => path.replace(/\.ts$/, ending)));
-  for (const path of stale) rmSync(dist(path), { recursive: true, force: true });
+/** Compiles, and removes outputs without a source: a test of a deleted file must not run on. */
+function compile() {
+  const sources = new Set(FOLDERS.flatMap(sourcesOf));
+  for (const path of FOLDERS.flatMap((folder) => filesUnder(`dist/${folder}`, () => true))) {
+    const source = path.replace(/^dist\//, '').replace(/(\.d\.ts|\.js|\.js\.map)$/, '.ts');
+    if (!sources.has(source)) rmSync(join(ROOT, path));
+  }
   const status = run(process.execPath, [dependency('typescript-native', 'bin', 'tsc'), '-p', '.'], {
     stdio: ['ignore', 2, 2],
   });
