@@ -1,15 +1,14 @@
 /**
- * The form of a filter: what a RowFilter must keep to before it is compiled, whatever table it is meant for. Regular
- * expressions are checked where they are compiled, the serialized size where the filter is decoded. The rules are those
- * of google.bigtable.v2.RowFilter; fields are named as there. Every failure is INVALID_ARGUMENT and says where in the
- * filter it lies.
+ * Checks the form of a filter before it is compiled, for any table. Regular expressions are checked when they are
+ * compiled, the serialized size when the filter is decoded. The rules and the names of fields are those of
+ * google.bigtable.v2.RowFilter. Every failure is INVALID_ARGUMENT and names the part of the filter.
  */
 import { type BigtableError, invalidArgument, isInt64, quote } from '../base/index.ts';
 import type { Limits } from '../model/index.ts';
 import { fanOutOf } from './fan-out.ts';
 import type { RowFilter } from './filter.ts';
 
-/** Whether a filter of that kind stands anywhere inside. */
+/** True if the filter is of this kind or contains one. */
 export function containsKind(filter: RowFilter | undefined, kind: RowFilter['kind']): boolean {
   if (filter === undefined) return false;
   if (filter.kind === kind) return true;
@@ -28,7 +27,7 @@ export function containsKind(filter: RowFilter | undefined, kind: RowFilter['kin
   }
 }
 
-/** Throws INVALID_ARGUMENT where the filter breaks a rule. */
+/** Throws INVALID_ARGUMENT if the filter breaks a rule. */
 export function checkFilter(filter: RowFilter, limits: Limits): void {
   new Checker(limits).check(filter, 'filter', 0, false);
   const { pushes, stages } = fanOutOf(filter);
@@ -53,9 +52,9 @@ class Checker {
     this.#limits = limits;
   }
 
-  /** `depth`: how many filters this one lies in. */
+  /** `depth` is the number of filters around this one. */
   check(filter: RowFilter, where: string, depth: number, inCondition: boolean): void {
-    // a filter of the serialized size limit has fewer: those of the library may be one part in many places
+    // filters of the wire have fewer, by their serialized size; those of the library may repeat one part many times
     if (++this.#parts > this.#limits.filterBytes)
       throw invalidArgument(
         `a filter may have ${this.#limits.filterBytes} parts at most, each counted wherever it stands`,
@@ -157,5 +156,5 @@ function atLeast(least: number, value: number, what: string): void {
 }
 
 function notInt64(where: string, value: unknown): BigtableError {
-  return invalidArgument(`${where}: timestamp_range_filter has ${String(value)}, which is no int64`);
+  return invalidArgument(`${where}: timestamp_range_filter: invalid timestamp ${String(value)}: expected an int64`);
 }

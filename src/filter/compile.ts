@@ -1,6 +1,6 @@
 /**
- * The interpreter of filters: checks a filter, compiles its regular expressions, finds what it needs to see, and gives
- * out the runs that cells are pushed through (program-run.ts).
+ * Compiles filters: checks a filter, compiles its regular expressions, finds the columns and timestamps that it needs,
+ * and creates the runs through which cells are pushed (program-run.ts).
  */
 import type { Cell, Limits } from '../model/index.ts';
 import { checkFilter } from './check.ts';
@@ -16,13 +16,11 @@ export interface CompileOptions {
   readonly limits: Limits;
   /** Draws for row_sample_filter: uniform in [0, 1). */
   readonly random: { float(): number };
-  /** All families there can be: makes spans narrower where a filter names qualifiers and no family. */
+  /** All families of the table. They make spans narrower for a filter that has qualifiers and no family. */
   readonly families?: readonly string[] | undefined;
 }
 
-/**
- * Makes a filter ready for reads; undefined passes all. INVALID_ARGUMENT where its form or an expression is not valid.
- */
+/** Compiles a filter; undefined passes all cells. INVALID_ARGUMENT if its form or an expression is invalid. */
 export function compileFilter(filter: RowFilter | undefined, options: CompileOptions): FilterProgram {
   return filter === undefined ? PASS_ALL : compile(filter, options);
 }
@@ -39,7 +37,7 @@ export class FilterCompiler {
     this.#options = options;
   }
 
-  /** As `compileFilter`. */
+  /** Like `compileFilter`. */
   compile(filter: RowFilter | undefined, families?: Families): FilterProgram {
     if (filter === undefined) return PASS_ALL;
     const known = this.#programs.get(filter);
@@ -84,7 +82,7 @@ const FIELDS: Partial<Record<RowFilter['kind'], string>> = {
   valueRegex: 'value_regex_filter',
 };
 
-/** Every expression, also those that analysis and stages would never look at. */
+/** Compiles every expression, also those that no stage will use. */
 function compileAll(filter: RowFilter, matcherOf: MatcherOf): void {
   switch (filter.kind) {
     case 'chain':
@@ -124,5 +122,5 @@ const PASS_ALL_RUN: FilterRun = Object.freeze({
     return Hint.next;
   },
   endRow: () => Hint.next,
-  goOn: () => Hint.next,
+  resume: () => Hint.next,
 });

@@ -1,13 +1,12 @@
 /**
- * Expressions that need the engine, matched in parts. re2js offers a match of a whole input alone, so its automaton
- * (DFA) and its simulation of threads (Machine) are driven here byte by byte; what a byte does to them is the engine's
- * own code. Values are matched as bytes: no text is made of them.
+ * Matches expressions that need the engine, in slices. re2js only matches whole inputs, so this drives its automaton
+ * (DFA) and its simulation of threads (Machine) byte by byte; the work for a byte is the engine's own code. Values are
+ * matched as bytes, without making text of them.
  *
- * The automaton is built as inputs need it, and kept. Where it has grown to its part of the memory, or the program is
- * large, the rest of the input is simulated: some ten times slower a byte than a built state, and some forty times
- * faster than building one.
+ * The automaton is built as inputs need it, and kept. If it has filled its part of the memory, or the program is large,
+ * the rest of the input is simulated: slower than built states, and much faster than building them.
  *
- * Invariant: one call overdraws its allowance by one byte's work at most.
+ * Invariant: one call overdraws its allowance by at most one byte's work.
  */
 import type { RE2JS } from 're2js';
 import { assert, BigtableError, type ByteString, Code, quote, toBytes } from '../base/index.ts';
@@ -18,19 +17,19 @@ const MAX_AUTOMATA_BYTES = 16 * 1024 * 1024;
 const MIN_AUTOMATON_BYTES = 64 * 1024;
 /** Larger programs are only simulated: one of their states would take milliseconds to build. */
 const MAX_AUTOMATON_INSTRUCTIONS = 2000;
-/** Units for a thread of a state that is built (measured: 0.4 to 0.8 us). */
+/** Units for each thread of a state that is built. */
 const BUILT_THREAD_UNITS = 64;
-/** Bytes that go through built states in a unit. */
+/** Bytes that pass through built states in a unit. */
 const WALKED_BYTES = 4;
-/** Units of one question altogether, a minute or so: the deadline ends most calls earlier. */
+/** Most units of one question, a minute or so: the deadline ends most calls earlier. */
 const MAX_MATCH_UNITS = 2 ** 32;
 
 /** re2js's mark of a match from the beginning to the end of the input. */
 const ANCHOR_BOTH = 2;
-/** re2js's pseudo character behind the last one. */
+/** re2js's pseudo character after the last one. */
 const END = -1;
 
-/** What of re2js's own classes is used here. */
+/** The parts of re2js's classes that are used here. */
 interface State {
   readonly nfaStates: readonly number[];
   readonly isMatch: boolean;
@@ -78,14 +77,14 @@ interface Engine {
   put(machine: Machine): void;
 }
 
-/** An empty input, as re2js asks of one: every condition of the beginning holds. */
+/** An empty input, for which re2js evaluates the conditions of the beginning. */
 const NO_INPUT = { context: () => -1, step: () => -8, endPos: () => 0, canCheckPrefix: () => false };
 
 const NO_CLASSES = new Int32Array(0);
 
 /**
- * What the engines of a filter share: the memory for automata, so their number; and the units that they spent outside
- * of any allowance.
+ * Shared by the engines of a filter: the memory for automata, by the number of engines; and the units that they spent
+ * outside any allowance.
  */
 export interface EngineShare {
   engines: number;
@@ -105,7 +104,7 @@ export class EngineMatcher implements Matcher {
   #classes: Int32Array = NO_CLASSES;
   #endClass = 0;
 
-  /** `maxUnits`: of one question altogether. */
+  /** `maxUnits` is the limit of one question. */
   constructor(
     engine: RE2JS,
     prefix: ByteString,
@@ -123,7 +122,7 @@ export class EngineMatcher implements Matcher {
     this.unitsPerByte = 4 * this.#engine.prog.numInst();
   }
 
-  /** Mostly all that the input leads to is built already: then nothing is made for it. */
+  /** Mostly all states of the input are built already: then nothing is allocated. */
   matches(text: ByteString): boolean {
     const classes = this.#classes;
     let state = this.#start;
@@ -134,7 +133,7 @@ export class EngineMatcher implements Matcher {
     return (state ? this.#outcomeOf(state) : undefined) ?? this.#matchesWhole(toBytes(text));
   }
 
-  /** The same over bytes. */
+  /** Like `matches`, for bytes. */
   matchesBytes(bytes: Uint8Array): boolean {
     const classes = this.#classes;
     let state = this.#start;
@@ -145,14 +144,14 @@ export class EngineMatcher implements Matcher {
     return (state ? this.#outcomeOf(state) : undefined) ?? this.#matchesWhole(bytes);
   }
 
-  /** Whether an input that ends in this state matches, where that is built. */
+  /** True if an input that ends in this state matches; undefined if that is not built. */
   #outcomeOf(state: State): boolean | undefined {
     return state.nextAnchored?.[this.#endClass]?.isMatch;
   }
 
   #matchesWhole(bytes: Uint8Array): boolean {
     const allowance = { units: this.#maxUnits };
-    const found = this.begin(bytes).goOn(allowance);
+    const found = this.begin(bytes).resume(allowance);
     this.#share.units += this.#maxUnits - allowance.units;
     if (found === undefined) throw this.#tooMuch(bytes.length);
     return found;
@@ -163,9 +162,7 @@ export class EngineMatcher implements Matcher {
     return new EngineMatching(this.#engine, this.#start, bytes, this.#maxUnits, () => this.#tooMuch(bytes.length));
   }
 
-  /**
-   * Before the first match, when all engines of the filter are known. Null: there is no automaton, all is simulated.
-   */
+  /** Called before the first match, when all engines of the filter are known. Null: no automaton, all is simulated. */
   #startState(): State | null {
     if (this.#engine.prog.numInst() > MAX_AUTOMATON_INSTRUCTIONS) return null;
     const automaton = this.#engine.dfa;
@@ -193,7 +190,7 @@ class EngineMatching implements Matching {
   readonly #bytes: Uint8Array;
   readonly #maxUnits: number;
   readonly #tooMuch: () => BigtableError;
-  /** State of the automaton before the next byte; null: simulated. */
+  /** State of the automaton before the next byte; null: the input is simulated. */
   #state: State | null;
   #simulation: Simulation | undefined;
   #at = 0;
@@ -207,7 +204,7 @@ class EngineMatching implements Matching {
     this.#tooMuch = tooMuch;
   }
 
-  goOn(allowance: Allowance): boolean | undefined {
+  resume(allowance: Allowance): boolean | undefined {
     const before = allowance.units;
     let found = this.#state === null ? undefined : this.#walk(this.#state, allowance);
     if (this.#state === null) found = this.#simulate(allowance);
@@ -216,7 +213,7 @@ class EngineMatching implements Matching {
     return found;
   }
 
-  /** Leaves `#state` null where the automaton cannot go on. */
+  /** Sets `#state` to null if the automaton cannot continue. */
   #walk(from: State, allowance: Allowance): boolean | undefined {
     const automaton = this.#engine.dfa;
     const classes = automaton.latin1Class;
@@ -258,11 +255,11 @@ class EngineMatching implements Matching {
 
   #simulate(allowance: Allowance): boolean | undefined {
     this.#simulation ??= new Simulation(this.#engine, undefined, this.#bytes, 0);
-    return this.#simulation.goOn(allowance);
+    return this.#simulation.resume(allowance);
   }
 }
 
-/** The rest of an input, all threads of the program tried on each byte. */
+/** Simulates the rest of an input: tries all threads of the program on each byte. */
 class Simulation implements Matching {
   readonly #engine: Engine;
   readonly #machine: Machine;
@@ -271,7 +268,7 @@ class Simulation implements Matching {
   #threads: Threads;
   #spare: Threads;
 
-  /** `state`: where the automaton came before the byte `at`; undefined at the beginning. */
+  /** `state` is that of the automaton before byte `at`; undefined at the beginning. */
   constructor(engine: Engine, state: State | undefined, bytes: Uint8Array, at: number) {
     this.#engine = engine;
     this.#bytes = bytes;
@@ -285,7 +282,7 @@ class Simulation implements Matching {
       machine.add(machine.q0, instruction, at, machine.matchcap, 0, context);
   }
 
-  goOn(allowance: Allowance): boolean | undefined {
+  resume(allowance: Allowance): boolean | undefined {
     const bytes = this.#bytes;
     const machine = this.#machine;
     for (let at = this.#at; at < bytes.length; at++) {
@@ -305,7 +302,7 @@ class Simulation implements Matching {
     return this.#end(machine.matched);
   }
 
-  /** The machine is used again by the next input. */
+  /** The machine is reused for the next input. */
   #end(found: boolean): boolean {
     this.#machine.q0.clear();
     this.#machine.q1.clear();
@@ -319,7 +316,7 @@ class Simulation implements Matching {
   }
 }
 
-/** One that nobody uses. re2js makes machines inside of a match alone. */
+/** Returns a free machine. re2js itself makes machines only inside a match. */
 function machineOf(engine: Engine): Machine {
   let machine = engine.get();
   if (machine === null) {

@@ -1,16 +1,16 @@
 /**
- * How much one cell that enters a filter can become, found from the filter's form alone. An interleave copies a cell
- * into each of its branches, and what follows it in a chain sees every copy: so a chain of interleaves multiplies.
+ * Computes from a filter's form how much work and how many copies one cell can cause. An interleave copies a cell into
+ * each of its branches, and the filters after it in a chain see every copy: so a chain of interleaves multiplies.
  * Linear in the size of the filter; the figures may be infinite.
  */
 import type { RowFilter } from './filter.ts';
 
 export interface FanOut {
-  /** Times that a cell or a copy of it is pushed into a stage, or held back, at most. */
+  /** Most pushes of a cell and its copies into stages, or into memory where they are held back. */
   readonly pushes: number;
-  /** Copies that leave, at most. */
+  /** Most copies that leave. */
   readonly copies: number;
-  /** Stages that push into one another, at most: what the call stack must hold. */
+  /** Most stages that push into one another: the depth of the call stack. */
   readonly stages: number;
 }
 
@@ -21,7 +21,7 @@ export function fanOutOf(filter: RowFilter): FanOut {
   return before(filter, ONE);
 }
 
-/** Cost of the filter with what follows it: a cell that it passes on costs `rest`. */
+/** Cost of the filter and those after it: a cell that it passes on costs `rest`. */
 function before(filter: RowFilter, rest: FanOut): FanOut {
   switch (filter.kind) {
     case 'chain':
@@ -50,7 +50,7 @@ function before(filter: RowFilter, rest: FanOut): FanOut {
   }
 }
 
-/** Each copy may be collected, and pushed once more at the end of the row. */
+/** Each copy may be collected, and then pushed once more at the end of the row. */
 function sum(branches: readonly FanOut[]): FanOut {
   let [pushes, copies, stages] = [1, 0, 0];
   for (const branch of branches) {

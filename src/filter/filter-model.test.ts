@@ -18,7 +18,7 @@ const OPTIONS = { limits: LIMITS.default, random: HALF };
 /** The call to its end, step by step. */
 function settled(run: FilterRun, hint: Hint, out: Cell[]): Hint {
   let last = hint;
-  while (last === Hint.busy) last = run.goOn(out);
+  while (last === Hint.busy) last = run.resume(out);
   return last;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Row filters as plain frozen data: the twenty kinds of google.bigtable.v2.RowFilter. One interpreter (compile.ts)
- * gives them meaning; this file only names them. Regular expressions are RE2 syntax over bytes, held as byte strings.
+ * Row filters as plain frozen data: the twenty kinds of google.bigtable.v2.RowFilter. This file only names them; the
+ * interpreter (compile.ts) defines their meaning. Regular expressions have RE2 syntax over bytes and are byte strings.
  */
 import type { ByteString } from '../base/index.ts';
 import type { TimestampRange } from '../model/index.ts';

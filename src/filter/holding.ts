@@ -1,10 +1,9 @@
 /**
- * The stages that hold cells back: conditions, which must hear their predicate first, and the collectors that put into
- * order again what conditions delayed. All that is held is counted in the run's ledger.
+ * The stages that hold cells back: conditions, which wait for their predicate, and the collectors that restore the
+ * order of what conditions delayed. The run's ledger counts all held cells.
  *
- * What they held leaves them one cell at a time, by the run (Backlog): a step on the event loop may end between any
- * two. At the end of a row the run calls `endRow` of these stages upstream first, so that a stage has all its input
- * when it is asked.
+ * Held cells leave one at a time, passed on by the run (Backlog): a slice of the event loop may end between any two. At
+ * the end of a row the run calls `endRow` of these stages upstream first, so that a stage has all its input by then.
  */
 import { assert } from '../base/index.ts';
 import type { Cell } from '../model/index.ts';
@@ -17,14 +16,14 @@ export class Ledger {
   heldBytes = 0;
 }
 
-/** A held cell is its value, its qualifier, and about this much for the objects. */
+/** Memory of a held cell in addition to its value and qualifier, roughly. */
 const CELL_OVERHEAD_BYTES = 96;
 
 function sizeOf(cell: Cell): number {
   return cell.value.length + cell.qualifier.length + CELL_OVERHEAD_BYTES;
 }
 
-/** Cells that are held, first in, first out. */
+/** Held cells, first in, first out. */
 class HeldCells {
   readonly #ledger: Ledger;
   #cells: Cell[] = [];
@@ -63,17 +62,17 @@ class HeldCells {
   }
 }
 
-/** A stage that gives away what it held. */
+/** A stage that passes on the cells it held. */
 export interface Drain {
   /** The cell that leaves next; undefined at the end. */
   first(): Cell | undefined;
-  /** Passes it on. */
+  /** Passes that cell on. */
   passOn(): void;
 }
 
 /**
- * The stages that give away what they held, those that began last on top. A stage further up must not pass on anything
- * while one that it pushes to is here, so the top goes first, to its end.
+ * The stages that pass on held cells, the latest on top. A stage must not pass on anything while a stage downstream of
+ * it is in the backlog, so the top goes first and to its end.
  */
 export class Backlog {
   readonly #drains: Drain[] = [];
@@ -90,18 +89,18 @@ export class Backlog {
     this.#drains.push(drain);
   }
 
-  /** The top is at its end. */
+  /** Removes the top, which has no cells left. */
   pop(): void {
     this.#drains.pop();
   }
 }
 
-/** Begins to give away what it still holds when the row's last cell was pushed. */
+/** Begins to pass on the cells it still holds after the row's last cell. */
 export interface RowEnd {
   endRow(): void;
 }
 
-/** Order inside a row. */
+/** Order of cells in a row. */
 function compareCells(a: Cell, b: Cell): number {
   if (a.family !== b.family) return a.family < b.family ? -1 : 1;
   if (a.qualifier !== b.qualifier) return a.qualifier < b.qualifier ? -1 : 1;
@@ -110,11 +109,11 @@ function compareCells(a: Cell, b: Cell): number {
 
 /**
  * Holds a row's cells and passes them on in order, copies of one cell in the order of their lists. Each list is in
- * order by itself, since every stage gets its cells in the row's order: they are merged by a heap.
+ * order, since every stage gets its cells in the row's order; a heap merges the lists.
  */
 export class Collector implements RowEnd, Drain {
   readonly #lists: CollectorList[] = [];
-  /** Lists with cells left; the one whose first cell is the least is the root. */
+  /** Lists with cells left. The root is the list with the least first cell. */
   readonly #heap: CollectorList[] = [];
   readonly #next: Stage;
   readonly #ledger: Ledger;
@@ -126,7 +125,7 @@ export class Collector implements RowEnd, Drain {
     this.#backlog = backlog;
   }
 
-  /** A new list to collect into, after those before: for one stage that pushes in the row's order. */
+  /** Adds a list after those before, for one stage that pushes in the row's order. */
   list(): Stage {
     const list = new CollectorList(this.#lists.length, this.#ledger);
     this.#lists.push(list);
@@ -195,7 +194,7 @@ class CollectorList implements Stage {
     return Hint.next;
   }
 
-  /** The row is over. */
+  /** The row has ended. */
   endRow(): void {
     this.#last = undefined;
   }
@@ -207,9 +206,9 @@ class CollectorList implements Stage {
   }
 }
 
-/** The end of a predicate: one cell settles it. */
+/** The end of a predicate: its first cell decides the condition. */
 export class Verdict implements Stage {
-  /** Hears of the first cell. */
+  /** Its condition, which is notified of the first cell. */
   condition: Condition | undefined;
 
   push(): Hint {
@@ -226,8 +225,8 @@ export interface Branch {
 type Decision = 'open' | 'true' | 'false';
 
 /**
- * Holds the row's cells until the predicate gives one, or the row ends, then passes them into the branch chosen; those
- * that follow go there at once.
+ * Holds the row's cells until the predicate yields one, or the row ends, then passes them into the chosen branch. Later
+ * cells go there directly.
  */
 export class Condition implements Stage, RowState, RowEnd, Drain {
   readonly #predicate: Branch;
@@ -259,13 +258,13 @@ export class Condition implements Stage, RowState, RowEnd, Drain {
 
   push(cell: Cell): Hint {
     if (this.#decision !== 'open' && this.#held.first === undefined) return this.#branch().push(cell);
-    // also behind the decision: copies of the cell that brought it come before those that are held have left
+    // also after the decision: copies of the cell that brought it arrive before the held cells have left
     this.#held.add(cell);
     if (this.#decision === 'open') this.#predicate.head.push(cell);
     return Hint.next;
   }
 
-  /** The predicate gave a cell. */
+  /** The predicate has yielded a cell. */
   settle(): void {
     if (this.#decision === 'open') this.#decide('true');
   }

@@ -1,7 +1,4 @@
-/**
- * filter: the twenty row filters as plain data, and the one interpreter that gives them meaning. Pure; regular
- * expressions are RE2's.
- */
+/** filter: the twenty row filters as plain data, and their interpreter. Pure; regular expressions are RE2's. */
 export { compileFilter, FilterCompiler } from './compile.ts';
 export type { Bound, RowFilter } from './filter.ts';
 export { type ColumnSpan, type FilterProgram, type FilterRun, Hint } from './program.ts';

@@ -1,11 +1,11 @@
 /**
- * What a filter needs to see of a row, found before the read: columns and timestamps outside it change nothing, so the
- * read seeks past them.
+ * Finds what a filter needs of a row, before the read: columns and timestamps outside it have no effect, so the read
+ * seeks past them.
  *
- * Computed from the end of each chain to its beginning: what f needs is what may have an effect when it enters f, given
- * what the rest of the chain needs. A filter that counts cells needs every one as soon as anything behind it needs any.
- * The result is a superset, kept as boxes (an interval of families by an interval of qualifiers) and one interval of
- * timestamps.
+ * It is computed from the end of each chain to its beginning: a filter needs the cells that may have an effect when
+ * they enter it, given what the rest of the chain needs. A filter that counts cells needs every cell if a filter after
+ * it needs any. The result is a superset: boxes (an interval of families by an interval of qualifiers) and one interval
+ * of timestamps.
  */
 import { type ByteString, type Int64, prefixEnd, successor } from '../base/index.ts';
 import { columnKey, familyEnd, normalizeRanges, type TimestampRange } from '../model/index.ts';
@@ -25,7 +25,7 @@ interface Box {
 }
 
 export interface Need {
-  /** Empty: nothing at all. */
+  /** Empty: no cell is needed. */
   readonly boxes: readonly Box[];
   readonly start: Int64 | undefined;
   readonly end: Int64 | undefined;
@@ -34,20 +34,19 @@ export interface Need {
 const ANY: Interval = { from: '', to: undefined };
 const ANYWHERE: readonly Box[] = [{ families: ANY, qualifiers: ANY }];
 const ALL: Need = { boxes: ANYWHERE, start: undefined, end: undefined };
-const NOTHING: Need = { boxes: [], start: undefined, end: undefined };
-/** Beyond that, a filter is taken to need all columns. */
+const EMPTY_NEED: Need = { boxes: [], start: undefined, end: undefined };
+/** A filter that needs more boxes is taken to need all columns. */
 const MAX_BOXES = 256;
-/** Boxes that are made for a filter altogether; what would need more is taken to need all columns. */
+/** Boxes made for a filter altogether. A filter that takes more is taken to need all columns. */
 const MAX_BOXES_MADE = 16_384;
 /**
- * Spans that boxes become at most, since one of qualifiers alone becomes one a family. Beyond that it spans all
- * families.
+ * Most spans. A box of qualifiers without a family becomes one span for each family; beyond the limit, one over all.
  */
 const MAX_SPANS = 1024;
 
 export type MatcherOf = (filter: RowFilter & { readonly regex: ByteString }) => Matcher;
 
-/** What the whole filter needs. Gives nothing exactly where the filter's form shows that it can give no output. */
+/** The need of the whole filter. It is empty exactly if the filter's form shows that it yields no output. */
 export function needOf(filter: RowFilter, matcherOf: MatcherOf): Need {
   return need(filter, ALL, { matcherOf, boxesLeft: MAX_BOXES_MADE });
 }
@@ -62,7 +61,7 @@ function need(filter: RowFilter, rest: Need, search: Search): Need {
     case 'sink':
       return ALL;
     case 'blockAll':
-      return NOTHING;
+      return EMPTY_NEED;
     case 'chain':
       return filter.filters.reduceRight((after, part) => need(part, after, search), rest);
     case 'interleave':
@@ -72,13 +71,13 @@ function need(filter: RowFilter, rest: Need, search: Search): Need {
       );
     case 'condition': {
       const branches = [filter.whenTrue, filter.whenFalse].map((branch) =>
-        branch ? need(branch, rest, search) : NOTHING,
+        branch ? need(branch, rest, search) : EMPTY_NEED,
       );
       const both = union(branches, search);
-      return isNothing(both) ? NOTHING : union([both, need(filter.predicate, ALL, search)], search);
+      return isEmptyNeed(both) ? EMPTY_NEED : union([both, need(filter.predicate, ALL, search)], search);
     }
     default:
-      return isNothing(rest) ? NOTHING : needOfSimple(filter, rest, search);
+      return isEmptyNeed(rest) ? EMPTY_NEED : needOfSimple(filter, rest, search);
   }
 }
 
@@ -118,7 +117,7 @@ function needOfSimple(filter: RowFilter, rest: Need, search: Search): Need {
   }
 }
 
-function isNothing(need: Need): boolean {
+function isEmptyNeed(need: Need): boolean {
   return need.boxes.length === 0 || (need.start !== undefined && need.end !== undefined && need.start >= need.end);
 }
 
@@ -171,8 +170,8 @@ function within(need: Need, boxes: readonly Box[], search: Search): Need {
 }
 
 function union(all: readonly Need[], search: Search): Need {
-  const some = all.filter((part) => !isNothing(part));
-  if (some.length === 0) return NOTHING;
+  const some = all.filter((part) => !isEmptyNeed(part));
+  if (some.length === 0) return EMPTY_NEED;
   const count = some.reduce((sum, part) => sum + part.boxes.length, 0);
   const isMuch = count > MAX_BOXES || count > search.boxesLeft;
   if (!isMuch) search.boxesLeft -= count;
@@ -188,7 +187,7 @@ function union(all: readonly Need[], search: Search): Need {
 }
 
 export function blocksAll(need: Need): boolean {
-  return isNothing(need);
+  return isEmptyNeed(need);
 }
 
 export function timestampsOf(need: Need): TimestampRange | undefined {
@@ -197,8 +196,8 @@ export function timestampsOf(need: Need): TimestampRange | undefined {
 }
 
 /**
- * The boxes as spans of column keys; undefined = all. `families`: those there can be, which lets a qualifier alone be
- * sought in each.
+ * The boxes as spans of column keys; undefined = all. `families` are those of the table, so that a qualifier without a
+ * family is sought in each.
  */
 export function spansOf(need: Need, families: readonly string[] | undefined): readonly ColumnSpan[] | undefined {
   const spans: { start: string; end: string | undefined }[] = [];

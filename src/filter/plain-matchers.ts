@@ -2,16 +2,14 @@
 import { asBuffer, assert, type ByteString, fromBytes, toBytes } from '../base/index.ts';
 import type { Allowance, Matcher, Matching } from './matcher.ts';
 
-/** Bytes that are looked through for one byte in a unit of work. */
+/** Bytes searched for one byte in a unit of work. */
 const SCANNED_BYTES = 64;
-/**
- * Bytes that are compared in a unit: searching a literal compares each of its bytes at each place in the worst case.
- */
+/** Bytes compared in a unit: the search of a literal compares, at worst, all its bytes at each offset. */
 const COMPARED_BYTES = 16;
-/** Places where a literal is searched in one call, at the least: a call looks at the literal's length besides. */
+/** Fewest offsets at which one call searches a literal; each call reads the literal's length in addition. */
 const MIN_PLACES = 1024;
 
-/** One literal: nothing else matches. By far the most common, and made for a single read. */
+/** Matches one literal. By far the most common pattern, made for a single read. */
 export class LiteralMatcher implements Matcher {
   readonly unitsPerByte = 0;
   readonly literals: readonly ByteString[];
@@ -36,7 +34,7 @@ export class LiteralMatcher implements Matcher {
   }
 }
 
-/** A choice of literals. */
+/** Matches a choice of literals. */
 export class LiteralsMatcher implements Matcher {
   readonly unitsPerByte = 0;
   readonly literals: readonly ByteString[];
@@ -63,7 +61,7 @@ export class LiteralsMatcher implements Matcher {
   }
 }
 
-/** Literals in this order with anything between them: `a.*b`, `\C*needle\C*`. */
+/** Matches literals in this order with any bytes between them: `a.*b`, `\C*needle\C*`. */
 export class WildcardMatcher implements Matcher {
   readonly unitsPerByte: number;
   readonly prefix: ByteString;
@@ -71,12 +69,12 @@ export class WildcardMatcher implements Matcher {
   readonly #inner: readonly ByteString[];
   readonly #newlines: boolean;
   readonly #anything: boolean;
-  /** The literals as bytes: made by the first value there is to match. */
+  /** The literals as bytes, made for the first value. */
   #bytes: WildcardBytes | undefined;
 
   /**
-   * `literals`: at least two, the first and the last at the input's ends. `newlines`: whether what lies between may
-   * hold them.
+   * `literals` are two or more, the first and the last at the input's ends. `newlines`: the bytes between may be
+   * newlines.
    */
   constructor(literals: readonly ByteString[], newlines: boolean) {
     this.prefix = literals[0]!;
@@ -90,7 +88,7 @@ export class WildcardMatcher implements Matcher {
   matches(text: ByteString): boolean {
     const end = text.length - this.#suffix.length;
     if (end < this.prefix.length || !text.startsWith(this.prefix) || !text.endsWith(this.#suffix)) return false;
-    // no literal holds a newline here, so one anywhere would have to lie between them
+    // no literal has a newline here, so a newline in the input lies between them
     if (!this.#newlines && text.includes('\n')) return false;
     let at = this.prefix.length;
     for (const literal of this.#inner) {
@@ -101,7 +99,7 @@ export class WildcardMatcher implements Matcher {
     return at <= end;
   }
 
-  /** As `matches`, but no text is made of the bytes: a scan asks this of every value. */
+  /** Like `matches`, without making text of the bytes: a scan calls this for every value. */
   matchesBytes(bytes: Uint8Array): boolean {
     if (this.#anything) return this.#newlines || !bytes.includes(NEWLINE);
     const { prefix, suffix, inner } = this.#literals();
@@ -134,15 +132,15 @@ interface WildcardBytes {
   readonly inner: readonly Buffer[];
 }
 
-/** What `matchesBytes` of a WildcardMatcher says, in parts. */
+/** Computes `matchesBytes` of a WildcardMatcher in slices. */
 class WildcardMatching implements Matching {
   readonly #text: Buffer;
   readonly #literals: WildcardBytes;
-  /** Where the last literal ends at the latest. */
+  /** Latest end of the inner literals. */
   readonly #end: number;
-  /** Up to here no newline was found. */
+  /** No newline was found up to here. */
   #seen: number;
-  /** The inner literal that is searched next, and from where. */
+  /** The inner literal to search next, and the offset to search from. */
   #next = 0;
   #at: number;
 
@@ -154,7 +152,7 @@ class WildcardMatching implements Matching {
     this.#at = literals.prefix.length;
   }
 
-  goOn(allowance: Allowance): boolean | undefined {
+  resume(allowance: Allowance): boolean | undefined {
     const { prefix, suffix, inner } = this.#literals;
     const text = this.#text;
     if (this.#end < prefix.length || !holdsAt(text, prefix, 0) || !holdsAt(text, suffix, this.#end)) return false;
@@ -163,7 +161,7 @@ class WildcardMatching implements Matching {
       if (this.#findsNewline(allowance)) return false;
     }
     for (let literal = inner[this.#next]; literal !== undefined; literal = inner[this.#next]) {
-      // no place is left where it would end in time
+      // no offset is left at which it would end in time
       if (this.#at + literal.length > this.#end) return false;
       if (allowance.units <= 0) return undefined;
       this.#search(literal, allowance);
@@ -179,7 +177,7 @@ class WildcardMatching implements Matching {
     return found;
   }
 
-  /** At as many places as the allowance pays for. */
+  /** Searches at as many offsets as the allowance pays for. */
   #search(literal: Buffer, allowance: Allowance): void {
     const { length } = literal;
     const places = Math.min(

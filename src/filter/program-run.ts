@@ -125,7 +125,7 @@ export class ProgramRun implements FilterRun {
     return this.#slice();
   }
 
-  goOn(out: Cell[]): Hint {
+  resume(out: Cell[]): Hint {
     this.#output.out = out;
     return this.#slice();
   }
@@ -150,9 +150,9 @@ export class ProgramRun implements FilterRun {
   #slice(): Hint {
     const allowance = this.#allowance;
     allowance.units = SLICE_UNITS;
-    if (this.#call === Call.startRow) return this.#questions.goOn(allowance) ? this.#openRow(this.#row) : Hint.busy;
+    if (this.#call === Call.startRow) return this.#questions.resume(allowance) ? this.#openRow(this.#row) : Hint.busy;
     for (;;) {
-      if (!this.#questions.goOn(allowance) || allowance.units <= 0) return Hint.busy;
+      if (!this.#questions.resume(allowance) || allowance.units <= 0) return Hint.busy;
       const drain = this.#backlog.top;
       if (this.#entering !== undefined) {
         const cell = this.#entering;

@@ -1,21 +1,18 @@
 /**
- * What a compiled filter offers to a read: static bounds by which the read seeks past what cannot pass, and a run that
- * takes a row's cells one by one and gives out those that pass.
+ * A compiled filter as a read uses it: static bounds, by which the read seeks past what cannot pass, and a run that
+ * takes a row's cells one by one and outputs those that pass.
  */
 import type { ByteString } from '../base/index.ts';
 import type { Cell, ColumnKey, TimestampRange } from '../model/index.ts';
 
-/**
- * What the read may skip after a cell, by what the filter already knows. Never wrong: nothing that would pass is
- * skipped.
- */
+/** What the read may skip after a cell. Never wrong: no cell that would pass is skipped. */
 export const Hint = {
   next: 0,
-  /** No further version of this column gives output. */
+  /** No further version of this column yields output. */
   skipColumn: 1,
-  /** No further cell of this row gives output. */
+  /** No further cell of this row yields output. */
   skipRow: 2,
-  /** The step was long enough: the rest is done by `goOn`, which answers in its turn. */
+  /** The call has used up its slice: `resume` continues it and returns its answer. */
   busy: 3,
 } as const;
 export type Hint = (typeof Hint)[keyof typeof Hint];
@@ -27,44 +24,37 @@ export interface ColumnSpan {
 }
 
 /**
- * One read's state. Rows come one after another: startRow, its cells in order (`push` each), endRow. Whatever answers
- * `busy` is to be followed by `goOn`, with pauses in between as the reader likes, until that answers something else.
+ * The state of one read. Rows come one after another: startRow, `push` for each cell in order, endRow. After a call
+ * that returns `busy`, call `resume`, with pauses in between at will, until it returns another hint.
  *
- * Invariant: the work of one call is bounded, whatever the filter and the cell are
- * (docs/decisions/0023-work-of-filters.md).
+ * Invariant: the work of one call is bounded for every filter and cell (docs/decisions/0023-work-of-filters.md).
  */
 export interface FilterRun {
-  /** `skipRow`: no cell of this row can pass, skip it (neither push nor endRow is called then). Else `next`. */
+  /** `skipRow`: no cell of this row can pass; do not call push and endRow for it. Otherwise `next`. */
   startRow(row: ByteString): Hint;
-  /**
-   * Cells that pass are added to `out`, in order, perhaps later than the cell that made them but by endRow at the
-   * latest.
-   */
+  /** Adds cells that pass to `out`, in order; a cell may be added by a later call, by endRow at the latest. */
   push(cell: Cell, out: Cell[]): Hint;
   endRow(out: Cell[]): Hint;
-  /** After `busy`: more of the same call. */
-  goOn(out: Cell[]): Hint;
+  /** Continues the call that returned `busy`. */
+  resume(out: Cell[]): Hint;
   /**
-   * Bytes of cells held back inside the run now, their objects counted at a flat rate (conditions wait for their
-   * predicate).
+   * Bytes of cells that the run holds back (conditions wait for their predicate), with a flat rate for their objects.
    */
   readonly heldBytes: number;
 }
 
 export interface FilterProgram {
-  /** A superset of the columns that can give output, ascending and disjoint; undefined = all. */
+  /** A superset of the columns that can yield output, ascending and disjoint; undefined = all. */
   readonly columnSpans: readonly ColumnSpan[] | undefined;
-  /** A superset of the timestamps that can give output. */
+  /** A superset of the timestamps that can yield output. */
   readonly timestamps: TimestampRange | undefined;
-  /** No row can give output. */
+  /** No row can yield output. */
   readonly blocksAll: boolean;
-  /**
-   * Units of work that a cell may cost, at most, but for long inputs of expressions; the limit is Limits.filterPushes.
-   */
+  /** Most units of work for a cell, without expressions on long inputs. The limit is Limits.filterPushes. */
   readonly unitsPerCell: number;
-  /** Counts up the units that expressions took inside of pushes, of all runs together. */
+  /** Units that expressions took inside pushes, of all runs together. */
   readonly work: { readonly units: number };
-  /** Whether a cell may leave more than once. */
+  /** True if a cell may leave more than once. */
   readonly copies: boolean;
   run(): FilterRun;
 }

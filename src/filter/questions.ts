@@ -1,15 +1,15 @@
 /**
- * What a run's expressions say of the input at hand: a row key, a family, a qualifier or a value. Each expression is
- * asked once of an input, however many stages and copies of a cell want to know. Inputs that are long for the
- * expressions are asked of beforehand, in parts (Questions); then the stages find the answers.
+ * The answers of a run's expressions for the present input: a row key, a family, a qualifier or a value. Each
+ * expression is evaluated once for an input, however many stages and copies of a cell ask. For an input that takes
+ * long, all questions are answered beforehand, in slices (Questions); the stages then find the answers.
  *
- * Invariant: whoever asks `of` an input that is not easy has had the questions begun and gone to their end for that
- * input before.
+ * Invariant: before `of` is called with an input that is not easy, the questions were begun and completed for that
+ * input.
  */
 import { type ByteString, toBytes } from '../base/index.ts';
 import type { Allowance, Matcher, Matching } from './matcher.ts';
 
-/** An input for which all questions together cost no more is asked of inside the stages, in units. */
+/** Inputs for which all questions together cost at most this many units are answered by the stages. */
 const EASY_UNITS = 8192;
 
 export abstract class Question<Input> {
@@ -28,7 +28,7 @@ export abstract class Question<Input> {
     return this.#answer;
   }
 
-  /** In parts; undefined where the answer is known, or known at once. */
+  /** Begins to answer in slices. Undefined if the answer is known or cheap. */
   begin(input: Input): Matching | undefined {
     return input === this.#input || this.matcher.unitsPerByte === 0
       ? undefined
@@ -57,7 +57,7 @@ export class TextQuestion extends Question<ByteString> {
 export class ValueQuestion extends Question<Uint8Array> {
   #ofNone: boolean | undefined;
 
-  /** Stripped copies stand between others: the empty value has an answer of its own. */
+  /** Stripped copies come between others: the empty value has an answer of its own. */
   override of(value: Uint8Array): boolean {
     return value.length === 0 ? (this.#ofNone ??= this.ask(value)) : super.of(value);
   }
@@ -80,7 +80,7 @@ export class Questions<Input extends { readonly length: number }> {
   #knownByMatcher: Map<Matcher, Question<Input>> | undefined;
   #unitsPerByte = 0;
   #input: Input | undefined;
-  /** The question that is asked now, or next. */
+  /** The question that is being answered, or is next. */
   #next = 0;
   #matching: Matching | undefined;
 
@@ -88,7 +88,7 @@ export class Questions<Input extends { readonly length: number }> {
     this.#make = make;
   }
 
-  /** The question that this matcher answers. */
+  /** The question that `matcher` answers. */
   about(matcher: Matcher): Question<Input> {
     const known = this.#known().get(matcher);
     if (known !== undefined) return known;
@@ -105,21 +105,21 @@ export class Questions<Input extends { readonly length: number }> {
     return this.#knownByMatcher;
   }
 
-  /** Asks all of them of an input that is not easy. */
+  /** Begins all questions for an input that is not easy. */
   begin(input: Input): void {
     this.#input = input;
     this.#next = 0;
     this.#matching = undefined;
   }
 
-  /** True: all are answered. False: the allowance is spent. */
-  goOn(allowance: Allowance): boolean {
+  /** Continues. True when all are answered, false when the allowance is spent. */
+  resume(allowance: Allowance): boolean {
     const input = this.#input;
     if (input === undefined) return true;
     for (let question = this.#list[this.#next]; question !== undefined; question = this.#list[++this.#next]) {
       this.#matching ??= question.begin(input);
       if (this.#matching !== undefined) {
-        const answer = this.#matching.goOn(allowance);
+        const answer = this.#matching.resume(allowance);
         if (answer === undefined) return false;
         question.settle(input, answer);
         this.#matching = undefined;

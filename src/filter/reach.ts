@@ -1,12 +1,12 @@
 /**
- * Whether a row can give any output, asked when the row starts and its gates (row key, sample) stand open or shut: so
- * that rows are skipped whole, and a condition whose predicate cannot give a cell is settled before the first one.
+ * Tells whether a row can yield output, once the gates (row key, sample) are open or closed for it. So rows are skipped
+ * as a whole, and a condition whose predicate cannot yield a cell is decided before the first cell.
  */
 
 export const MAIN = 1;
 export const SUNK = 2;
 
-/** The ways a filter may give output in this row: MAIN to the next filter, SUNK past it; 0 = none. */
+/** The ways by which a filter may yield output in this row: MAIN to the next filter, SUNK past it; 0 = none. */
 export interface Reach {
   reach(): number;
 }
@@ -39,7 +39,7 @@ export class GateReach implements Reach {
   }
 }
 
-/** Goes on as long as something is passed on; what was sunk on the way counts. */
+/** Continues while a part passes cells on; cells that were sunk on the way count. */
 export class ChainReach implements Reach {
   readonly #parts: readonly Reach[];
 

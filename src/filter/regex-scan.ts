@@ -1,9 +1,8 @@
 /**
- * The scan of a pattern before the engine sees it: rewrites what re2js lacks of RE2's Latin-1 mode, and recognises
- * plain patterns.
+ * Scans a pattern before the engine: rewrites what re2js lacks of RE2's Latin-1 mode, and recognises plain patterns.
  *
- * It knows just enough of RE2's syntax (https://github.com/google/re2/wiki/Syntax) to tell escapes, quotes, classes and
- * the top level apart; whether a pattern is valid is for the engine to say. Invariant: a pattern with `alternatives` is
+ * It knows just enough of RE2's syntax (https://github.com/google/re2/wiki/Syntax) to distinguish escapes, quotes,
+ * classes and the top level. The engine decides whether a pattern is valid. Invariant: a pattern with `alternatives` is
  * valid and means exactly them.
  */
 import type { ByteString } from '../base/index.ts';
@@ -16,17 +15,17 @@ export type Piece = ByteString | { readonly newline: boolean; readonly star: boo
 export interface Scan {
   /** The pattern as the engine takes it. */
   readonly source: string;
-  /** Set where Latin-1 mode refuses what the engine would take. */
+  /** Set if Latin-1 mode refuses a pattern that the engine would accept. */
   readonly problem?: string;
-  /** The pattern's alternatives, where it is made of nothing but pieces. */
+  /** The pattern's alternatives, if it consists of nothing but pieces. */
   readonly alternatives?: readonly (readonly Piece[])[];
-  /** Literal bytes that every match starts with. */
+  /** Literal prefix of every match. */
   readonly prefix: ByteString;
-  /** Instructions of the engine's program, about: counted repetitions are written out. */
+  /** Estimated instructions of the engine's program: counted repetitions are expanded. */
   readonly size: number;
 }
 
-/** The bytes that may mean something else than themselves. */
+/** Bytes that may have a special meaning. */
 export const META = /[\\.+*?()|[\]{}^$]/;
 const WORD = /[0-9A-Za-z_\x80-\xff]/;
 
@@ -37,15 +36,15 @@ class Scanner {
   #source = '';
   #problem: string | undefined;
   #depth = 0;
-  /** Alternatives at the top level while all is plain. */
+  /** Alternatives at the top level as long as all is plain. */
   #alternatives: Piece[][] | undefined = [[]];
   #prefix = '';
   #inPrefix = true;
-  /** Whether the last thing could be starred and stay plain. */
+  /** True if the last item could be starred and stay plain. */
   #starrable = false;
   /** After `$`, only the end or `|` keeps the pattern plain. */
   #ended = false;
-  /** Sizes of the open groups, outermost first, and of the last thing that an operator may repeat. */
+  /** Sizes of the open groups, outermost first, and of the last item that an operator may repeat. */
   readonly #sizes = [0];
   #lastSize = 0;
 
@@ -112,14 +111,14 @@ class Scanner {
     if (!META.test(c)) return this.#literal(c);
     if (c === '(') this.#open();
     else if (c === ')') this.#shut();
-    // what may repeat no times takes the byte before it out of the prefix
+    // a byte that may repeat zero times is not part of the prefix
     else if (this.#inPrefix && (c === '?' || c === '{')) this.#prefix = this.#prefix.slice(0, -1);
     if (repeat) this.#repeat(Math.max(Number(repeat[1]), Number(repeat[2] ?? 0), 1));
     this.#odd();
     this.#inPrefix = false;
   }
 
-  /** The last thing is written out so many times; once, it is counted already. */
+  /** The last item is repeated `times` times; one of them is counted already. */
   #repeat(times: number): void {
     this.#grow(this.#lastSize * (times - 1));
     this.#lastSize *= times;
@@ -170,7 +169,7 @@ class Scanner {
     if (!this.#starrable || pieces === undefined || last === undefined || typeof last === 'string') return this.#odd();
     pieces[pieces.length - 1] = { newline: last.newline, star: true };
     this.#starrable = false;
-    // whether it takes as few as it can does not matter to a full match
+    // laziness does not matter to a full match
     if (this.#pattern[this.#at] === '?') this.#take(1);
   }
 
@@ -209,7 +208,7 @@ class Scanner {
     this.#inPrefix = false;
   }
 
-  /** Whether `\p` or `\P` comes next. */
+  /** True if `\p` or `\P` comes next. */
   #isUnicodeClass(): boolean {
     return /^\\[pP]/.test(this.#pattern.slice(this.#at, this.#at + 2));
   }
@@ -218,14 +217,14 @@ class Scanner {
     const end = this.#pattern.indexOf('\\E', this.#at + 2);
     const text = this.#pattern.slice(this.#at + 2, end < 0 ? undefined : end);
     this.#take(end < 0 ? this.#pattern.length - this.#at : end + 2 - this.#at);
-    // an operator behind an empty quote would speak of what stands before it
+    // an operator after an empty quote would apply to what comes before the quote
     if (text === '') this.#odd();
     for (const c of text) this.#literal(c);
   }
 
   /**
-   * Takes an escape of a character by its number and answers that; undefined (nothing taken) where it is something
-   * else, or wrong.
+   * Consumes an escape of a character by its number and returns that; undefined, and nothing is consumed, if it is
+   * another escape or invalid.
    */
   #numeric(): number | undefined {
     const rest = this.#pattern.slice(this.#at, this.#at + 64);
@@ -255,7 +254,7 @@ class Scanner {
     }
   }
 
-  /** Inside of a class. */
+  /** Scans the inside of a class. */
   #classEscape(): void {
     if (this.#isUnicodeClass()) {
       this.#lastSize += UNICODE_CLASS_SIZE;
@@ -266,8 +265,8 @@ class Scanner {
 }
 
 /**
- * Ranges of characters that a class of Unicode has, for the engine to go through: up to some 700, which cost about as
- * much as this many instructions.
+ * Ranges of characters in a Unicode class, which the engine searches: they cost about as much as this many
+ * instructions.
  */
 const UNICODE_CLASS_SIZE = 64;
 

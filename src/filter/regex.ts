@@ -2,15 +2,14 @@
  * Regular expressions of filters: RE2 syntax over bytes (RE2's Latin-1 mode), always matched against the whole input,
  * in linear time.
  *
- * The engine is re2js, which works on strings; a byte string holds one byte a character, so it works on bytes. What
- * Latin-1 mode has beyond that is put right here, by a scan of the pattern before the engine sees it: `\C` (any byte)
- * becomes `(?s:.)`, and escapes of characters above 0xFF are refused. Case folding and Unicode classes reach above 0xFF
- * only where no input can.
+ * The engine is re2js, which works on strings; a byte string has one byte a character, so it works on bytes. A scan of
+ * the pattern before the engine adds the rest of Latin-1 mode: `\C` (any byte) becomes `(?s:.)`, and escapes of
+ * characters above 0xFF are refused. Case folding and Unicode classes differ only above 0xFF, where no input is.
  *
- * Most patterns are plain: a literal, a choice of literals, literals with `.*` or `\C*` between them. Those never meet
- * the engine, whose construction costs more than a point read.
+ * Most patterns are plain: a literal, a choice of literals, literals with `.*` or `\C*` between them. They need no
+ * engine, whose construction costs more than a point read.
  *
- * Invariant: `literals` and `prefix` speak of every input that matches.
+ * Invariant: `literals` and `prefix` hold for every input that matches.
  */
 import { RE2JS, RE2JSSyntaxException } from 're2js';
 import { type BigtableError, type ByteString, invalidArgument, quote } from '../base/index.ts';
@@ -20,8 +19,8 @@ import { LiteralMatcher, LiteralsMatcher, WildcardMatcher } from './plain-matche
 import { META, type Piece, scanPattern } from './regex-scan.ts';
 
 /**
- * Instructions that all engines of a filter may have, as the scan counts them: re2js makes up to twice as many, in some
- * 40 ms; three times for `^*`.
+ * Most instructions of all engines of a filter, as the scan counts them. re2js makes up to twice as many, three times
+ * for `^*`.
  */
 const MAX_PROGRAM_SIZE = 10_000;
 /** The regular expressions of one filter: each compiled once, all together within bounds of size and memory. */
@@ -30,12 +29,15 @@ export class Regexes {
   readonly #share: EngineShare = { engines: 0, units: 0 };
   #size = 0;
 
-  /** Counts the units of work of matches that were made in one go. */
+  /** Units of work of matches that were not done in slices. */
   get work(): { readonly units: number } {
     return this.#share;
   }
 
-  /** INVALID_ARGUMENT, naming the filter's field and quoting the pattern, where it is not valid or too large. */
+  /**
+   * The matcher of the pattern. INVALID_ARGUMENT, with the filter's field and the pattern, if it is invalid or too
+   * large.
+   */
   get(pattern: ByteString, field: string): Matcher {
     let matcher = this.#matchers.get(pattern);
     if (matcher === undefined) {
@@ -65,7 +67,7 @@ export class Regexes {
 }
 
 function invalid(pattern: ByteString, field: string, problem: string): BigtableError {
-  return invalidArgument(`${field}: ${quote(pattern, 200)} is no valid RE2 expression: ${problem}`);
+  return invalidArgument(`${field}: invalid RE2 expression ${quote(pattern, 200)}: ${problem}`);
 }
 
 function plainMatcher(alternatives: readonly (readonly Piece[])[]): Matcher | undefined {

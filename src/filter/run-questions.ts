@@ -67,7 +67,7 @@ export class RunQuestions {
   }
 
   /** Continues with the questions that were begun. True when all are answered. */
-  goOn(allowance: Allowance): boolean {
+  resume(allowance: Allowance): boolean {
     return (
       isAnswered(this.#rows, allowance) &&
       isAnswered(this.#families, allowance) &&
@@ -77,6 +77,6 @@ export class RunQuestions {
   }
 }
 
-function isAnswered(questions: Pick<Questions<ByteString>, 'goOn'> | undefined, allowance: Allowance): boolean {
-  return questions === undefined || questions.goOn(allowance);
+function isAnswered(questions: Pick<Questions<ByteString>, 'resume'> | undefined, allowance: Allowance): boolean {
+  return questions === undefined || questions.resume(allowance);
 }

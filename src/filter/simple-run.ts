@@ -63,7 +63,7 @@ export class SimpleRun implements FilterRun {
   }
 
   /** Never called: no call is busy. */
-  goOn(): Hint {
+  resume(): Hint {
     return Hint.next;
   }
 }

@@ -1,12 +1,12 @@
 /**
- * The stages that a compiled filter is made of: each takes the cells of a row one by one and pushes what passes to the
- * next.
+ * The stages of compiled filters: each takes the cells of a row one by one and pushes those that pass to the next.
  *
- * Invariants. Cells reach every stage in the row's order (family, qualifier, timestamp descending), copies of a cell
- * side by side. `push` answers a hint about the cells that are still to come INTO THAT STAGE: they would give no output
- * and change nothing that matters. So a stage passes on its next stage's hint unless it counts over columns; and a hint
- * stays true for the rest of its column or row. This is the hot path of every filtered read: nothing is allocated a
- * cell but by the stages that change or hold it.
+ * Invariants: cells reach every stage in the row's order (family, qualifier, timestamp descending), copies of a cell
+ * one after another. `push` returns a hint about later cells that enter THIS STAGE: they would yield no output and
+ * change nothing that matters. So a stage returns its next stage's hint, unless it counts over columns; and a hint
+ * stays true for the rest of its column or row.
+ *
+ * Hot path of every filtered read: only the stages that change or hold a cell allocate.
  */
 import { type ByteString, compareBytes, type Int64, toBytes } from '../base/index.ts';
 import type { Cell } from '../model/index.ts';
@@ -24,11 +24,11 @@ export interface RowState {
 }
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
-const NOWHERE: Cell[] = [];
+const NO_CELLS: Cell[] = [];
 
-/** The end of every way: the read's output, which is to be set before anything is pushed. */
+/** The output of the run. The run sets `out` before anything is pushed. */
 export class Output implements Stage {
-  out = NOWHERE;
+  out = NO_CELLS;
 
   push(cell: Cell): Hint {
     this.out.push(cell);
@@ -36,7 +36,7 @@ export class Output implements Stage {
   }
 }
 
-/** Tees a chain off to the output, past all that comes after it. */
+/** Sends cells to the output, past all later filters. */
 export class Sink implements Stage {
   readonly #output: Stage;
 
@@ -56,7 +56,7 @@ export class Block implements Stage {
   }
 }
 
-/** Open or shut for a whole row. */
+/** Open or closed for a whole row. */
 export abstract class Gate implements Stage {
   readonly #next: Stage;
   open = false;
@@ -176,7 +176,7 @@ export class TimestampStage implements Stage {
   }
 
   push(cell: Cell): Hint {
-    // versions come newest first: what is too new has older ones behind it, what is too old has not
+    // versions come newest first: older ones follow a cell that is too new, none that pass follow one that is too old
     if (this.#end !== undefined && cell.timestamp >= this.#end) return Hint.next;
     if (this.#start !== undefined && cell.timestamp < this.#start) return Hint.skipColumn;
     return this.#next.push(cell);
@@ -244,7 +244,7 @@ export class BitmaskStage implements Stage {
 
   push(cell: Cell): Hint {
     const value = cell.value;
-    // a stripped value has another length: looking at it leaves what is known of the others
+    // a stripped value has another length: it changes nothing that is known of the others
     if (value.length !== this.#mask.length) return Hint.next;
     if (value !== this.#value) {
       this.#value = value;
@@ -371,7 +371,7 @@ export class ApplyLabel implements Stage {
   }
 }
 
-/** An interleave whose branches answer each cell at once: their outputs leave in order by themselves. */
+/** An interleave whose branches yield the copies of each cell immediately: the output is in order. */
 export class Fanout implements Stage {
   readonly #branches: readonly Stage[];
 

@@ -67,7 +67,7 @@ function through(filter: RowFilter, row: string, cells: readonly Cell[]): Outcom
   const out: Cell[] = [];
   let [maxUnits, calls] = [0, 0];
   const call = (work: () => Hint): Hint => {
-    for (let next = work; ; next = () => run.goOn(out)) {
+    for (let next = work; ; next = () => run.resume(out)) {
       units = 0;
       const hint = next();
       maxUnits = Math.max(maxUnits, units);

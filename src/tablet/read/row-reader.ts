@@ -366,7 +366,7 @@ export class RowReader {
 
   /** More of the call that the filter did not end in one step. */
   #resumeFilter(): void {
-    this.#onHint(this.#busy, this.#run.goOn(this.#cells));
+    this.#onHint(this.#busy, this.#run.resume(this.#cells));
   }
 
   /** What the filter answered to a call, or to the rest of it. */
