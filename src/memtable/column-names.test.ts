@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { columnKey } from '../model/index.ts';
 import { ColumnNames } from './column-names.ts';
 
-test("the key is the model's, whichever columns were asked for before", () => {
+test("the key is the model's, whichever columns were used before", () => {
   const names = new ColumnNames();
   for (let round = 0; round < 2; round++) {
     for (let i = 0; i < 3000; i++) {

@@ -1,6 +1,6 @@
 /**
- * Column keys by (family, qualifier), so that the cells of a million rows with the same few columns share one string each. A small
- * direct-mapped table: a miss costs the making of the key, which had to be made anyway, and puts out whatever had the slot.
+ * Column keys by (family, qualifier), so that the cells of a million rows with the same few columns share one string
+ * each. A small direct-mapped table: a miss makes the key and replaces the old content of the slot.
  */
 import type { ByteString } from '../base/index.ts';
 import type { ColumnKey } from '../model/index.ts';
@@ -30,14 +30,14 @@ export class ColumnNames {
 }
 
 /**
- * columnKey(family, qualifier) in one piece. What a template or + joined V8 keeps as a pair of its parts, larger and slower to compare for as
- * long as it lives; what join makes is a plain string.
+ * columnKey(family, qualifier) as a flat string. V8 keeps the result of a template or + as a pair of its parts, which
+ * is larger and slower to compare.
  */
 function flatColumnKey(family: string, qualifier: ByteString): ColumnKey {
   return [family, qualifier].join('\0');
 }
 
-/** A cheap mixture of lengths and a few bytes: columns of one table mostly differ in their last bytes. */
+/** A cheap hash of lengths and a few bytes: columns of one table mostly differ in their last bytes. */
 function slotOf(family: string, qualifier: ByteString): number {
   const last = qualifier.length - 1;
   let hash = family.length * 5 + family.charCodeAt(0) * 3 + qualifier.length * 31;

@@ -97,7 +97,7 @@ describe('EntryTree', () => {
     assert.notEqual(after.version, before.version);
   });
 
-  test('a tree that nobody took is changed in place, one that somebody took or may take is not', () => {
+  test('a tree that no reader took is changed in place, one that a reader took or may take is not', () => {
     const base = new EntryTreeEdit([put(column(1), 1)], true).end();
     const inPlace = new EntryTreeEdit(base, true);
     inPlace.put(put(column(2), 1));

@@ -1,25 +1,26 @@
 /**
- * The entries of a large row: a B+tree with copy-on-write. A reader takes a tree (`take`) and has the row as it was for as long as it
- * likes, at no cost and holding up nobody; the next edit then copies the nodes that it touches, each once, and while no reader comes
- * the edits after it change their nodes in place.
+ * The entries of a large row: a B+tree with copy-on-write. A reader takes a tree (`take`) and keeps the row as it was,
+ * at no cost and without blocking edits. The next edit then copies each node that it touches once; until another reader
+ * comes, the edits after it change their nodes in place.
  *
- * Invariants: every node but a lone root leaf has at least one child or entry; entries ascend by `compareInRow` throughout;
- * `lows[i]`, i > 0, is at most the first entry below `children[i]` and above the last one below `children[i - 1]` (`lows[0]`
- * is not used). Nodes are never joined when entries go, only dropped when empty: rows that shrink are rewritten by the next compaction.
+ * Invariants: every node except a lone root leaf has at least one child or entry. Entries ascend by `compareInRow`.
+ * `lows[i]`, i > 0, is at most the first entry of `children[i]` and above the last one of `children[i - 1]` (`lows[0]`
+ * is not used). Nodes are never joined when entries are removed, only dropped when empty: the next compaction rewrites
+ * rows that shrink.
  */
 import { assert, checksInvariants } from '../base/index.ts';
 import type { ColumnKey } from '../model/index.ts';
 import { insertAt } from './insert-at.ts';
 import { compareInColumn, compareInRow, type MemEntry, probe } from './mem-entry.ts';
 
-/** Most entries of a leaf and children of a branch. */
+/** The most entries of a leaf and children of a branch. */
 const NODE_SIZE = 48;
 
 export interface Leaf {
-  /** Version of the edit that made the node. */
+  /** The generation of the edit that made the node. */
   readonly version: number;
   readonly entries: MemEntry[];
-  /** The column of each entry: in a wide row a search looks at nothing else, one access to memory in place of two. */
+  /** The column of each entry: in a wide row a search reads nothing else, one memory access instead of two. */
   readonly columns: ColumnKey[];
 }
 
@@ -36,7 +37,7 @@ export function isBranch(node: Node): node is Branch {
   return 'children' in node;
 }
 
-/** The child in which `key` lies. */
+/** The index of the child that holds `key`. */
 export function childIndex(branch: Branch, key: MemEntry): number {
   const { lows, lowColumns } = branch;
   const column = key.column;
@@ -51,7 +52,7 @@ export function childIndex(branch: Branch, key: MemEntry): number {
   return low - 1;
 }
 
-/** Index of the leaf's first entry at or after `key`. */
+/** The index of the first entry of the leaf at or after `key`. */
 export function leafIndex(leaf: Leaf, key: MemEntry): number {
   const { entries, columns } = leaf;
   const column = key.column;
@@ -66,7 +67,7 @@ export function leafIndex(leaf: Leaf, key: MemEntry): number {
   return low;
 }
 
-/** The row as one edit left it. */
+/** The row after one edit. */
 export class EntryTree {
   readonly root: Node;
   readonly version: number;
@@ -76,7 +77,7 @@ export class EntryTree {
     return this.#taken;
   }
 
-  /** What is below `root` will not change from now on. Without it only the instant's own reading is safe. */
+  /** From now on nothing below `root` changes. Without it a reader is safe within its slice only. */
   take(): void {
     if (checksInvariants && !this.#taken) assertTree(this.root);
     this.#taken = true;
@@ -88,7 +89,10 @@ export class EntryTree {
   }
 }
 
-/** Looks at every node: none but a lone root leaf is empty or too large, entries ascend, separators part the children. */
+/**
+ * Walks over every node: none except a lone root leaf is empty or too large, entries ascend, separators lie between
+ * children.
+ */
 export function assertTree(root: Node): void {
   let last: MemEntry | undefined;
   const visit = (node: Node): void => {
@@ -127,15 +131,16 @@ export function forEachEntry(node: Node, use: (entry: MemEntry) => void): void {
   else node.entries.forEach(use);
 }
 
-/** One change of a row, from a tree to the next. Nodes that bear its version are seen by no reader; it may change them. */
+/** One change of a row, from a tree to the next. No reader sees nodes of its own generation, so it may change them. */
 export class EntryTreeEdit {
   readonly #version: number;
   #root: Node;
   #ended = false;
 
   /**
-   * `from`: the tree that the edit starts from, or ascending entries. `inPlace`: the edit begins and ends in one step of the event loop
-   * and does not fail; then a tree that no reader has taken may change, and is of no use afterwards.
+   * `from`: the tree that the edit starts from, or ascending entries. `inPlace`: the edit begins and ends in one slice
+   * of the event loop and does not fail; then it may change a tree that no reader has taken, and that tree must not be
+   * used afterwards.
    */
   constructor(from: EntryTree | readonly MemEntry[], inPlace: boolean) {
     if (from instanceof EntryTree) {
@@ -148,7 +153,7 @@ export class EntryTreeEdit {
     }
   }
 
-  /** The row's next tree. The edit cannot be used any more. */
+  /** The next tree of the row. Ends the edit. */
   end(): EntryTree {
     assert(!this.#ended, 'an edit of a row ends once');
     this.#ended = true;
@@ -175,7 +180,7 @@ export class EntryTreeEdit {
     forEachEntry(this.#root, use);
   }
 
-  /** Adds the entry, or puts it in the place of the one that compares equal, which is returned. */
+  /** Adds the entry, or replaces the one that compares equal, which is returned. */
   put(entry: MemEntry): MemEntry | undefined {
     assert(!this.#ended, 'an edit of a row is not used after its end');
     let node = this.#own(this.#root);
@@ -217,7 +222,7 @@ export class EntryTreeEdit {
     return undefined;
   }
 
-  /** Removes what lies at or after `from` and before `to`; `removed` gets each entry. */
+  /** Removes the entries at or after `from` and before `to`; `removed` is called with each. */
   removeRange(from: MemEntry, to: MemEntry, removed: (entry: MemEntry) => void): void {
     assert(!this.#ended, 'an edit of a row is not used after its end');
     let root = this.#cut(this.#root, from, to, removed) ?? { version: this.#version, entries: [], columns: [] };
@@ -225,7 +230,7 @@ export class EntryTreeEdit {
     this.#root = root;
   }
 
-  /** The node without the range; undefined when nothing is left. */
+  /** The node without the range; undefined if nothing is left. */
   #cut(node: Node, from: MemEntry, to: MemEntry, removed: (entry: MemEntry) => void): Node | undefined {
     if (!isBranch(node)) {
       const first = leafIndex(node, from);
@@ -277,7 +282,10 @@ export class EntryTreeEdit {
     return { version: this.#version, entries: node.entries.slice(), columns: node.columns.slice() };
   }
 
-  /** Moves the node's upper half to a new one; at the right edge of the tree, for entries that come in order, all but nothing. */
+  /**
+   * Moves the upper half of the node to a new one; at the right edge of the tree, where entries come in order, only the
+   * last item.
+   */
   #split(node: Node, entry: MemEntry, rightmost: boolean): Node {
     if (isBranch(node)) {
       const appends = rightmost && compareInRow(node.lows[NODE_SIZE - 1]!, entry) <= 0;
@@ -311,7 +319,7 @@ function firstEntry(node: Node): MemEntry {
   return first;
 }
 
-/** The node's first entry as a bare probe, which holds no value: a separator outlives the entry that it was made of. */
+/** The first entry of the node as a probe, which holds no value: a separator outlives the entry that it was made of. */
 function lowOf(node: Node): MemEntry {
   const first = firstEntry(node);
   return probe(first.column, first.kind, first.timestamp);

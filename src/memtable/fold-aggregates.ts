@@ -1,11 +1,11 @@
-/** Two states of an aggregate cell made one, the same way in the memtable and in merged reads. */
+/** Folds two states of an aggregate cell, in the same way for the memtable and for merged reads. */
 import { type AggregateKind, mergeAggregates } from '../model/index.ts';
 
 const STATE_BYTES = 8;
 
 /**
- * `older` combined with `newer`. Where they do not combine (the family is no aggregate any more, or was none when one of them was
- * written) the newer stands alone, as an ordinary cell written over another does.
+ * Returns `older` combined with `newer`. If they do not combine (the family is not an aggregate any more, or was none
+ * when one of them was written), returns `newer`, as when an ordinary cell is overwritten.
  */
 export function foldAggregates(kind: AggregateKind | undefined, older: Uint8Array, newer: Uint8Array): Uint8Array {
   if (kind === undefined) return newer;

@@ -1,7 +1,7 @@
-/** Insertion into an array in place, for the short arrays of tree nodes and small rows. */
+/** Inserts into an array in place, for the short arrays of tree nodes and small rows. */
 import { assert } from '../base/index.ts';
 
-/** Makes room at `index` and puts the item there. Several times quicker than splice for the lengths of a node. */
+/** Puts the item at `index` and moves the later ones. Quicker than splice for the length of a node. */
 export function insertAt<T>(items: T[], index: number, item: T): void {
   const last = items.length - 1;
   assert(index <= last + 1, 'an insertion lies inside the array or at its end');

@@ -1,6 +1,6 @@
 /**
- * A cursor over a memtable (LayerCursor of model/entry.ts); never in need of a load. It sees each row as it was when it came to stand
- * on it, and each further row as it is when it gets there: a scan is no snapshot of the table, each of its rows is one of the row.
+ * A cursor over a memtable (LayerCursor of model/entry.ts) that never needs a load. It sees each row as of the moment
+ * when it arrives there: a scan is not a snapshot of the table, but each of its rows is a snapshot of the row.
  */
 import { assert, type ByteString, type Int64 } from '../base/index.ts';
 import { type ColumnKey, CursorState, EntryKind, type LayerCursor } from '../model/index.ts';
@@ -16,12 +16,12 @@ export class MemtableCursor implements LayerCursor {
   state: CursorState = CursorState.done;
   row: ByteString = '';
   #entry: MemEntry | undefined;
-  // where the row stands among the rows; good while the tree's shape is #shape
+  // the position of the row among the rows, valid while the shape of the tree is #shape
   readonly #rows: RowTree<RowVersion>;
   #leaf: RowLeaf<RowVersion> | undefined;
   #leafIndex = 0;
   #shape = -1;
-  // the row's entries: all of a small row, the present leaf of a large one, EMPTY_ENTRIES of a row with one entry
+  // the entries of the row: all of a small row, the present leaf of a large one, EMPTY_ENTRIES of a row with one entry
   #entries: readonly MemEntry[] = EMPTY_ENTRIES;
   #index = 0;
   #tree: EntryTree | undefined;
@@ -29,10 +29,10 @@ export class MemtableCursor implements LayerCursor {
   readonly #path: Branch[] = [];
   readonly #taken: number[] = [];
   readonly #lends: boolean;
-  /** The one row that there is for this cursor. */
+  /** The only row that this cursor sees. */
   readonly #only: ByteString | undefined;
 
-  /** `lends`: whether values may be kept by those who get them. */
+  /** `lends`: callers may keep the values. */
   constructor(rows: RowTree<RowVersion>, lends: boolean, only?: ByteString) {
     this.#rows = rows;
     this.#lends = lends;
@@ -124,7 +124,7 @@ export class MemtableCursor implements LayerCursor {
     this.#taken.length = 0;
   }
 
-  /** To the one row, if it lies in the direction of the seek. */
+  /** Moves to the only row, if it lies in the direction of the seek. */
   #seekOnly(only: ByteString, isThere: boolean): void {
     const leaf = this.#rows.leafOf(only);
     const index = keyIndex(leaf.keys, only);
@@ -162,7 +162,7 @@ export class MemtableCursor implements LayerCursor {
     assert(this.#entry !== undefined, 'a row in the memtable has at least one entry');
   }
 
-  /** After the index moved, perhaps behind the entries in hand: to the entry there, or the next one. */
+  /** Moves to the entry at the index, or to the next one if the index is past the present entries. */
   #advance(): void {
     if (this.#index >= this.#entries.length && !this.#nextLeaf()) this.#nextRow();
     else this.#entry = this.#entries[this.#index];
@@ -181,7 +181,7 @@ export class MemtableCursor implements LayerCursor {
     this.#standAtOrAfter(found, found.keys[index] === this.row ? index + 1 : index);
   }
 
-  /** To the leaf of `key`, or the first one, and to the key's place in it. */
+  /** Moves to the leaf of `key`, or to the first one, and to the index of `key` in it. */
   #descend(tree: EntryTree, key: MemEntry | undefined): void {
     this.#path.length = 0;
     this.#taken.length = 0;
@@ -196,7 +196,7 @@ export class MemtableCursor implements LayerCursor {
     this.#index = key === undefined ? 0 : leafIndex(node, key);
   }
 
-  /** To the first entry of a large row's next leaf; false when there is none. */
+  /** Moves to the first entry of the next leaf of a large row; returns false if there is none. */
   #nextLeaf(): boolean {
     if (this.#tree === undefined) return false;
     for (let level = this.#path.length - 1; level >= 0; level--) {

@@ -98,7 +98,7 @@ function applied(...mutations: Mutation[]): string[] {
   return entriesOf(memtable).map((line) => line.slice(2));
 }
 
-describe('Memtable: what mutations leave behind', () => {
+describe('Memtable: the entries that mutations leave', () => {
   test('cells stand by family, qualifier, newest first; a later one at the same place replaces', () => {
     assert.deepEqual(
       applied(
@@ -126,7 +126,7 @@ describe('Memtable: what mutations leave behind', () => {
     );
   });
 
-  test('a family deletion takes the family alone, and its finer deletions', () => {
+  test('a family deletion takes only the family, and its finer deletions', () => {
     assert.deepEqual(
       applied(
         set('f', 'a', 9),
@@ -140,7 +140,7 @@ describe('Memtable: what mutations leave behind', () => {
     );
   });
 
-  test('a column deletion takes the column alone', () => {
+  test('a column deletion takes only the column', () => {
     assert.deepEqual(
       applied(
         set('f', 'a', 9),
@@ -262,7 +262,7 @@ describe('Memtable: what mutations leave behind', () => {
     assert.deepEqual(applied(set('f', 'q', 1), add('f', 'q', 1, 5), state), ['put f:q@1 v']);
   });
 
-  test('an input over bytes that are no state stands alone', () => {
+  test('an input over bytes that are not a state replaces them', () => {
     assert.deepEqual(applied(set('sum', 'q', 1, 'abc'), add('sum', 'q', 1, 2)), ['put sum:q@1 2']);
   });
 });
@@ -301,7 +301,7 @@ describe('Memtable: its contract', () => {
     assert.deepEqual(entriesOf(memtable), ['r put f:q@1 v']);
   });
 
-  test('a change in steps is seen by nobody until it is committed', () => {
+  test('a change in slices is invisible until it is committed', () => {
     const memtable = new Memtable();
     memtable.apply(
       'r',

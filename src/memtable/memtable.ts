@@ -1,10 +1,10 @@
 /**
  * The memtable: the newest writes of a tablet, in memory, as one layer of the merged read (model/entry.ts).
  *
- * Rows stand in a tree that is changed in place; each row's entries are a version that no reader ever sees change: a write puts the
- * next one in its place. So a reader has a row as of one instant by taking its version, pays nothing for it, and blocks nobody; how a cursor
- * crosses from row to row while the tree changes is told in row-tree.ts. A change of any size is made beside the row (`edit`) and
- * appears at once.
+ * Rows are in a tree that is changed in place. The entries of a row are an immutable generation: a write replaces it by
+ * the next one. So a reader has a row as of one instant by taking its generation; that costs nothing and blocks no
+ * write. row-tree.ts tells how a cursor goes from row to row while the tree changes. A change of any size is made next
+ * to the row (`edit`) and appears atomically.
  */
 import { assert, type ByteString, quote } from '../base/index.ts';
 import {
@@ -22,17 +22,20 @@ import { MemtableCursor } from './memtable-cursor.ts';
 import { checkMutation, checkRun, isSmallRow, RowEdit, RowStore, type RowVersion } from './row-edit.ts';
 import { keyIndex, RowTree } from './row-tree.ts';
 
-/** A family's aggregate; undefined = ordinary cells. */
+/** The aggregate of a family; undefined = ordinary cells. */
 export type AggregateOf = (family: string) => AggregateKind | undefined;
 
-/** Heap bytes of a row beside its key's characters and its entries: the key's header and its slots in the tree. */
+/**
+ * Heap bytes of a row without the characters of its key and its entries: the header of the key and its slots in the
+ * tree.
+ */
 const ROW_BYTES = 40;
 const RANGE_BYTES = 160;
 
-/** A change of one row that is made over several steps of the event loop: add in order, then commit. */
+/** A change of one row that is made in several slices of the event loop: add in order, then commit. */
 export interface RowChangeInProgress {
   add(mutations: Mutations): void;
-  /** Makes all of it visible, in one instant. Call once. */
+  /** Makes all of it visible atomically. Called once. */
   commit(): void;
 }
 
@@ -44,7 +47,7 @@ export class Memtable implements Layer {
   #rowBytes = 0;
   #frozen = false;
 
-  /** Neither a row nor a dropped range. */
+  /** True if there is neither a row nor a dropped range. */
   get isEmpty(): boolean {
     return this.#rows.size === 0 && this.#droppedRanges.length === 0;
   }
@@ -53,7 +56,7 @@ export class Memtable implements Layer {
     return this.#rows.size;
   }
 
-  /** Memory held: values with their slabs' spare room, and an estimate of what the objects take on a 64-bit heap. */
+  /** Bytes of values with the free space of their slabs, and an estimate of the objects on a 64-bit heap. */
   get sizeBytes(): number {
     return (
       this.#store.values.sizeBytes +
@@ -65,9 +68,10 @@ export class Memtable implements Layer {
   }
 
   /**
-   * Applies the mutations in order; readers see all or none. Every SetCell has its timestamp; inputs of aggregates were checked, and those to a
-   * family that is none (any more) are passed over. Values are copied, except those above 16 KiB that fill their backing buffer but for an eighth: these are
-   * kept as they are and must not be changed by the caller afterwards.
+   * Applies the mutations in order; readers see all or none. Every SetCell has its timestamp. Inputs of aggregates were
+   * checked; those to a family that is not an aggregate (any more) are skipped. Values are copied, except those above
+   * 16 KiB that fill at least eight ninths of their backing buffer: those are kept, and the caller must not change them
+   * afterwards.
    */
   apply(row: ByteString, mutations: Mutations, aggregateOf: AggregateOf): void {
     assert(!this.#frozen, 'a frozen memtable takes no writes');
@@ -86,8 +90,8 @@ export class Memtable implements Layer {
   }
 
   /**
-   * For changes too large for one step. Until it is committed nothing else may change the row (asserted), and the memtable
-   * is not frozen.
+   * Begins a change that is too large for one slice. Until it is committed nothing else may change the row (asserted),
+   * and the memtable is not frozen.
    */
   edit(row: ByteString, aggregateOf: AggregateOf): RowChangeInProgress {
     assert(!this.#frozen, 'a frozen memtable takes no writes');
@@ -137,7 +141,7 @@ export class Memtable implements Layer {
     return this.#frozen;
   }
 
-  /** Writes after this break an invariant. */
+  /** Takes no writes any more (asserted). */
   freeze(): void {
     assert(!this.#frozen, 'a memtable is frozen once');
     this.#frozen = true;
@@ -170,14 +174,16 @@ export class Memtable implements Layer {
     return new MemtableCursor(this.#rows, true, row);
   }
 
-  /** For who copies what it sees: its values must not be kept beyond its next move. */
+  /** A cursor for callers that copy: its values must not be kept beyond its next move. */
   copyCursor(): MemtableCursor {
     return new MemtableCursor(this.#rows, false);
   }
 
-  /** Frozen, and in files: nobody will read a value here again. Those that were read before stay as they are. */
+  /**
+   * The frozen memtable is in files and no read uses it: its memory is reused. Values that were read before stay valid.
+   */
   recycle(): void {
-    assert(this.#frozen, 'a memtable is given up when it is in files');
+    assert(this.#frozen, 'a memtable is recycled when it is in files');
     this.#store.values.recycle();
   }
 

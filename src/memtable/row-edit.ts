@@ -1,12 +1,15 @@
 /**
- * A change of one row: takes mutations one by one, in order, and makes the row's next version beside the present one, so that readers see
- * all of it or nothing. The rules are those of docs/ARCHITECTURE.md, "Order and deletion", and model/entry.ts:
+ * A change of one row: takes mutations one by one, in order, and makes the next generation of the row next to the
+ * present one, so that readers see all of it or nothing. The rules are those of docs/ARCHITECTURE.md, "Order and
+ * deletion", and model/entry.ts:
  *
- * - A deletion removes what this memtable holds and leaves an entry that hides what older layers hold. Later cells stand beside it.
- * - A coarser deletion entry takes the finer ones with it, and where one stands no finer one is added: row, family, column, range.
+ * - A deletion removes entries of this memtable and leaves an entry that hides those of older layers. Later cells may
+ *   stand next to it.
+ * - A coarser deletion removes the finer ones, and no finer one is added to it: row, family, column, range.
  * - The ranges of a column are disjoint, never touch, and never cover all of int64 (that is a deletion of the column).
- * - An aggregate's input folds into a put or merge entry at its place, which keeps its kind; else it becomes a merge entry. In a family that
- *   is no aggregate it is passed over: the family was dropped after the change was logged, and what it held is seen by nobody.
+ * - An input of an aggregate folds into a put or merge entry of its cell, which keeps its kind; else it becomes a merge
+ *   entry. In a family that is not an aggregate it is skipped: the family was dropped after the change was logged, and
+ *   its content is never read.
  *
  * A small row is one array; above SMALL_ROW entries it is a tree.
  */
@@ -47,24 +50,24 @@ import {
 } from './mem-entry.ts';
 import { ValueArena, valueAt as valueIn } from './value-arena.ts';
 
-/** A row as it is between two changes: its only entry, the array of a small row, or a tree. The first two never change. */
+/** A row between two changes: its only entry, the array of a small row, or a tree. The first two never change. */
 export type RowVersion = MemEntry | readonly MemEntry[] | EntryTree;
 
 export function isSmallRow(version: RowVersion): version is readonly MemEntry[] {
   return Array.isArray(version);
 }
 
-/** Entries up to which a row is an array: copying it costs about what a change of the tree does. */
+/** The most entries of a row that is an array: copying that costs about as much as a change of a tree. */
 const SMALL_ROW = 48;
 
-/** What the edits of one memtable share. */
+/** The state that the edits of one memtable share. */
 export class RowStore {
   readonly values = new ValueArena();
   readonly columns = new ColumnNames();
-  /** Heap bytes of all entries beside their values and names. */
+  /** Heap bytes of all entries without their values and names. */
   entryBytes = 0;
 
-  /** An entry for the cell, which is not in any row yet; the value, bytes [from, to), is taken in. */
+  /** Makes an entry for the cell, which is in no row yet, with a copy of its value, bytes [from, to). */
   cell(
     family: string,
     qualifier: ByteString,
@@ -85,14 +88,14 @@ export class RowStore {
     );
   }
 
-  /** A row that has nothing but the cell, without an edit: what most rows of a batch are. */
+  /** Makes a row of one cell without an edit: most rows of a batch are so. */
   rowOf(run: CellRun): MemEntry {
     assert(run.length === 1, 'a row of one cell');
     this.entryBytes += ENTRY_BYTES;
     return this.cellAt(run, run.from);
   }
 
-  /** For `RowEdit`. */
+  /** For `RowEdit` only. */
   cellAt(run: CellRun, at: number): MemEntry {
     const { family, qualifier } = columnAt(run, at);
     const { bytes, starts, ends } = run.batch;
@@ -104,14 +107,14 @@ export class RowEdit {
   readonly #store: RowStore;
   readonly #aggregateOf: (family: string) => AggregateKind | undefined;
   readonly #inPlace: boolean;
-  /** The working copy of a small row; its own, so changed in place. */
+  /** The working copy of a small row, changed in place. */
   #entries: MemEntry[];
-  /** Whether #entries has grown, and so may have spare room. */
+  /** True if #entries has grown, and so may have spare capacity. */
   #grown = false;
-  /** Defined for a large row, `#entries` is then empty. */
+  /** Defined for a large row; `#entries` is empty then. */
   #tree: EntryTreeEdit | undefined;
 
-  /** `inPlace`: begins and ends in one step of the event loop, with mutations that were checked. */
+  /** `inPlace`: the edit begins and ends in one slice of the event loop, and its mutations were checked. */
   constructor(
     store: RowStore,
     base: RowVersion | undefined,
@@ -130,7 +133,7 @@ export class RowEdit {
     } else this.#entries = [base];
   }
 
-  /** The row's next version; undefined = nothing in it, which only a row that had nothing comes to. Ends the edit. */
+  /** The next generation of the row; undefined if a row that had no entries still has none. Ends the edit. */
   end(): RowVersion | undefined {
     if (this.#tree) return this.#tree.end();
     if (this.#entries.length <= 1) return this.#entries[0];
@@ -208,7 +211,7 @@ export class RowEdit {
     this.#putRange(column, start, end);
   }
 
-  /** Adds a range deletion, as one with those that it overlaps or touches. */
+  /** Adds a range deletion, joined with those that it overlaps or touches. */
   #putRange(column: ColumnKey, start: Int64, end: Int64 | undefined): void {
     const before = this.#floor(probe(column, EntryKind.rangeDeletion, start));
     if (isRange(before, column) && (before.rangeEnd === undefined || before.rangeEnd >= start))
@@ -260,7 +263,7 @@ export class RowEdit {
     }
     const entries = this.#entries;
     const last = entries[entries.length - 1];
-    // cells mostly come in their order: then the place is behind the last one
+    // cells mostly come in order: then the index is after the last one
     const index = last !== undefined && compareInRow(last, entry) < 0 ? entries.length : lowerBound(entries, entry);
     const present = entries[index];
     if (present !== undefined && compareInRow(present, entry) === 0) {
@@ -279,7 +282,7 @@ export class RowEdit {
     this.#entries = [];
   }
 
-  /** Removes what lies at or after `from` and before `to`. */
+  /** Removes the entries at or after `from` and before `to`. */
   #removeRange(from: MemEntry, to: MemEntry): void {
     if (this.#tree) {
       this.#tree.removeRange(from, to, (entry) => this.#release(entry));
@@ -298,7 +301,7 @@ export class RowEdit {
   }
 }
 
-/** Throws what `add` would throw, before anything has changed. */
+/** Throws the errors of `add` before anything has changed. */
 export function checkMutation(mutation: Mutation, aggregateOf: (family: string) => AggregateKind | undefined): void {
   if (mutation.kind === 'setCell') {
     finalTimestamp(mutation);

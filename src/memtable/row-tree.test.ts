@@ -49,7 +49,7 @@ describe('RowTree', () => {
     assert.ok(leaves <= 6400 / 63 + 1, `${leaves} leaves`);
   });
 
-  test('a new value for a row leaves the shape alone, a new row changes it', () => {
+  test('a new value for a row keeps the shape, a new row changes it', () => {
     const tree = new RowTree<number>();
     tree.set('a', 1);
     const shape = tree.shape;

@@ -1,10 +1,10 @@
 /**
- * The rows of a memtable: a B+tree from row key to the row, changed in place. Its leaves form a list, so that rows are walked in either
- * direction at the speed of arrays.
+ * The rows of a memtable: a B+tree by row key, changed in place. Its leaves form a list, so that rows are walked in
+ * either direction at the speed of arrays.
  *
- * Readers hold a place (leaf, index) and compare `shape` before they use it again: when rows came or went since, they seek anew by
- * key, which happens at most once for each of their steps on the event loop. A row that gets another value leaves the shape alone.
- * Nodes are never joined when rows go, only dropped when empty.
+ * Readers keep a position (leaf, index) and compare `shape` before they use it: if rows were added or removed since,
+ * they seek by key again, at most once for each of their slices of the event loop. A row that gets another value does
+ * not change the shape. Nodes are never joined when rows are removed, only dropped when empty.
  */
 import { assert, type ByteString } from '../base/index.ts';
 import { insertAt } from './insert-at.ts';
@@ -43,11 +43,11 @@ export function keyIndex(keys: readonly ByteString[], key: ByteString): number {
 }
 
 export class RowTree<V> {
-  /** Changes whenever a row comes or goes. */
+  /** Changes when a row is added or removed. */
   shape = 0;
   #size = 0;
   #root: RowNode<V>;
-  // the leaf and index of the last `get`, where a `set` of the same key needs no second descent
+  // the leaf and index of the last `get`: a `set` of the same key needs no second descent
   #leaf: RowLeaf<V>;
   #index = 0;
   #key: ByteString | undefined;
@@ -64,7 +64,7 @@ export class RowTree<V> {
   get(key: ByteString): V | undefined {
     const leaf = this.leafOf(key);
     const last = leaf.keys.length - 1;
-    // keys often come in order: then the place is behind the last one
+    // keys often come in order: then the index is after the last one
     const index = last >= 0 && leaf.keys[last]! < key ? last + 1 : keyIndex(leaf.keys, key);
     this.#leaf = leaf;
     this.#index = index;
@@ -90,7 +90,7 @@ export class RowTree<V> {
     this.#key = undefined;
   }
 
-  /** The leaf where `key` is or would be. */
+  /** The leaf that holds `key`, or would hold it. */
   leafOf(key: ByteString): RowLeaf<V> {
     if (key === this.#key) return this.#leaf;
     let node = this.#root;
@@ -104,7 +104,7 @@ export class RowTree<V> {
     return node;
   }
 
-  /** Removes the rows in [start, end); `removed` gets each. */
+  /** Removes the rows in [start, end); `removed` is called with each. */
   removeRange(start: ByteString, end: ByteString | undefined, removed: (value: V, key: ByteString) => void): void {
     let gone = 0;
     let root = cut(this.#root, start, end, (value, key) => {
@@ -122,7 +122,7 @@ export class RowTree<V> {
     this.#key = undefined;
   }
 
-  /** Splits what is full on the way down to the key's leaf, then inserts it there. */
+  /** Splits the full nodes on the way to the leaf of the key, then inserts it there. */
   #insertBySplit(key: ByteString, value: V): void {
     let node = this.#root;
     if (isFull(node)) {
@@ -171,7 +171,10 @@ function lowOf<V>(node: RowNode<V>): ByteString {
   return low;
 }
 
-/** Moves the node's upper half to a new one. Where keys come in order, all but one stay, so that full nodes are left behind. */
+/**
+ * Moves the upper half of the node to a new one. If keys come in order only the last one is moved, so that full nodes
+ * are left.
+ */
 function split<V>(node: RowNode<V>, key: ByteString): RowNode<V> {
   if (isBranch(node)) {
     const at = node.lows[NODE_SIZE - 1]! <= key ? NODE_SIZE - 1 : NODE_SIZE / 2;
@@ -189,7 +192,7 @@ function split<V>(node: RowNode<V>, key: ByteString): RowNode<V> {
   return right;
 }
 
-/** The node without the rows in [start, end); undefined when nothing is left of it. */
+/** The node without the rows in [start, end); undefined if nothing is left. */
 function cut<V>(
   node: RowNode<V>,
   start: ByteString,

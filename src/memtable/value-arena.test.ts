@@ -56,7 +56,7 @@ describe('ValueArena', () => {
     assert.ok(arena.sizeBytes < 2 * 1024 * 1024, `${arena.sizeBytes}`);
   });
 
-  test('slabs of an arena that is given up are used again, but for those that somebody has a view of', () => {
+  test('slabs of an arena that is recycled are reused, except those of which a reader has a view', () => {
     const fill = (arena: ValueArena, byte: number): ReturnType<typeof add>[] =>
       Array.from({ length: 3000 }, () => add(arena, Buffer.alloc(1000, byte)));
     const memories = (values: readonly ReturnType<typeof add>[]): Set<ArrayBufferLike> =>

@@ -1,24 +1,25 @@
 /**
- * Where a memtable keeps the values of its cells: small ones side by side in slabs, large ones in a buffer each. A cell then costs a few
- * numbers in place of a Uint8Array of its own (some 100 bytes), and a caller's network frame is never kept alive by one value in it.
+ * The memory of the values of a memtable: small values share slabs, large ones have a buffer each. A cell then needs a
+ * few numbers instead of a Uint8Array, and a value never keeps the network frame of its caller in memory.
  *
- * Slabs grow from 4 KiB to 256 KiB, so that a thousand idle tablets cost little. `sizeBytes` counts a slab from its making until the
- * last value in it was given up; the slab itself goes when nobody refers to it any more.
+ * Slabs grow from 4 KiB to 256 KiB, so that a thousand idle tablets cost little. `sizeBytes` counts a slab until the
+ * last value in it is released; the slab itself is freed when nothing refers to it.
  *
- * Slabs of a memtable that is in files are used again by the next one (`recycle`): memory outside of the heap that comes and goes makes V8 mark all of
- * the heap every 64 MiB. A slab of which a value was ever handed to a reader is not: who has it may keep it.
+ * Slabs of a memtable that is in files are reused by the next one (`recycle`): memory outside of the heap that is
+ * allocated and freed makes V8 mark all of the heap every 64 MiB. A slab with a value that a reader was given is not
+ * reused: the reader may keep it.
  */
 import { asBuffer, assert, copyBytes, Pool, viewOf } from '../base/index.ts';
 
 export interface Slab {
   readonly bytes: Buffer;
-  /** That of `bytes`, whose first byte it begins with where there are several values: known here, since asking a Buffer for it costs half a view. */
+  /** The memory of `bytes`. A slab of several values begins with its first byte. Kept here: Buffer.buffer is slow. */
   readonly memory: ArrayBufferLike;
-  /** Bytes of values in use, at most. */
+  /** Upper bound of the bytes of values in use. */
   liveBytes: number;
-  /** Somebody may have a view of a value in it. */
+  /** A reader may have a view of a value in it. */
   isLent: boolean;
-  /** Its bytes are another memtable's now. */
+  /** Its bytes belong to another memtable now. */
   isRecycled: boolean;
 }
 
@@ -26,10 +27,10 @@ const FIRST_SLAB_BYTES = 4 * 1024;
 const SLAB_BYTES = 256 * 1024;
 /** Values above this size get a buffer of their own. */
 const LARGE_VALUE_BYTES = 16 * 1024;
-/** Kept for the next memtable, of all that were given up in this thread: what one flush leaves. */
+/** The most slabs kept for the next memtable in this thread: as many as one flush leaves. */
 const MAX_FREE_SLABS = 128;
 const freeSlabs = new Pool<Buffer>(MAX_FREE_SLABS);
-/** The heap's part of a Buffer and the slab's object. */
+/** Heap bytes of a Buffer and the object of the slab. */
 const SLAB_OVERHEAD_BYTES = 256;
 
 export const EMPTY_SLAB: Slab = slabOf(Buffer.alloc(0));
@@ -39,7 +40,7 @@ export class ValueArena {
   slab: Slab = EMPTY_SLAB;
   offset = 0;
   #current: Slab = EMPTY_SLAB;
-  /** Those of full size with values in use, the current one among them. */
+  /** Slabs of full size with values in use, and the current one. */
   readonly #slabs: Slab[] = [];
   #used = 0;
   #nextBytes = FIRST_SLAB_BYTES;
@@ -51,8 +52,8 @@ export class ValueArena {
   }
 
   /**
-   * Takes bytes [from, to) in as a value; `slab` and `offset` then say where it lies. Copies it, except where it is large and fills its backing buffer but
-   * for an eighth: such a buffer is kept as it is, so the caller must not change it afterwards.
+   * Adds bytes [from, to) as a value; `slab` and `offset` then say where it is. Copies it, unless it is large and fills
+   * at least eight ninths of its backing buffer: such a buffer is kept, and the caller must not change it afterwards.
    */
   add(bytes: Uint8Array, from = 0, to = bytes.length): void {
     const length = to - from;
@@ -74,7 +75,7 @@ export class ValueArena {
     this.#used += length;
   }
 
-  /** The value of that length in that slab is no longer part of the memtable; readers may still hold it. */
+  /** Releases the value of that length in that slab; readers may still hold it. */
   release(slab: Slab, length: number): void {
     if (length === 0) return;
     slab.liveBytes -= length;
@@ -82,9 +83,9 @@ export class ValueArena {
     if (slab.liveBytes === 0 && slab !== this.#current) this.#drop(slab);
   }
 
-  /** Nobody will look at a value again: slabs that nobody has a view of are used again. The arena must not be used any more. */
+  /** No value is read again: slabs of which no reader has a view are reused. The arena must not be used any more. */
   recycle(): void {
-    assert(!this.#isRecycled, 'the slabs of a memtable are given up once');
+    assert(!this.#isRecycled, 'the slabs of a memtable are recycled once');
     this.#isRecycled = true;
     for (const slab of this.#slabs) {
       if (!slab.isLent && freeSlabs.give(slab.bytes)) slab.isRecycled = true;
@@ -111,9 +112,9 @@ export class ValueArena {
   }
 
   #newSlab(least: number): void {
-    assert(!this.#isRecycled, 'a memtable that was given up takes no values');
+    assert(!this.#isRecycled, 'a memtable that was recycled takes no values');
     const last = this.#current;
-    // it was counted while it was the current one, whether or not anything in it lived
+    // it was counted while it was the current one, with or without values in use
     if (last !== EMPTY_SLAB && last.liveBytes === 0) this.#drop(last);
     const size = Math.max(this.#nextBytes, least);
     this.#current = slabOf((size === SLAB_BYTES ? freeSlabs.take() : undefined) ?? Buffer.allocUnsafeSlow(size));
@@ -128,8 +129,8 @@ function slabOf(bytes: Buffer, liveBytes = 0): Slab {
   return { bytes, memory: bytes.buffer, liveBytes, isLent: false, isRecycled: false };
 }
 
-/** The value at (slab, offset, length), without a copy: to be used before the arena is given up. */
+/** The value at (slab, offset, length), without a copy: valid until the arena is recycled. */
 export function valueAt(slab: Slab, offset: number, length: number): Uint8Array {
-  assert(!slab.isRecycled, 'a value is looked at while its memtable is there');
+  assert(!slab.isRecycled, 'a value is read before its memtable is recycled');
   return length === slab.bytes.length ? slab.bytes : Buffer.from(slab.memory, offset, length);
 }

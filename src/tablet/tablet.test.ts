@@ -252,7 +252,7 @@ describe('a tablet', () => {
     assert.equal((await fixture.records())[0]?.body.kind, 'rows');
   });
 
-  test('files that a drop of rows hides whole leave the list, once nobody reads them', async () => {
+  test('files that a drop of rows hides whole are closed after the last read of them', async () => {
     const fixture = await new Fixture().load();
     for (const row of ['a', 'b']) await fixture.set(row, 'x');
     await fixture.tablet.flush();
@@ -416,7 +416,7 @@ describe('a tablet', () => {
     assert.equal(await code(fixture.rows()), Code.UNAVAILABLE);
   });
 
-  test('closing without a flush waits for flushes that were asked for before, and leaves every file listed', async () => {
+  test('closing without a flush waits for flushes that were requested before, and leaves every file listed', async () => {
     const fixture = await new Fixture().load();
     await fixture.set('a', '1');
     await fixture.tablet.flush();

@@ -70,7 +70,7 @@ export const MEMTABLE_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'a value is read after its slab was given to another memtable',
-    message: /while its memtable is there/,
+    message: /before its memtable is recycled/,
     run: (planted) => {
       const { slab, offset } = arenaWithValue();
       slab.isRecycled = planted;

@@ -256,7 +256,7 @@ describe('compactions', () => {
     await fixture.assertNoOrphans();
   });
 
-  test('files side by side are left alone, and a row is sought in its own, newer ones and those that delete it', async () => {
+  test('files that do not overlap are not merged, and a row is sought in its own, newer ones and those that delete it', async () => {
     const fixture = await new TabletFixture(
       schemaOf({ f: { name: 'f' } }, { default: { compression: { kind: 'none' } } }),
     ).load();
@@ -298,7 +298,7 @@ describe('compactions', () => {
       assert.equal((await fixture.cellsOfRow(row)).length, left.filter((one) => one === row).length, row);
   });
 
-  test('garbage is collected as reads see it, with what age alone decides in merges too, and a dropped family goes with it', async () => {
+  test('garbage is collected as reads see it, merges collect what age decides, and a dropped family is collected too', async () => {
     const rule = {
       kind: 'union',
       rules: [
@@ -348,7 +348,7 @@ describe('compactions', () => {
     assert.equal((await propertiesOf(fixture, fixture.state.files['default']?.[0] as string)).entries.put, 1);
   });
 
-  test('a read touches the files of the groups it needs alone', async () => {
+  test('a read opens only the files of the groups it needs', async () => {
     const fixture = await new TabletFixture(withLayout({ x: { families: ['a'] }, y: { families: ['b'] } })).load();
     for (const family of ['a', 'b', 'v']) await fixture.set('r', 'x', 1, family);
     await fixture.tablet.flush();
@@ -382,7 +382,7 @@ describe('compactions', () => {
     );
   });
 
-  test('closing calls a compaction off and leaves nothing behind', async () => {
+  test('closing cancels a compaction and leaves no file of it', async () => {
     const fixture = await new TabletFixture(PLAIN).load();
     for (let i = 0; i < MERGED_FILES; i++) {
       await fixture.set(`r${i}`, 'x'.repeat(1000));
@@ -437,7 +437,7 @@ describe('compactions', () => {
     assert.equal(fixture.tablet.uncollectedSinceMicros, undefined);
   });
 
-  test('rows dropped meanwhile: the compaction gives way', async () => {
+  test('a compaction whose rows were dropped meanwhile commits nothing', async () => {
     const fixture = await new TabletFixture(PLAIN).load();
     for (let i = 0; i < MERGED_FILES; i++) {
       await fixture.set(`r${i}`, 'x');

@@ -204,7 +204,7 @@ export class LayerSet {
   }
 
   #hold(memtables: readonly Layer[], files: readonly TabletFile[]): LayerHold {
-    assert(!this.#isRetired, 'no read begins over the layers of a tablet that is given up');
+    assert(!this.#isRetired, 'no read begins over the layers of a tablet that is released');
     for (const file of files) file.reads++;
     const hold = new LayerHold(this, memtables, files);
     hold.index = this.#holds.push(hold) - 1;
@@ -257,7 +257,7 @@ export class LayerSet {
 
   /** Takes over a list made by `withNewest` or `withMerged` since when nothing has changed. */
   replaceFiles(files: readonly TabletFile[]): void {
-    assert(!this.#isRetired, 'the files of a tablet that is given up change no more');
+    assert(!this.#isRetired, 'the files of a tablet that is released change no more');
     if (checksInvariants) assertLayerOrder(files, this.#replaced);
     const replaced = this.#files.filter((old) => !files.includes(old));
     this.#files = files;

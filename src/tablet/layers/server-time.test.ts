@@ -55,7 +55,7 @@ class Fixture {
 }
 
 describe("the server's time in a tablet", () => {
-  test("is the clock's, or the newest that was given and a microsecond more, which the server is told of", () => {
+  test("is the clock's, or a microsecond more than the newest that was given, and then the server is notified", () => {
     const fixture = new Fixture();
     assert.deepEqual([fixture.time.lastMicros, fixture.time.next(), fixture.time.next()], [0, 1000, 1000]);
     fixture.nowMicros = 400;
@@ -78,7 +78,7 @@ describe("the server's time in a tablet", () => {
     );
   });
 
-  test('is told by the records in which it was given, and not by those of clients', () => {
+  test('is learnt from the records in which it was given, and not from those of clients', () => {
     const fixture = new Fixture();
     assert.equal(fixture.after(record(500, 400, 600, INT64_MAX)), 0);
     assert.equal(fixture.after(record(500, 400, 500)), 500);
@@ -88,7 +88,7 @@ describe("the server's time in a tablet", () => {
     assert.equal(fixture.after(record(7999, 7000), 'millis'), 7999, 'uncut, so that it goes on from there');
   });
 
-  test('is told by any record where an earlier version may have written it', () => {
+  test('is learnt from any record that an earlier version may have written', () => {
     assert.equal(new Fixture({ lastServerMicros: undefined }).after(record(500, 499)), 500);
   });
 

@@ -91,7 +91,7 @@ describe('a read through a filter', () => {
     await fixture.tablet.close({ flush: false });
   });
 
-  test('the caller that gives up is heard inside of one match', async () => {
+  test('a call is cancelled inside of one match', async () => {
     const fixture = await new TabletFixture(SCHEMA).load();
     await fixture.set('row', 'xy'.repeat(500_000));
     // a step is over at every look at the clock

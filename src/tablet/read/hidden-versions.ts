@@ -1,6 +1,6 @@
 /**
- * The range deletions that stand in one column in the layers being merged, and which of a layer's cells they hide. Cells of a column are asked
- * for newest first, so each list is walked once from its end.
+ * The range deletions of one column in the layers being merged, and the cells of each layer that they hide. Cells of a
+ * column are looked up newest first, so each list is walked once from its end.
  */
 import { assert, INT64_MIN, int64, type Int64, toBigInt } from '../../base/index.ts';
 
@@ -13,7 +13,7 @@ export interface VersionRange {
 interface LayerRanges {
   readonly age: number;
   readonly ranges: VersionRange[];
-  /** Ranges from here on lie above every timestamp still to come. */
+  /** Ranges from this index on lie above every timestamp still to come. */
   end: number;
 }
 
@@ -28,7 +28,7 @@ export class HiddenVersions {
     this.#layers.length = 0;
   }
 
-  /** Ranges of one layer come ascending and disjoint; all come before the first question. */
+  /** Ranges of one layer come ascending and disjoint; all come before the first `over`. */
   add(age: number, start: Int64, end: Int64 | undefined): void {
     let layer = this.#layers.find((each) => each.age === age);
     if (layer === undefined) {
@@ -41,7 +41,7 @@ export class HiddenVersions {
     layer.end = layer.ranges.length;
   }
 
-  /** The range of a layer newer than `age` that covers the timestamp. Timestamps are asked for in descending order. */
+  /** Returns the range of a layer newer than `age` that covers the timestamp. Timestamps come in descending order. */
   over(age: number, timestamp: Int64): VersionRange | undefined {
     for (const layer of this.#layers) {
       const ranges = layer.ranges;
@@ -52,7 +52,7 @@ export class HiddenVersions {
     return undefined;
   }
 
-  /** All ranges as disjoint ones that do not touch, ascending. */
+  /** All ranges as ascending, disjoint ones that do not touch. */
   union(): VersionRange[] {
     const all = this.#layers
       .flatMap((layer) => layer.ranges)
@@ -68,12 +68,12 @@ export class HiddenVersions {
   }
 }
 
-/** Whether the range covers all of int64. */
+/** True if the range covers all of int64. */
 export function coversAll(range: VersionRange): boolean {
   return range.start === INT64_MIN && range.end === undefined;
 }
 
-/** The largest timestamp below the range; undefined when there is none. */
+/** The largest timestamp below the range; undefined if there is none. */
 export function timestampBelow(range: VersionRange): Int64 | undefined {
   return range.start === INT64_MIN ? undefined : int64(toBigInt(range.start) - 1n);
 }

@@ -1,6 +1,6 @@
 /**
- * Garbage collection along a walk: which versions of the present column its family's rule keeps. Reads and compactions both go by it, each
- * with one "now" (docs/ARCHITECTURE.md, "Order and deletion").
+ * Garbage collection along a walk: the versions of the present column that the rule of its family keeps. Used by reads
+ * and compactions, each with one "now" (docs/ARCHITECTURE.md, "Order and deletion").
  */
 import type { Int64 } from '../../base/index.ts';
 import type { VersionKeeper } from '../../model/index.ts';
@@ -9,7 +9,7 @@ import type { ReadFamilies, ReadFamily } from './read-families.ts';
 const keepNone: VersionKeeper = () => false;
 
 export class KeptVersions {
-  /** Family of the present column; undefined: the table has dropped it. */
+  /** Family of the present column; undefined if the table has dropped it. */
   family: ReadFamily | undefined;
   readonly #families: ReadFamilies;
   readonly #counts: boolean;
@@ -18,15 +18,15 @@ export class KeptVersions {
   #index = 0;
 
   /**
-   * `counts`: whether versions are counted. Where they are not, every one is taken for the newest, so that only such are refused as the rule
-   * refuses whatever stands beside them.
+   * `counts`: whether versions are counted. If not, each one counts as the newest, so that only those are dropped that
+   * the rule drops regardless of the others.
    */
   constructor(families: ReadFamilies, counts = true) {
     this.#families = families;
     this.#counts = counts;
   }
 
-  /** Comes to a column of the family stored under that name. False where the table has no such family any more. */
+  /** Enters a column of the family stored under that name. Returns false if the table has no such family any more. */
   enterColumn(stored: string): boolean {
     if (stored !== this.#stored) {
       this.#stored = stored;
@@ -37,7 +37,7 @@ export class KeptVersions {
     return this.family !== undefined;
   }
 
-  /** Asked for a column's visible versions, newest first. After one is refused, all later ones are. */
+  /** Called for the visible versions of a column, newest first. After one is dropped, all later ones are. */
   keeps(timestamp: Int64): boolean {
     if (!this.#keeps(this.#index, timestamp)) return false;
     if (this.#counts) this.#index++;

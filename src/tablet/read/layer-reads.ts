@@ -1,4 +1,6 @@
-/** How the reads of one tablet begin: the filter is compiled, the layers that it needs are taken, and a reader stands over them. */
+/**
+ * Begins the reads of one tablet: compiles the filter, holds the layers that it needs, and makes a reader over them.
+ */
 import { assert, BigtableError, type ByteString, Code } from '../../base/index.ts';
 import type { Counter, PullStream, RequestContext } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
@@ -28,7 +30,7 @@ export class LayerReads implements ReadSource {
     return new TabletReadStream(this, context, request);
   }
 
-  /** All cells of the row that pass the filter. RESOURCE_EXHAUSTED where they are more than a row may hold. */
+  /** All cells of the row that pass the filter. RESOURCE_EXHAUSTED if they are larger than a row may be. */
   async collectRow(context: RequestContext, row: ByteString, filter: RowFilter | undefined): Promise<Cell[]> {
     const { rowBytes } = this.#context.options.limits;
     const cells: Cell[] = [];
@@ -50,7 +52,7 @@ export class LayerReads implements ReadSource {
     return cells;
   }
 
-  /** Whether any cell of the row passes the filter. A promise where blocks must be loaded. */
+  /** True if a cell of the row passes the filter. Returns a promise if blocks must be loaded. */
   hasCells(context: RequestContext, row: ByteString, filter: RowFilter | undefined): boolean | Promise<boolean> {
     const rows = this.read(context, { ranges: [rangeOfRow(row)], filter, rowsLimit: 1, reversed: false });
     try {
@@ -127,7 +129,7 @@ function holdsCells({ fragments }: ReadBatch): boolean {
   return fragments.some(({ cells }) => cells.length > 0);
 }
 
-/** Whether the batch that is awaited, or one behind it, holds a cell. */
+/** True if the awaited batch, or one after it, holds a cell. */
 async function hasCellsFrom(rows: PullStream<ReadBatch>, pulled: Promise<ReadBatch | undefined>): Promise<boolean> {
   try {
     for (let batch = await pulled; batch !== undefined; batch = await rows.pull()) if (holdsCells(batch)) return true;

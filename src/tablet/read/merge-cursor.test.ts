@@ -576,7 +576,7 @@ describe('MergeCursor', () => {
     assert.deepEqual(await rest(cursor), ['r f:c@1=v', 's f:new@1=v', 's f:old@1=v']);
   });
 
-  test('a row can be skipped at a deletion behind which a load is needed', async () => {
+  test('a row can be skipped at a deletion after which a load is needed', async () => {
     // the two seeks land at once, the move behind the deletion does not
     let turns: boolean[] | undefined = [false, false, true];
     const layers = memtables(
@@ -661,7 +661,7 @@ describe('MergeCursor', () => {
     assert.ok(pauses > 3 && pauses < 200, `${pauses} pauses`);
   });
 
-  test('layers one behind the other are asked only when the scan comes to them', () => {
+  test('layers that do not overlap are read only when the scan comes to them', () => {
     const asked: string[] = [];
     const layers = ['a', 'f', 'p'].map((row): Layer => {
       const layer = new ListLayer(
@@ -713,7 +713,7 @@ describe('MergeCursor', () => {
     cursor.close();
   });
 
-  test('keepDeletions gives out one deletion where several layers have it, and none beside a coarser one', async () => {
+  test('keepDeletions returns one deletion if several layers have it, and none next to a coarser one', async () => {
     const range = (start: Int64 | undefined, end: Int64 | undefined): Mutation => ({
       kind: 'deleteFromColumn',
       family: 'f',
@@ -751,7 +751,7 @@ describe('MergeCursor', () => {
     assert.deepEqual(await kinds([range(undefined, 5)], [range(3, undefined)]), ['3 f:q 0 undefined']);
   });
 
-  test('layers without entries are done at once', () => {
+  test('layers without entries are done immediately', () => {
     const cursor = new MergeCursor([new Memtable(), new ListLayer([], [], never)], { aggregateOf });
     cursor.seekRow('');
     assert.equal(cursor.state, CursorState.done);

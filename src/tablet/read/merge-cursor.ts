@@ -1,13 +1,14 @@
 /**
- * The merged read: the layers of a tablet, newest first, seen as one. Used like the cursor of a layer, with two differences: it walks
- * backwards too (after `seekRowBefore`, the row after the end of a row is the one before it; inside a row the order is always
- * forward), and `skipRow` leaves a row early.
+ * The merged read: the layers of a tablet, newest first, as one. Used like the cursor of a layer, with two differences.
+ * It also walks backwards: after `seekRowBefore`, the row after the end of a row is the one before it; inside a row the
+ * order is always forward. And `skipRow` leaves a row early.
  *
- * Gives either what is visible (the default: puts only, deletions applied, merge operands combined) or, with `keepDeletions`, the entries
- * of the one layer that neighbouring layers make when merged. A row is seen as it was in one instant: SSTables never change, a
- * memtable's cursor holds its row, and row ranges that it hides are taken in the same step (MergeSource).
+ * Returns either what is visible (the default: puts only, deletions applied, merge operands combined) or, with
+ * `keepDeletions`, the entries of the one layer that neighbouring layers make when merged. A row is seen as of one
+ * instant: SSTables never change, the cursor of a memtable holds its row, and the row ranges that the memtable hides
+ * are taken in the same slice (MergeSource).
  *
- * Rows are found by a heap; where one layer alone has a row, which is the common case, its cursor is passed through.
+ * A heap finds the next row. If only one layer has the row, which is the common case, its cursor is passed through.
  */
 import { assert, type ByteString, checksInvariants, type Int64, successor } from '../../base/index.ts';
 import type { Pacer } from '../../env/index.ts';
@@ -22,9 +23,9 @@ import {
 import { type HidingCount, MergeSource, SourceHeap, isOnRow } from './merge-source.ts';
 import { MergeOutcome, RowMerge } from './row-merge.ts';
 
-/** Entries stepped over in one go before the pacer is asked. */
+/** Entries to step over before the pacer is asked. */
 export const STEPS_BEFORE_PAUSE = 256;
-/** Entries stepped over one by one before `skipRow` seeks. */
+/** Entries to step over before `skipRow` seeks. */
 const STEPS_BEFORE_SEEK = 4;
 
 const EMPTY_SOURCES: readonly MergeSource[] = [];
@@ -33,16 +34,16 @@ const RowSource = { none: 0, oneLayer: 1, severalLayers: 2 } as const;
 type RowSource = (typeof RowSource)[keyof typeof RowSource];
 
 export interface MergeOptions {
-  /** By family name as columns bear it; undefined = ordinary cells. */
+  /** By the family name in columns; undefined = ordinary cells. */
   readonly aggregateOf: (family: string) => AggregateKind | undefined;
-  /** Default false: only what is visible. */
+  /** Default false: only visible entries. */
   readonly keepDeletions?: boolean;
   /**
-   * Where it is given, a move that steps over very many hidden entries ends in `needsLoad` when the step on the event loop is over, and
-   * `load` pauses. Without it a move has no such bound.
+   * With a pacer, a move that steps over very many hidden entries ends in `needsLoad` when the slice of the event loop
+   * is over, and `load` pauses. Without it a move has no such bound.
    */
   readonly pacer?: Pacer;
-  /** The one row that will be read, where there is but one: layers may spare themselves what lies behind it. */
+  /** The only row that will be read, if there is only one: layers then need not read what follows it. */
   readonly row?: ByteString | undefined;
 }
 
@@ -58,12 +59,12 @@ export class MergeCursor implements LayerCursor {
   readonly #sources: readonly MergeSource[];
   readonly #hiding: HidingCount = { sources: 0 };
   readonly #heap = new SourceHeap();
-  /** Sources whose next row a load must tell. */
+  /** Sources whose next row is known after a load. */
   #pending: MergeSource[] = [];
-  /** Made for the first row that several layers have: most short reads meet none. */
+  /** Made for the first row that several layers have; most short reads meet none. */
   #merging: RowMerge | undefined;
   readonly #aggregateOf: MergeOptions['aggregateOf'];
-  /** The cursor that is passed through while inside a row of one layer; its source is the heap's top. */
+  /** The cursor that is passed through inside a row of one layer. Its source is the top of the heap. */
   #only!: LayerCursor;
   #rowSource: RowSource = RowSource.none;
   #reversed = false;
@@ -71,7 +72,7 @@ export class MergeCursor implements LayerCursor {
   readonly #pacer: Pacer | undefined;
   #yielding = false;
   #steps = 0;
-  /** For the check of invariants: the row before, since the last seek. */
+  /** Only for the check of invariants: the row before, since the last seek. */
   #lastRow: ByteString | undefined;
 
   /** `layers`: newest first, at least one. */
@@ -103,7 +104,7 @@ export class MergeCursor implements LayerCursor {
     return this.#rowSource === RowSource.oneLayer ? this.#only.value() : this.#merge.value();
   }
 
-  /** To the first entry of the first row at or above `row`; from here on rows ascend. */
+  /** Moves to the first entry of the first row at or above `row`; from here on rows ascend. */
   seekRow(row: ByteString): void {
     this.#begin(false);
     for (const source of this.#sources) {
@@ -113,7 +114,7 @@ export class MergeCursor implements LayerCursor {
     this.#findRow();
   }
 
-  /** To the first entry of the last row below `row` (undefined: of all); from here on rows descend. */
+  /** Moves to the first entry of the last row below `row` (undefined: of all); from here on rows descend. */
   seekRowBefore(row: ByteString | undefined): void {
     this.#begin(true);
     for (const source of this.#sources) {
@@ -141,7 +142,7 @@ export class MergeCursor implements LayerCursor {
     this.#resume();
   }
 
-  /** From an entry to the next row in the present direction. */
+  /** Moves from an entry to the next row in the present direction. */
   skipRow(): void {
     assert(this.state !== CursorState.needsLoad, 'a row is skipped by one who stands in it');
     this.#startMove();
@@ -158,7 +159,7 @@ export class MergeCursor implements LayerCursor {
     this.#findRow();
   }
 
-  /** Loads what the present state waits for, all at once, and goes on. */
+  /** Loads everything that the present state waits for, concurrently, and goes on. */
   async load(): Promise<void> {
     assert(this.state === CursorState.needsLoad, 'a cursor loads where it needs to');
     if (this.#yielding) {
@@ -197,7 +198,7 @@ export class MergeCursor implements LayerCursor {
     this.#steps = 0;
   }
 
-  /** From wherever a move or a load left the cursors. */
+  /** Goes on after a move or a load. */
   #resume(): void {
     const given =
       this.#rowSource === RowSource.oneLayer
@@ -206,7 +207,7 @@ export class MergeCursor implements LayerCursor {
     if (!given) this.#findRow();
   }
 
-  /** To the first entry of the next row that has one. */
+  /** Moves to the first entry of the next row that has one. */
   #findRow(): void {
     for (;;) {
       if (this.#pending.length > 0) {
@@ -251,7 +252,9 @@ export class MergeCursor implements LayerCursor {
     this.#lastRow = row;
   }
 
-  /** Takes the sources that stand on the row out of the heap. Those that one of `hiders` hides are sent past its whole range of rows. */
+  /**
+   * Takes the sources on the row out of the heap. Those that one of `hiders` hides seek past its whole range of rows.
+   */
   #gather(hiders: readonly MergeSource[]): void {
     const members: MergeSource[] = [];
     while (this.#heap.top?.row === this.row) {
@@ -272,7 +275,7 @@ export class MergeCursor implements LayerCursor {
     this.#merge.start(this.row, members);
   }
 
-  /** After the source was sent to another row, or loaded. */
+  /** Called after the source was sent to another row, or loaded. */
   #place(source: MergeSource): void {
     if (source.parked) {
       this.#heap.push(source);
@@ -286,7 +289,7 @@ export class MergeCursor implements LayerCursor {
     if (source.cursor.state === CursorState.ready) this.#heap.push(source);
   }
 
-  /** Goes on inside a row of one layer: true where the state is set, false where the row is over. */
+  /** Goes on inside a row of one layer. Returns true once the state is set, false at the end of the row. */
   #advanceOnly(): boolean {
     const cursor = this.#only;
     for (;;) {
@@ -307,7 +310,7 @@ export class MergeCursor implements LayerCursor {
         this.state = CursorState.ready;
         return true;
       }
-      // before the move: it may reach the next row, and that must be noticed in the same step
+      // before the move: it may reach the next row, which must be noticed in the same slice
       if (this.#budgetSpent()) {
         this.#yield();
         return true;
@@ -316,7 +319,7 @@ export class MergeCursor implements LayerCursor {
     }
   }
 
-  /** The source at the heap's top goes on to its next row. Forward its cursor has moved there already. */
+  /** Moves the source at the top of the heap to its next row. Forward, its cursor is there already. */
   #unlockExclusive(): void {
     const source = this.#heap.top;
     assert(
@@ -368,13 +371,13 @@ export class MergeCursor implements LayerCursor {
         cursor.seekRow(successor(this.row));
         this.#place(source);
       } else if (cursor.state === CursorState.ready) {
-        // it came there in an earlier step, and `arrived` was called in that one
+        // it came there in an earlier slice, and `arrived` was called in that one
         this.#heap.push(source);
       }
     }
   }
 
-  /** Whether very much was stepped over since the last move and the step on the event loop is over. */
+  /** True if very many entries were stepped over since the last move and the slice of the event loop is over. */
   #budgetSpent(): boolean {
     if (++this.#steps < STEPS_BEFORE_PAUSE) return false;
     this.#steps = 0;

@@ -1,13 +1,13 @@
 /**
- * One layer in a merged read: its cursor, and what it hides in the layers below it. And the heap that orders sources by the row they
- * stand on, newest layer first where rows are equal.
+ * One layer in a merged read: its cursor, and the rows that it hides in older layers. And the heap that orders sources
+ * by their row, newest layer first if rows are equal.
  */
 import { assert, type ByteString, successor } from '../../base/index.ts';
 import { CursorState, type Layer, type LayerCursor, type RowRangeDeletion } from '../../model/index.ts';
 
 const EMPTY_DELETIONS: readonly RowRangeDeletion[] = [];
 
-/** How many of a merge's sources hide row ranges at all: mostly none, and nobody needs to look. */
+/** The number of sources of a merge that hide row ranges: mostly 0, and then no source is searched. */
 export interface HidingCount {
   sources: number;
 }
@@ -18,21 +18,22 @@ export class MergeSource {
   #cursor: LayerCursor | undefined;
   /** 0 = the newest layer. */
   readonly age: number;
-  /** The row to which the cursor came last; of a parked source the row to which it will come. */
+  /** The row at which the cursor last arrived; the row at which a parked source will arrive. */
   row: ByteString = '';
   /**
-   * The layer never changes and its nearest row is known: the cursor is sent there only when the merge comes to that row, so that a
-   * short scan of many layers one behind the other reads those alone that it reaches.
+   * The layer never changes and its nearest row is known: the cursor seeks only when the merge comes to that row, so
+   * that a short scan of many layers that do not overlap reads only those that it reaches.
    */
   parked = false;
   /**
-   * Row ranges that this layer hides, as of the step in which the cursor came to stand where it does. A memtable that drops rows changes
-   * both at once: taking them at different times would show a row that never was (its old cells of the layers below alone).
+   * Row ranges that this layer hides, as of the slice in which the cursor arrived. A memtable that drops rows changes
+   * both in one slice: taken at different times they would show a row that never was (its old cells in older layers
+   * only).
    */
   deletions: readonly RowRangeDeletion[] = EMPTY_DELETIONS;
   readonly #hiding: HidingCount;
 
-  /** `row`: the one row that will be read, where there is but one. */
+  /** `row`: the only row that will be read, if there is only one. */
   constructor(layer: Layer, age: number, hiding: HidingCount, row?: ByteString) {
     this.layer = layer;
     this.#hiding = hiding;
@@ -40,7 +41,7 @@ export class MergeSource {
     this.age = age;
   }
 
-  /** Made when it is first needed: of a source that stays parked never. */
+  /** Made when it is first needed; never for a source that stays parked. */
   get cursor(): LayerCursor {
     return (this.#cursor ??= this.#open());
   }
@@ -54,7 +55,7 @@ export class MergeSource {
     return (row === undefined ? undefined : this.layer.rowCursor?.(row)) ?? this.layer.cursor();
   }
 
-  /** Sends the cursor to the first row at or above `row`, or parks. */
+  /** Seeks the first row at or above `row`, or parks. */
   seekRow(row: ByteString): void {
     const { firstRow } = this.layer;
     this.parked = firstRow !== undefined && firstRow > row;
@@ -62,7 +63,7 @@ export class MergeSource {
     else this.cursor.seekRow(row);
   }
 
-  /** Sends the cursor to the last row below `row` (undefined: of all), or parks. */
+  /** Seeks the last row below `row` (undefined: of all), or parks. */
   seekRowBefore(row: ByteString | undefined): void {
     const { lastRow } = this.layer;
     this.parked = lastRow !== undefined && (row === undefined || lastRow < row);
@@ -70,7 +71,7 @@ export class MergeSource {
     else this.cursor.seekRowBefore(row);
   }
 
-  /** Sends the cursor to the row that it was parked for. */
+  /** Seeks the row that it was parked for. */
   unpark(reversed: boolean): void {
     assert(this.parked, 'a layer that is not parked stands on a row');
     this.parked = false;
@@ -83,7 +84,7 @@ export class MergeSource {
     this.#takeDeletions();
   }
 
-  /** To be called in the step in which the cursor came to a row, and not again while it stays there. */
+  /** Called once, in the slice in which the cursor arrives at a row. */
   arrived(): void {
     if (this.cursor.state === CursorState.ready) this.row = this.cursor.row;
     this.#takeDeletions();
@@ -97,7 +98,10 @@ export class MergeSource {
     this.deletions = now;
   }
 
-  /** Whether this layer's deletions of rows speak of that older one: files leave those of other locality groups alone. */
+  /**
+   * True if the row deletions of this layer apply to that older one: those of a file do not apply to files of other
+   * locality groups.
+   */
   speaksOf(older: MergeSource): boolean {
     const { group } = this.layer;
     return group === undefined || group === older.layer.group;
@@ -118,7 +122,7 @@ export class MergeSource {
   }
 }
 
-/** Whether the cursor stands on an entry of the row. A cursor in need of a load may. */
+/** True if the cursor is on an entry of the row. A cursor that needs a load may be on one as well. */
 export function isOnRow(cursor: LayerCursor, row: ByteString): boolean {
   return cursor.state === CursorState.ready && cursor.row === row;
 }
@@ -137,7 +141,7 @@ export class SourceHeap {
     return this.#items[0];
   }
 
-  /** Whether no other source stands on the top's row. */
+  /** True if no other source is on the row of the top. */
   topIsOnly(): boolean {
     const items = this.#items;
     if (items.length === 1) return true;
@@ -171,7 +175,7 @@ export class SourceHeap {
     return top;
   }
 
-  /** After the top's row changed: puts it where it belongs. */
+  /** Called after the row of the top changed: moves the top to its position. */
   sinkTop(): void {
     const items = this.#items;
     const length = items.length;
@@ -196,7 +200,7 @@ export class SourceHeap {
   }
 
   #before(a: MergeSource, b: MergeSource): boolean {
-    // the parked first: all that have a row are to stand on it before it is merged
+    // parked ones first: every source with the row must arrive there before it is merged
     if (a.row === b.row) return a.parked === b.parked ? a.age < b.age : a.parked;
     return this.#reversed ? a.row > b.row : a.row < b.row;
   }

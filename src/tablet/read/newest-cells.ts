@@ -1,4 +1,7 @@
-/** The newest visible cell of each of a few columns of one row: what a read-modify-write starts from. Seeks; never walks the row. */
+/**
+ * The newest visible cell of each of a few columns of one row: the start of a read-modify-write. Seeks; never walks the
+ * row.
+ */
 import { assert, type ByteString } from '../../base/index.ts';
 import { type Clock, checkContext, Pacer, type RequestContext } from '../../env/index.ts';
 import {
@@ -20,8 +23,8 @@ export interface ColumnName {
 }
 
 /**
- * By `columnKey(family, qualifier)` of the names asked for; columns without a visible cell are left out. A promise where blocks must be loaded, or the
- * columns are so many that they take several steps.
+ * By `columnKey(family, qualifier)` of the given names; columns without a visible cell are missing. Returns a promise
+ * if blocks must be loaded, or if the columns take several slices.
  */
 export function newestCells(
   context: RequestContext,
@@ -36,7 +39,7 @@ export function newestCells(
   return search.seeksOn() ? search.found : search.finish();
 }
 
-/** A column as it is stored, with the name by which it was asked for. */
+/** A column as it is stored, with its name in the call. */
 interface Wanted extends ColumnName {
   readonly key: ColumnKey;
   readonly stored: string;
@@ -52,10 +55,10 @@ class NewestSearch {
   readonly #cursor: RowsCursor;
   /** In the order of the row. */
   readonly #wanted: readonly Wanted[];
-  /** Columns that are done with. */
+  /** Number of columns that are done. */
   #next = 0;
   #hasEnded = false;
-  /** Whether a pause comes before the search goes on. */
+  /** True if a pause comes before the search goes on. */
   #yielding = false;
 
   constructor(
@@ -81,7 +84,7 @@ class NewestSearch {
     this.#cursor.seekRow(row);
   }
 
-  /** Goes on as far as blocks are there and the step lasts; true at the end. */
+  /** Goes on until a block must be loaded or the slice is over; returns true at the end. */
   seeksOn(): boolean {
     const cursor = this.#cursor;
     assert(!this.#hasEnded, 'a search that is over goes no further');

@@ -89,7 +89,7 @@ const filters: readonly (RowFilter | undefined)[] = [
 ];
 
 describe('a read of one row', () => {
-  test('gives what a scan of all gives of it, whatever the history', async () => {
+  test('returns what a scan of all returns of it, whatever the history', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.boolean(), async (steps, reversed) => {
         const fixture = await new TabletFixture(SCHEMA).load();

@@ -1,6 +1,7 @@
 /**
- * What one layer has of one row, as the merged read shows it: most look-ups of a row find it in one layer alone, or in none, and need no merge. Used
- * where a MergeCursor would be and with the same outcome: what is visible, the layer's deletions passed over, since they speak of older layers alone.
+ * The entries of one row in one layer, as the merged read shows them. Most reads of a row find it in one layer or in
+ * none, and need no merge. Used in place of a MergeCursor, with the same result: the visible entries, without the
+ * deletions of the layer, which apply to older layers only.
  */
 import { assert, type ByteString, type Int64 } from '../../base/index.ts';
 import type { Pacer } from '../../env/index.ts';
@@ -14,7 +15,7 @@ import {
 } from '../../model/index.ts';
 import { MergeCursor, STEPS_BEFORE_PAUSE } from './merge-cursor.ts';
 
-/** What a read of rows uses of a merged read. */
+/** The part of a merged read that a read of rows uses. */
 export type RowsCursor = Pick<
   MergeCursor,
   | 'state'
@@ -31,7 +32,10 @@ export type RowsCursor = Pick<
   | 'close'
 >;
 
-/** The merged read of the layers, newest first, as MergeOptions say; of one row, where it is given: then those that have nothing of it may be left out. */
+/**
+ * The merged read of the layers, newest first, as MergeOptions say. With `row`, of that row only: layers without it may
+ * be missing.
+ */
 export function cursorOver(
   layers: readonly Layer[],
   row: ByteString | undefined,
@@ -51,7 +55,7 @@ class OneRowCursor implements RowsCursor {
   readonly row: ByteString;
   column: ColumnKey = '';
   timestamp: Int64 = 0;
-  /** Sees this row alone; undefined where no layer has it. */
+  /** Sees this row only; undefined if no layer has it. */
   readonly #cursor: LayerCursor | undefined;
   readonly #pacer: Pacer | undefined;
   #yielding = false;
@@ -117,7 +121,7 @@ class OneRowCursor implements RowsCursor {
     this.state = CursorState.done;
   }
 
-  /** From wherever a move or a load left the cursor to the next cell. */
+  /** Goes on to the next cell after a move or a load. */
   #advance(cursor: LayerCursor): void {
     this.#yielding = false;
     for (let steps = 1; cursor.state === CursorState.ready && cursor.kind < EntryKind.put; steps++) {

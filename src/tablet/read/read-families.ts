@@ -1,6 +1,6 @@
 /**
- * A table's families made ready for one read: by the name they are stored under, each with its GC rule fixed to the read's
- * "now".
+ * The families of a table prepared for one read: by the name under which they are stored, each with its GC rule at the
+ * "now" of the read.
  */
 import type { Clock } from '../../env/index.ts';
 import type { ColumnSpan } from '../../filter/index.ts';
@@ -18,13 +18,13 @@ import {
 export interface ReadFamily {
   readonly name: string;
   readonly keeps: VersionKeeper;
-  /** Whether the rule counts versions, so that none may be passed over unseen. */
+  /** True if the rule counts versions, so that none may be skipped unseen. */
   readonly countsVersions: boolean;
   readonly aggregate: AggregateKind | undefined;
 }
 
 export class ReadFamilies {
-  /** As users know them. */
+  /** The names that users know. */
   readonly names: readonly string[];
   readonly #byStored = new Map<string, ReadFamily>();
   readonly #schema: TableSchema;
@@ -44,7 +44,7 @@ export class ReadFamilies {
     }
   }
 
-  /** The same families for as long as the schema stays, where no rule depends on the time; the clock is asked where one does. */
+  /** Returns the same object while the schema stays, unless a rule depends on the time. */
   static of(schema: TableSchema, clock: Pick<Clock, 'nowMicros'>): ReadFamilies {
     let known = timeless.get(schema);
     if (known === undefined) {
@@ -61,7 +61,7 @@ export class ReadFamilies {
 
   readonly aggregateOf = (stored: string): AggregateKind | undefined => this.#byStored.get(stored)?.aggregate;
 
-  /** Spans over the families' names as spans over what they are stored under. */
+  /** Spans over the names of families as spans over the names under which they are stored. */
   storedSpans(spans: readonly ColumnSpan[]): readonly ColumnSpan[] {
     if (!this.#renamed) return spans;
     return spans.map(({ start, end }) => ({
@@ -78,7 +78,9 @@ export class ReadFamilies {
 
 const renamed = new WeakMap<TableSchema, boolean>();
 
-/** Whether any family is stored under another name than its own. Asked for every write, so it is found out once a schema. */
+/**
+ * True if a family is stored under another name than its own. Every write asks, so it is computed once for each schema.
+ */
 export function isRenamed(schema: TableSchema): boolean {
   let known = renamed.get(schema);
   if (known === undefined) {

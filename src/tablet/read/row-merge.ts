@@ -1,10 +1,11 @@
 /**
- * One row that several layers hold, merged: a walk over their cursors in the order of entries, newest layer first where entries are
- * equal. A deletion comes before all that it hides, so it is applied when it is met: older cursors are sent past a deleted row, family or
- * column, and the ranges of a column are remembered until it ends. Merge operands are folded with those of older layers down to a put.
+ * One row of several layers, merged: a walk over their cursors in the order of entries, newest layer first if entries
+ * are equal. A deletion comes before all that it hides, so it is applied when it is met: older cursors seek past a
+ * deleted row, family or column, and the deleted ranges of a column are kept until it ends. Merge operands are folded
+ * with those of older layers down to a put.
  *
- * With `keepDeletions` the walk also gives out the deletions, each once and no finer one beside a coarser, as a layer holds them; a merge
- * entry then stays one unless a put was found.
+ * With `keepDeletions` the walk also returns the deletions, each once and no finer one next to a coarser, as a layer
+ * holds them. A merge entry then stays one unless a put was found.
  */
 import { assert, type ByteString, checksInvariants, type Int64 } from '../../base/index.ts';
 import { foldAggregates } from '../../memtable/index.ts';
@@ -22,10 +23,10 @@ import { coversAll, HiddenVersions, timestampBelow, type VersionRange } from './
 import { type MergeSource, isOnRow } from './merge-source.ts';
 
 export const MergeOutcome = {
-  /** The fields speak of an entry. */
+  /** The fields hold an entry. */
   ready: 0,
   needsLoad: 1,
-  /** Enough was stepped over in one go; call `advance` again after a pause. */
+  /** Many entries were stepped over; call `advance` again after a pause. */
   yield: 2,
   /** The row has no more entries. */
   ended: 3,
@@ -35,7 +36,7 @@ export type MergeOutcome = (typeof MergeOutcome)[keyof typeof MergeOutcome];
 export interface RowMergeOptions {
   readonly aggregateOf: (family: string) => AggregateKind | undefined;
   readonly keepDeletions: boolean;
-  /** Asked for every entry that is stepped over: whether it is time for a pause. */
+  /** Called for every entry that is stepped over: true if it is time for a pause. */
   readonly budgetSpent: () => boolean;
 }
 
@@ -46,19 +47,19 @@ export class RowMerge {
   kind: EntryKind = EntryKind.put;
   timestamp: Int64 = 0;
   rangeEnd: Int64 | undefined;
-  /** Every source that stood on the row, newest first. */
+  /** Every source that was on the row, newest first. */
   members: readonly MergeSource[] = [];
 
   readonly #options: RowMergeOptions;
   #row: ByteString = '';
-  /** The members still in the row, or in need of a load that will tell. */
+  /** The members that are in the row, or need a load. */
   #active: MergeSource[] = [];
   #loading = false;
-  /** Where the present cell's value is, unless it was folded; undefined for deletions. */
+  /** The cursor on the value of the present cell, unless it was folded; undefined for deletions. */
   #cell: LayerCursor | undefined;
   #folded: Uint8Array | undefined;
 
-  // what `seekColumn` is after; undefined when it is reached
+  // the goal of `seekColumn`; undefined once it is reached
   #goal: ColumnKey | undefined;
   #goalFamily = '';
   #goalTimestamp: Int64 | undefined;
@@ -67,7 +68,7 @@ export class RowMerge {
   readonly #hidden = new HiddenVersions();
   #hiddenColumn: ColumnKey = '';
 
-  // of keepDeletions: the coarser deletions given out, and ranges met or made ready but not given out yet
+  // for keepDeletions: the coarser deletions that were returned, and ranges that are not returned yet
   #rowDeleted = false;
   #familyDeleted: string | undefined;
   #columnDeleted: ColumnKey | undefined;
@@ -78,7 +79,7 @@ export class RowMerge {
     this.#options = options;
   }
 
-  /** Begins with a row; all members stand on its first entry. */
+  /** Begins a row; all members are on its first entry. */
   start(row: ByteString, members: readonly MergeSource[]): void {
     assert(members.length > 0, 'a row that is merged lies in a layer');
     if (checksInvariants) assertMembers(row, members);
@@ -108,7 +109,7 @@ export class RowMerge {
     return this.#active.filter(({ cursor }) => cursor.state === CursorState.needsLoad);
   }
 
-  /** Leaves the entry that was given out; then `advance`. */
+  /** Leaves the entry that was returned; then `advance`. */
   next(): void {
     if (isDeletion(this.kind)) return;
     assert(!this.#loading, 'a merge goes on from a cell when all layers stand');
@@ -120,7 +121,7 @@ export class RowMerge {
     }
   }
 
-  /** As of a LayerCursor; then `advance`. `ready`: whether the fields speak of an entry now, from which the seek never goes back. */
+  /** As in LayerCursor; then `advance`. `ready`: the fields hold an entry, from which the seek never goes back. */
   seekColumn(column: ColumnKey, timestamp: Int64 | undefined, ready: boolean): void {
     assert(!this.#options.keepDeletions, 'a merge that keeps deletions is walked, not seeked in');
     if (
@@ -133,7 +134,7 @@ export class RowMerge {
     this.#goalTimestamp = timestamp;
   }
 
-  /** Goes on to the next entry to give out, or as far as it can. */
+  /** Goes on to the next entry to return, or as far as it can. */
   advance(): MergeOutcome {
     if (this.#loading) this.#loaded();
     for (;;) {
@@ -158,7 +159,7 @@ export class RowMerge {
     return best;
   }
 
-  /** Takes the first entry of all: true where it is given out. */
+  /** Visits the first entry of all; returns true if it is to be returned. */
   #visit(best: MergeSource): boolean {
     const cursor = best.cursor;
     if (this.#goal !== undefined && this.#approach(best, this.#goal)) return false;
@@ -185,8 +186,8 @@ export class RowMerge {
   }
 
   /**
-   * Moves a source that stands before the goal nearer to it, if what it would step over concerns nobody: of all deletions only those of
-   * the goal's own family and column do. False where the entry must be looked at.
+   * Moves a source that is before the goal nearer to it, if no other layer depends on what it steps over: of all
+   * deletions only those of the family and the column of the goal matter. Returns false if the entry must be visited.
    */
   #approach(best: MergeSource, goal: ColumnKey): boolean {
     const { column, kind, timestamp } = best.cursor;
@@ -206,7 +207,7 @@ export class RowMerge {
     return true;
   }
 
-  /** Hides what the deletion hides, and leaves it behind. True where it is given out. */
+  /** Applies the deletion and moves past it. Returns true if it is to be returned. */
   #applyDeletion(best: MergeSource): boolean {
     const { column, kind, timestamp, rangeEnd } = best.cursor;
     let give = this.#options.keepDeletions && !this.#rowDeleted;
@@ -245,7 +246,10 @@ export class RowMerge {
     }
   }
 
-  /** Combines a merge entry with those at its place in older layers, down to the first put or to where a deletion hides the rest. */
+  /**
+   * Combines a merge entry with those of the same cell in older layers, down to the first put or to where a deletion
+   * hides the rest.
+   */
   #fold(best: MergeSource): void {
     const aggregate = this.#options.aggregateOf(familyOf(this.column));
     const ranges = !this.#hidden.isEmpty && this.#hiddenColumn === this.column;
@@ -270,7 +274,7 @@ export class RowMerge {
     );
   }
 
-  /** After the last range deletion of a column: makes ready what is to be given out of them. True where something is. */
+  /** Called after the last range deletion of a column: prepares the ranges to return. True if there are any. */
   #rangesEnd(best: MergeSource | undefined): boolean {
     if (best !== undefined && best.cursor.column === this.#hiddenColumn && best.cursor.kind === EntryKind.rangeDeletion)
       return false;
@@ -298,7 +302,7 @@ export class RowMerge {
     this.#folded = undefined;
   }
 
-  /** After a move of the source: it may have left the row. */
+  /** Called after a move of the source: it may have left the row. */
   #moved(source: MergeSource): void {
     if (source.cursor.state === CursorState.needsLoad) {
       this.#loading = true;
@@ -323,7 +327,7 @@ function assertMembers(row: ByteString, members: readonly MergeSource[]): void {
   }
 }
 
-/** Order of the entries under two cursors of one row (compareEntries of the model, without making entries). */
+/** The order of the entries of two cursors in one row (compareEntries of the model, without making entries). */
 function isBefore(a: LayerCursor, b: LayerCursor): boolean {
   const aColumn = a.column;
   const bColumn = b.column;

@@ -1,10 +1,11 @@
 /**
- * One read of one tablet: walks the merged view of the layers over the ranges asked for, applies garbage collection and
- * the filter, and hands out batches of row fragments.
+ * One read of one tablet: walks the merged view of the layers over the given ranges, applies garbage collection and the
+ * filter, and returns batches of row fragments.
  *
- * The walk is synchronous between loads of blocks: it stops for a load, for a full batch, or because its step on the event loop
- * is over. It never builds a row: cells leave in fragments, and what the filter, the columns asked for or the GC rule exclude is
- * seeked past (docs/ARCHITECTURE.md, "A write and a read, end to end"). Hot path: fields in place of objects, no generator inside.
+ * The walk is synchronous between loads of blocks: it stops for a load, for a full batch, or at the end of its slice of
+ * the event loop. It never builds a row: cells leave in fragments, and it seeks past what the filter, the columns or
+ * the GC rule exclude (docs/ARCHITECTURE.md, "A write and a read, end to end"). Hot path: fields instead of objects, no
+ * generator.
  */
 import {
   assert,
@@ -37,22 +38,22 @@ import { layersForRow } from '../layers/layer-set.ts';
 import { cursorOver, type RowsCursor } from './one-row-cursor.ts';
 import type { ReadFamilies, ReadFamily } from './read-families.ts';
 
-/** A batch is handed out when its values reach this, bytes. */
+/** A batch is full when its values reach this, bytes. */
 const BATCH_BYTES = 256 * 1024;
 /** Or when it has this many cells. */
 const BATCH_CELLS = 4096;
-/** Entries stepped over one by one before a seek pays. */
+/** Entries to step over before a seek is cheaper. */
 const STEPS_BEFORE_SEEK = 4;
 
 /** Units of a filter's work that count as one item for the pacer. */
 const UNITS_PER_ITEM = 16;
-/** What a step of a busy filter counts as: the pacer looks at the clock behind each. */
+/** Items that a slice of a busy filter counts as: the pacer checks the clock after each. */
 const BUSY_ITEMS = 64;
 
 const Stop = { load: 0, batch: 1, pause: 2, done: 3 } as const;
 type Stop = (typeof Stop)[keyof typeof Stop];
 
-/** The call of the filter that is not over: the walk stands still until it is. */
+/** The call of the filter that has not ended; the walk waits for it. */
 const Busy = { no: 0, startingRow: 1, pushing: 2, endingRow: 3 } as const;
 type Busy = (typeof Busy)[keyof typeof Busy];
 
@@ -60,7 +61,7 @@ export interface RowReaderOptions {
   readonly layers: readonly Layer[];
   /** Sorted, disjoint. */
   readonly ranges: readonly RowRange[];
-  /** The one row of the ranges, where they hold but one. */
+  /** The only row of the ranges, if they hold only one. */
   readonly row: ByteString | undefined;
   readonly reversed: boolean;
   /** 0 = none. */
@@ -69,7 +70,10 @@ export interface RowReaderOptions {
   readonly program: FilterProgram;
   readonly clock: Clock;
   readonly context: RequestContext;
-  /** Blocks that all reads of the server have found in memory, and not found: what a read adds within a step is its own. */
+  /**
+   * Counters of blocks found in memory, and not found, by all reads of the server: what this read adds within a slice
+   * is its own.
+   */
   readonly blockHits: Counter;
   readonly blockMisses: Counter;
   /** Most bytes of values that a filter may hold back inside a row. */
@@ -79,7 +83,7 @@ export interface RowReaderOptions {
 export class RowReader {
   #cursor: RowsCursor;
   #layers: readonly Layer[];
-  /** The cursor sees one row alone, and only the layers that may have something of it. */
+  /** The cursor sees one row, in only those layers that may have it. */
   #isAtRow = false;
   readonly #aggregateOf: (stored: string) => AggregateKind | undefined;
   readonly #ranges: readonly RowRange[];
@@ -95,22 +99,22 @@ export class RowReader {
   readonly #notes: CallNotes | undefined;
   readonly #blockHits: Counter;
   readonly #blockMisses: Counter;
-  /** Not noted yet. */
+  /** Not in `#notes` yet. */
   #rowsScanned = 0;
   readonly #pacer: Pacer;
   readonly #heldBytesLimit: number;
   readonly #itemsPerCell: number;
   readonly #work: { readonly units: number };
-  /** Units of `#work` that the pacer knows of. */
+  /** Units of `#work` that the pacer has counted. */
   #workSeen: number;
   /** Most bytes that a filter may make of one row by copying its cells. */
   readonly #copiedBytesLimit: number;
   #rowsLeft: number;
 
   #ended = false;
-  /** Whether the cursor is closed. */
+  /** True once the cursor is closed. */
   #isReleased = false;
-  /** Whether a pause comes before the walk goes on. */
+  /** True if a pause comes before the walk goes on. */
   #yielding = false;
   #rangeIndex = 0;
   #range: RowRange | undefined;
@@ -123,7 +127,10 @@ export class RowReader {
   #span = 0;
 
   #busy: Busy = Busy.no;
-  /** Cells of the row that are not in a fragment yet. A push may give more than a batch; cells from `#counted` on wait for the next one. */
+  /**
+   * Cells of the row that are not in a fragment yet. A push may give more than a batch; cells from `#counted` on wait
+   * for the next one.
+   */
   #cells: Cell[] = [];
   #counted = 0;
   /** Bytes of the row returned so far. */
@@ -132,7 +139,7 @@ export class RowReader {
   #batchBytes = 0;
   #batchCells = 0;
   #scannedTo: ByteString | undefined;
-  /** The last row that was looked at to its end. */
+  /** The last row that was read to its end. */
   #scanned: ByteString | undefined;
 
   constructor(options: RowReaderOptions) {
@@ -161,7 +168,7 @@ export class RowReader {
     this.#copiedBytesLimit = options.program.copies ? options.heldBytesLimit : Number.POSITIVE_INFINITY;
   }
 
-  /** The next batch, at once where nothing must be loaded; undefined at the end. */
+  /** The next batch, synchronously if nothing must be loaded; undefined at the end. */
   pull(): ReadBatch | undefined | Promise<ReadBatch | undefined> {
     if (this.#ended) return undefined;
     if (this.#yielding) return this.#resumeAfter(Stop.pause);
@@ -170,31 +177,31 @@ export class RowReader {
     return this.#finishWalk(stop) ?? (stop === Stop.done ? undefined : this.#resumeAfter(stop));
   }
 
-  /** Gives up the cursor. */
+  /** Closes the cursor. */
   end(): void {
     this.#ended = true;
     if (!this.#isReleased) this.#cursor.close();
     this.#isReleased = true;
   }
 
-  /** Whether the last batch was handed out. */
+  /** True once the last batch was returned. */
   get ended(): boolean {
     return this.#ended;
   }
 
-  /** Whether no row is begun and not ended: the layers may be left, and others taken. */
+  /** True between rows: the layers may be released, and others taken. */
   get isBetweenRows(): boolean {
     return !this.#inRow;
   }
 
-  /** Between two rows and two pulls: gives up the layers. */
+  /** Releases the layers, between two rows and two pulls. */
   releaseLayers(): void {
     assert(!this.#inRow && !this.#isReleased, 'a read leaves its layers between rows, once');
     this.#cursor.close();
     this.#isReleased = true;
   }
 
-  /** After `releaseLayers`: goes on behind the last row, over the layers as they are now. */
+  /** Goes on after the last row over newer layers. Called after `releaseLayers`. */
   takeLayers(layers: readonly Layer[]): void {
     assert(this.#isReleased && !this.#ended, 'a read takes layers when it has none');
     this.#layers = layers;
@@ -232,7 +239,7 @@ export class RowReader {
     notes.loadMs += this.#clock.monotonicMs() - startMs;
   }
 
-  /** Walks on in one step, and notes what it took: within a step nobody else asks for blocks. */
+  /** Walks on for one slice and notes its counters: within a slice no other read asks for blocks. */
   #walk(): Stop {
     const notes = this.#notes;
     const hits = this.#blockHits;
@@ -249,7 +256,7 @@ export class RowReader {
     return stop;
   }
 
-  /** What there is when the walk stops, for another reason than a load. */
+  /** The batch when the walk stops for another reason than a load. */
   #finishWalk(stop: Stop): ReadBatch | undefined {
     const batch = this.#takeBatch();
     if (stop === Stop.done) this.end();
@@ -286,8 +293,8 @@ export class RowReader {
   }
 
   /**
-   * Where there are several ranges, each range of one row is read by a cursor of its own. Layers then tell row by row whether they have the row (files by their
-   * Bloom filters), and nothing after the row is read.
+   * With several ranges, each range of one row is read by a cursor of its own. Layers then say whether they have that
+   * row (files by their Bloom filters), and nothing after the row is read.
    */
   #chooseCursor(range: RowRange): void {
     const row = rowOfRange(range);
@@ -310,7 +317,7 @@ export class RowReader {
         if (this.#pacer.due(BUSY_ITEMS)) return Stop.pause;
         continue;
       }
-      // another range may have another
+      // another range may have another cursor
       const cursor = this.#cursor;
       if (!this.#inRow && (this.#range === undefined || this.#rowsLeft <= 0)) return Stop.done;
       if (cursor.state === CursorState.needsLoad) return Stop.load;
@@ -333,7 +340,7 @@ export class RowReader {
     }
   }
 
-  /** Whether a pause is due, after a cell or a row. */
+  /** True if a pause is due, after a cell or a row. */
   #isDue(): boolean {
     const units = this.#work.units;
     if (units === this.#workSeen) return this.#pacer.due(this.#itemsPerCell);
@@ -347,7 +354,7 @@ export class RowReader {
     return this.#reversed ? row < range.start : range.end !== undefined && row >= range.end;
   }
 
-  /** Stands on a new row: in it, unless the filter refuses it at sight. */
+  /** Begins a row, unless the filter refuses it by its key. */
   #startRow(): void {
     assert(this.#counted === this.#cells.length, 'a row begins when the one before is in a fragment');
     this.#inRow = true;
@@ -364,12 +371,12 @@ export class RowReader {
     this.#onHint(Busy.endingRow, this.#run.endRow(this.#cells));
   }
 
-  /** More of the call that the filter did not end in one step. */
+  /** Resumes the call that the filter did not end in one slice. */
   #resumeFilter(): void {
     this.#onHint(this.#busy, this.#run.resume(this.#cells));
   }
 
-  /** What the filter answered to a call, or to the rest of it. */
+  /** Acts on the result of a call of the filter, or of its rest. */
   #onHint(call: Busy, hint: Hint): void {
     if (this.#run.heldBytes > this.#heldBytesLimit) {
       throw new BigtableError(
@@ -411,7 +418,7 @@ export class RowReader {
     }
   }
 
-  /** The cells that are counted. */
+  /** Moves the counted cells to a fragment. */
   #takeFragment(last: boolean): void {
     if (!last && this.#counted === 0) return;
     const cells = this.#cells;
@@ -425,7 +432,7 @@ export class RowReader {
     return this.#batchBytes >= BATCH_BYTES || this.#batchCells >= BATCH_CELLS;
   }
 
-  /** Whether the batch is full with the cells that there are; those of the present row that it takes are in it then. */
+  /** True if the batch is full with the present cells; those of the present row that it takes are in it then. */
   #fillsBatch(): boolean {
     if (this.#counted < this.#cells.length) this.#countCells();
     if (!this.#isFull) return false;
@@ -468,14 +475,14 @@ export class RowReader {
     this.#onHint(Busy.pushing, hint);
   }
 
-  /** On from the cell that the filter has had. */
+  /** Goes on from the cell that the filter has received. */
   #afterCell(hint: Hint): void {
     if (hint === Hint.next) this.#cursor.next();
     else if (hint === Hint.skipColumn) this.#skipColumn(this.#column!);
     else this.#cursor.skipRow();
   }
 
-  /** Comes to a new column; false where it was seeked past. */
+  /** Enters a new column; returns false after seeking past it. */
   #enterColumn(column: ColumnKey): boolean {
     if (this.#spans !== undefined && !this.#insideSpans(column, this.#spans)) return false;
     const stored = familyOf(column);
@@ -503,7 +510,7 @@ export class RowReader {
     return true;
   }
 
-  /** Steps over versions that are newer than the filter's range. */
+  /** Skips versions that are newer than the range of the filter. */
   #skipNewer(column: ColumnKey, family: ReadFamily, end: Int64): void {
     // a rule that counts versions must see each of them; no rule keeps more than it counts
     if (family.countsVersions || end === INT64_MIN) this.#cursor.next();

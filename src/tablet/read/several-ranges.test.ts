@@ -31,7 +31,7 @@ const filters: readonly (RowFilter | undefined)[] = [
 ];
 
 describe('a read of several ranges', () => {
-  test('gives of each row what a scan of all gives, in either direction, with and without a limit', async () => {
+  test('returns of each row what a scan of all returns, in either direction, with and without a limit', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(change, { maxLength: 40 }),

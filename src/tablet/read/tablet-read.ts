@@ -1,9 +1,11 @@
 /**
- * A read of one tablet as a stream. It begins with the first pull: the layers are taken then, in one step, and held; the lease is looked
- * at when they are taken, and before every batch that is handed out in a later step: what was read in the step in which the lease held is as of then.
+ * A read of one tablet as a stream. It begins with the first pull, which holds the layers in one slice. The lease is
+ * checked then, and before every batch that is returned in a later slice: what was read in the slice in which the lease
+ * held is as of then.
  *
- * A long read gives its layers up for the newer ones whenever the tablet's list has changed and no row is begun, also while nobody pulls: so it
- * keeps neither files that were merged nor memtables that were written to files, however long it takes. Each row is of one instant all the same.
+ * A long read exchanges its layers for newer ones whenever the list of the tablet has changed and no row is begun, even
+ * between pulls. So it keeps neither merged files nor flushed memtables, however long it takes. Each row is as of one
+ * instant all the same.
  */
 import { assert } from '../../base/index.ts';
 import { PullStream, type RequestContext } from '../../env/index.ts';
@@ -14,7 +16,7 @@ import type { ReadFamilies } from './read-families.ts';
 import type { RowReader } from './row-reader.ts';
 import type { TabletRead } from '../contract/tablet-api.ts';
 
-/** What a read asks for, made ready: its filter, its "now", and the layers it needs. */
+/** A read, prepared: its filter, its "now", and the layers it needs. */
 export class PreparedRead {
   readonly program: FilterProgram;
   readonly families: ReadFamilies;
@@ -27,15 +29,15 @@ export class PreparedRead {
   }
 }
 
-/** What the reads of a tablet need of it; one for all of them. */
+/** The services of a tablet to its reads. */
 export interface ReadSource {
-  /** Throws where no read may begin. */
+  /** Throws if no read may begin. */
   checkServing(context: RequestContext): void;
-  /** Throws where what was read may not be given out (any more). */
+  /** Throws if what was read may not be returned (any more). */
   checkAnswering(context: RequestContext): void;
-  /** Undefined where nothing is asked for. */
+  /** Undefined if the request has no ranges. */
   prepare(request: TabletRead): PreparedRead | undefined;
-  /** Takes the layers as they are now. */
+  /** Holds the layers as they are now. */
   hold(need: LayerNeed): LayerHold;
   reader(context: RequestContext, layers: LayerHold['layers'], request: TabletRead, read: PreparedRead): RowReader;
 }
@@ -48,7 +50,7 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
   #hold: LayerHold | undefined;
   #reader: RowReader | undefined;
   #begun = false;
-  /** A pull waits for blocks: what it reads stays held until they are there, also when the stream is given up meanwhile. */
+  /** A pull waits for blocks: its layers stay held until those are there, even if the stream is closed meanwhile. */
   #waiting = false;
 
   constructor(source: ReadSource, context: RequestContext, request: TabletRead) {
@@ -147,7 +149,7 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
     this.#hold = hold;
   }
 
-  /** For LayerSet: there are other layers now. */
+  /** For LayerSet: the tablet has other layers now. */
   layersChanged(): void {
     this.#releaseStaleLayers();
   }

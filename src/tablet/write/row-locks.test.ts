@@ -15,30 +15,30 @@ async function waits(entered: Promise<unknown> | undefined): Promise<boolean> {
   return !settled;
 }
 
-/** A share of the row, which nobody makes wait. */
-function shareOf(locks: RowLocks, row: string): SharedLock {
-  const share = new SharedLock();
-  assert.equal(locks.tryLockShared(row, share), true);
-  return share;
+/** A lock of the row, which nobody makes wait. */
+function lockOf(locks: RowLocks, row: string): SharedLock {
+  const lock = new SharedLock();
+  assert.equal(locks.tryLockShared(row, lock), true);
+  return lock;
 }
 
 describe('row locks', () => {
-  test('sharers enter together, at once', async () => {
+  test('a row is shared without waiting', async () => {
     const locks = new RowLocks();
-    const [first, second] = [shareOf(locks, 'r'), shareOf(locks, 'r')];
+    const [first, second] = [lockOf(locks, 'r'), lockOf(locks, 'r')];
     locks.unlockShared(first);
     locks.unlockShared(second);
     assert.equal(locks.lockExclusive('r'), undefined);
   });
 
-  test('who is alone waits for sharers, and keeps later sharers waiting', async () => {
+  test('an exclusive lock waits for sharers, and keeps later sharers waiting', async () => {
     const locks = new RowLocks();
-    const share = shareOf(locks, 'r');
+    const lock = lockOf(locks, 'r');
     const alone = locks.lockExclusive('r');
     const later = locks.lockShared('r');
     assert.equal(await waits(alone), true);
     assert.equal(await waits(later), true);
-    locks.unlockShared(share);
+    locks.unlockShared(lock);
     assert.equal(await waits(alone), false);
     assert.equal(await waits(later), true);
     locks.unlockExclusive('r');
@@ -53,35 +53,35 @@ describe('row locks', () => {
 
   test('the whole tablet waits for every row and keeps new ones out', async () => {
     const locks = new RowLocks();
-    const share = shareOf(locks, 'a');
+    const lock = lockOf(locks, 'a');
     const all = locks.lockTablet();
     const later = locks.lockShared('b');
     assert.equal(await waits(all), true);
     assert.equal(await waits(later), true);
-    locks.unlockShared(share);
+    locks.unlockShared(lock);
     assert.equal(await waits(all), false);
     assert.equal(await waits(later), true);
     locks.unlockTablet();
     assert.equal(await waits(later), false);
   });
 
-  test('giving back what is not held is a broken invariant', () => {
+  test('unlocking what is not locked is a broken invariant', () => {
     const locks = new RowLocks();
     assert.throws(() => locks.unlockExclusive('r'), { name: 'AssertionError' });
-    const share = shareOf(locks, 'r');
+    const lock = lockOf(locks, 'r');
     assert.throws(() => locks.unlockExclusive('r'), { name: 'AssertionError' });
-    locks.unlockShared(share);
-    assert.throws(() => locks.unlockShared(share), { name: 'AssertionError' });
+    locks.unlockShared(lock);
+    assert.throws(() => locks.unlockShared(lock), { name: 'AssertionError' });
   });
 
-  test('a share of several rows holds each of them, one several times where it was added several times', async () => {
+  test('a lock of several rows holds each of them as often as it was added', async () => {
     const locks = new RowLocks();
-    const share = new SharedLock();
-    for (const row of ['a', 'b', 'a', 'c']) assert.equal(locks.tryLockShared(row, share), true);
-    const other = shareOf(locks, 'b');
+    const lock = new SharedLock();
+    for (const row of ['a', 'b', 'a', 'c']) assert.equal(locks.tryLockShared(row, lock), true);
+    const other = lockOf(locks, 'b');
     const alone = ['a', 'b', 'c', 'd'].map((row) => locks.lockExclusive(row));
     assert.deepEqual(await Promise.all(alone.map(waits)), [true, true, true, false]);
-    locks.unlockShared(share);
+    locks.unlockShared(lock);
     assert.deepEqual(await Promise.all(alone.map(waits)), [false, true, false, false]);
     locks.unlockShared(other);
     assert.equal(await waits(alone[1]), false);
@@ -107,10 +107,10 @@ describe('row locks', () => {
         };
         await Promise.all(
           holders.map(async ({ row, alone, turns }) => {
-            let share = new SharedLock();
+            let lock = new SharedLock();
             if (row === '*') await locks.lockTablet();
             else if (alone) await locks.lockExclusive(row);
-            else if (!locks.tryLockShared(row, share)) share = await locks.lockShared(row);
+            else if (!locks.tryLockShared(row, lock)) lock = await locks.lockShared(row);
             const me = { row, alone };
             inside.push(me);
             check();
@@ -119,7 +119,7 @@ describe('row locks', () => {
             inside.splice(inside.indexOf(me), 1);
             if (row === '*') locks.unlockTablet();
             else if (alone) locks.unlockExclusive(row);
-            else locks.unlockShared(share);
+            else locks.unlockShared(lock);
           }),
         );
       }),
@@ -127,17 +127,17 @@ describe('row locks', () => {
     );
   });
 
-  test('a share is taken where it needs no waiting, and refused where it does', () => {
+  test('a shared lock is taken if that needs no wait, and else refused', () => {
     const locks = new RowLocks();
-    const shares = [shareOf(locks, 'r'), shareOf(locks, 'r')];
+    const shared = [lockOf(locks, 'r'), lockOf(locks, 'r')];
     const alone = locks.lockExclusive('r');
     assert.notEqual(alone, undefined);
     assert.equal(locks.tryLockShared('r', new SharedLock()), false, 'somebody waits to be alone');
-    shares.push(shareOf(locks, 'other'));
-    for (const share of shares) locks.unlockShared(share);
-    assert.equal(locks.tryLockShared('r', new SharedLock()), false, 'held alone');
+    shared.push(lockOf(locks, 'other'));
+    for (const lock of shared) locks.unlockShared(lock);
+    assert.equal(locks.tryLockShared('r', new SharedLock()), false, 'locked exclusively');
     locks.unlockExclusive('r');
-    shareOf(locks, 'r');
+    lockOf(locks, 'r');
     void locks.lockTablet();
     assert.equal(locks.tryLockShared('third', new SharedLock()), false, 'the whole tablet is about to be held');
   });

@@ -40,7 +40,7 @@ test('counts each row as often as it is held, whatever came and went', () => {
   );
 });
 
-test('what is not held cannot be given back', () => {
+test('a lock that is not held cannot be released', () => {
   const shared = new SharedLocks();
   const share = new SharedLock();
   assert.throws(() => shared.remove(share), AssertionError);

@@ -97,7 +97,7 @@ describe('the write path of a tablet', () => {
     assert.notEqual(tablet.mutateRow(context, 'a', [set(3)]), first);
   });
 
-  test('an append that is refused fails its writes alone, and lets their rows go', async () => {
+  test('an append that is refused fails its own writes only, and unlocks their rows', async () => {
     let full = false;
     const faults: FileFaults = (operation) => {
       if (full && operation === 'appendLog') throw new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full');
