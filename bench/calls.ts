@@ -1,5 +1,5 @@
 /**
- * What a call costs between the wire and the disk: btbench's calls as bytes, handed straight to the API's methods in
+ * The cost of a call between the wire and the disk: btbench's calls as bytes, handed straight to the API's methods in
  * this process. No socket, no gRPC, no client: CPU time here is our own code's alone (log appends and flushes
  * included). To be run under --cpu-prof.
  *

@@ -1,7 +1,7 @@
 /**
- * Edubba embedded beside what a Node user would embed instead: classic-level, rocksdb-native, lmdb, better-sqlite3. The
- * same machine, the same run, the same durability; each measurement in a process of its own, systems in turn; all
- * threads counted.
+ * Edubba embedded, compared with the stores that a Node user would embed instead: classic-level, rocksdb-native, lmdb,
+ * better-sqlite3. The same machine, the same run, the same durability; each measurement in a process of its own,
+ * systems in turn; all threads counted.
  *
  *   npm run bench -- engine [--rows N] [--only LINE,...] [--systems NAME,...] [--shape value|cells|both]
  *                           [--rounds N] [--json FILE]
@@ -22,7 +22,7 @@ import { type Figures, PARTS } from './engine/parts.ts';
 import { installPeers } from './engine/peers.ts';
 import { printResults, printTargets, type Result } from './engine/report.ts';
 
-/** Measured beside the others in lines that read more than the caches hold. */
+/** Measured next to the others in lines that read more than the caches hold. */
 const TUNED: SystemName = 'edubba-8k';
 const ALL_SYSTEMS: readonly SystemName[] = ['edubba', 'classic-level', 'rocksdb-native', 'lmdb', 'better-sqlite3'];
 const CHILD = fileURLToPath(new URL('./engine/child.js', import.meta.url));

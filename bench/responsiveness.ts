@@ -2,7 +2,7 @@
  * The longest time the server's event loop was held, under what is large: a row of 100 MB written and read, 100,000
  * mutations in one request, a full filtered scan. The server is the built command line in a process of its own, the
  * client is this one: the delay is the server's alone. Then each attack of responsiveness/attacks.ts: how long others
- * wait for their answers meanwhile, and how long the loop is held, beside an idle process on the same machine.
+ * wait for their answers meanwhile, and how long the loop is held, compared with an idle process on the same machine.
  *
  *   npm run bench -- responsiveness [--only=large|attacks] [--secs=5] [--attacks='NAME;...']
  */

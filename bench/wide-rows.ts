@@ -1,5 +1,5 @@
 /**
- * What a row of a million columns costs: adding a cell to it beside adding one to a small row, and limited and
+ * The cost of a row of a million columns: adding a cell to it, compared with a small row, and limited and
  * column-ranged reads inside it, with the blocks they read. Embedded, in a temporary directory.
  *
  *   npm run bench -- wide-rows [columns]
@@ -60,7 +60,7 @@ async function readCost(
     read: what,
     cells,
     'ms (median)': Number(median(times).toFixed(2)),
-    'blocks looked at': Number(blocks.toFixed(1)),
+    'blocks read': Number(blocks.toFixed(1)),
   };
 }
 

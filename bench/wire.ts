@@ -1,5 +1,5 @@
 /**
- * What clients that do nothing, or next to nothing, cost a server in memory: idle connections, and readers of a large
+ * The memory that clients cost a server while they do nothing, or next to nothing: idle connections, and readers of a large
  * scan that are far too slow. The server is a process of its own (the built command line); the clients are bare sockets
  * in this one, which is not measured.
  *

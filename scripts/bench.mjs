@@ -6,7 +6,7 @@
  *       our load generator (bench/btbench) against Edubba and, on the same machine in turn, itself on two threads,
  *       Google's Go emulator and HBase (lib/server-bench.mjs)
  *   npm run bench -- compare COMMIT [server|engine] [--rounds=9] [--rows=N] [--secs=N] [--lines=a,b] [--json=FILE]
- *       CPU time of this checkout beside that of another commit, with a verdict (lib/compare.mjs)
+ *       CPU time of this checkout next to that of another commit, with a verdict (lib/compare.mjs)
  *   npm run bench -- NAME [ARGUMENTS]
  *       bench/NAME.ts
  */

@@ -96,7 +96,7 @@ async function baseRoot() {
   return root;
 }
 
-/** What a build sees of this machine: how names are resolved, and the authorities that Node trusts here. */
+/** The parts of this machine that a build sees: name resolution, and the authorities that Node trusts. */
 function lend(root) {
   copyFileSync('/etc/resolv.conf', join(root, 'etc/resolv.conf'));
   const authorities = process.env.NODE_EXTRA_CA_CERTS;

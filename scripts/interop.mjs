@@ -215,7 +215,7 @@ async function hello() {
   });
 }
 
-/** The same clients with TLS and a bearer token; and that nobody gets in without. */
+/** The same clients with TLS and a bearer token; and that no client gets in without. */
 async function tls() {
   const tokens = join(scratch, 'tokens.txt');
   const made = await capture(process.execPath, [join(ROOT, 'bin', 'edubba'), 'token', 'add', tokens, 'scenario']);
@@ -310,7 +310,7 @@ async function runSuite(name, server) {
   return { verdicts, err };
 }
 
-/** The verdicts to compare with: of an emulator run beside, or in the short form those recorded. */
+/** The verdicts to compare with: of an emulator that runs next to it, or in the short form those recorded. */
 async function baseline(name, google) {
   if (google) return (await runSuite(name, google)).verdicts;
   return verdictsOf(readFileSync(join(ROOT, `test/interop/baselines/${name}.txt`), 'utf8'));

@@ -14,7 +14,7 @@ import { Report } from './lib/report.mjs';
 import { capture, ROOT } from './lib/repository.mjs';
 
 /**
- * What memory in use may seem to grow by over the whole run after the warm-up, at chance: caches and scans come and go.
+ * MiB by which memory in use may seem to grow after the warm-up, by chance: caches and scans come and go.
  */
 const MAX_GROWN_MIB = 24;
 /** The process as a whole: its allocator keeps what was used once. */

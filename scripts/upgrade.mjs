@@ -15,7 +15,7 @@ import { capture, ROOT, run } from './lib/repository.mjs';
 
 const PROGRAM = join(ROOT, 'scripts/lib/upgrade-program.mjs');
 const STEP_MS = 300_000;
-/** What an older version says of what it cannot read rightly. */
+/** The error of an older version for data that it cannot read. */
 const REFUSAL = /^.*\b(needs|requires)( the)? features .*$/m;
 
 const commits = process.argv.slice(2);

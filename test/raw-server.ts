@@ -6,7 +6,7 @@ import { systemClock } from '../src/platform/index.ts';
 import { type ApiEnv, type RpcStatus, WireServer } from '../src/wire/index.ts';
 
 export interface TestEnv extends ApiEnv {
-  /** What was logged, by its level. */
+  /** Log lines by level. */
   readonly errors: string[];
   readonly warnings: string[];
   readonly infos: string[];
@@ -57,7 +57,7 @@ export interface CallOptions {
 
 const asIs = (bytes: Buffer): Buffer => bytes;
 /**
- * The client dials an address; a certificate is asked for by name, since TLS has no server names that are addresses.
+ * The client dials an address; a certificate is requested by name, since TLS has no server names that are addresses.
  */
 const CLIENT_OPTIONS = {
   'grpc.ssl_target_name_override': 'localhost',

@@ -7,7 +7,7 @@ import type { ManualClock } from '../src/env/index.ts';
 /** Turns of the event loop without a timer to wait for, after which nothing will happen any more. */
 const MAX_IDLE_TURNS = 10_000;
 /**
- * Simulated time after which work that still waits, while timers come and go beside it, is taken to wait for what will
+ * Simulated time after which work that still waits, while timers come and go, is taken to wait for what will
  * never come.
  */
 const MAX_MS = 24 * 3_600_000;

@@ -1,5 +1,5 @@
 /**
- * Whether one build costs more CPU than another: the arithmetic behind `npm run bench -- compare`.
+ * Decides if one build costs more CPU than another: the arithmetic of `npm run bench -- compare`.
  *
  * Each line (a workload) is measured once a round with both builds, one right after the other, so that a machine whose
  * speed drifts is equally fast for both. A round gives a ratio: CPU time per operation of the new build over the old

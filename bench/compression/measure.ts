@@ -47,7 +47,7 @@ export const gzip: Method = {
   }),
 };
 
-/** What Edubba does for a locality group of that compression. `shares` false: without what blocks share. */
+/** Edubba's compression of a locality group of that kind. `shares` false: without the dictionary that blocks share. */
 export function ours(
   name: string,
   compression: Compression,

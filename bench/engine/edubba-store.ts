@@ -27,7 +27,7 @@ async function bytesOfScan(table: Table, reverse: boolean): Promise<number> {
   return bytes;
 }
 
-/** Whether anything that a database counts has grown since the last call: files are written, read, compacted. */
+/** True when a counter of a database has grown since the last call: files are written, read, compacted. */
 export function growth(database: Database): () => Promise<boolean> {
   let before = '';
   return async () => {

@@ -1,5 +1,5 @@
 /**
- * What one child process of the engine bench does: one line of the table for one system, over rows that a seed gives.
+ * The job of one child process of the engine bench: one line of the table for one system, over rows that a seed gives.
  * Plain data: it is sent to the child as JSON, and its outcome comes back the same way.
  */
 /** `edubba-8k`: with blocks of 8 KiB, as the paper tunes tables that are read at random (section 7). */
@@ -14,7 +14,7 @@ export interface Job {
   readonly shape: Shape;
   readonly rows: number;
   readonly directory: string;
-  /** What the system may keep of its data in memory. */
+  /** Bytes of its data that the system may keep in memory. */
   readonly cacheBytes: number;
 }
 

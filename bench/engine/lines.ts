@@ -1,5 +1,5 @@
 /**
- * The lines of the engine bench: the paper's six workloads (section 7) and what stands beside them. A line that writes
+ * The lines of the engine bench: the paper's six workloads (section 7) and some more. A line that writes
  * starts on an empty directory and is measured until the process rests; a line that reads opens a directory that a load
  * has filled, and warms what it reads first.
  */

@@ -1,5 +1,5 @@
 /**
- * What a process has used since a moment: time, CPU of all its threads, bytes written; and the wait until nothing runs
+ * The resources that a process has used since a moment: time, CPU of all its threads, bytes written; and the wait until nothing runs
  * any more.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs';

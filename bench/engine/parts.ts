@@ -19,12 +19,12 @@ const SAMPLES = 5000;
  */
 const REST_MS = 60_000;
 
-/** What a part found, by name; the first is what its target speaks of. */
+/** The figures of a part by name; its target is for the first. */
 export type Figures = Readonly<Record<string, number>>;
 
 interface Part {
   readonly what: string;
-  /** Whether the figure named first may stand. */
+  /** True when the first figure meets the target. */
   readonly target: { readonly name: string; readonly most: number };
   readonly run: (job: Job) => Promise<Figures>;
 }
@@ -47,7 +47,7 @@ function oneValue(): (index: number) => RowMutation {
   return (index) => new RowMutation(rowKey(index)).set('f:v', values.value());
 }
 
-/** Ten cells a row for each row asked for: a million rows make ten million cells. */
+/** Ten cells a row for each requested row: a million rows make ten million cells. */
 async function memory(job: Job): Promise<Figures> {
   const cells = job.rows * 10;
   rmSync(job.directory, { recursive: true, force: true });
@@ -128,7 +128,7 @@ async function readTimes(table: Table, rows: number, enough: (count: number) => 
     const start = performance.now();
     if (!(await table.get(rowKey(numbers.below(rows))))) throw new Error('a row is missing');
     times.push((performance.now() - start) * 1000);
-    // a reader that is always next would leave nobody else a turn
+    // a reader that is always next would leave no other a turn
     await new Promise((resolve) => setImmediate(resolve));
   }
   return Float64Array.from(times);

@@ -37,7 +37,7 @@ export function loadPeer<T>(name: SystemName): T {
   return createRequire(packagePath())(name) as T;
 }
 
-/** Whether a store of it can be opened, tried in a process of its own: a bad binary may end the process. */
+/** True when a store of it can be opened, tried in a process of its own: a bad binary may end the process. */
 function loads(name: SystemName): boolean {
   const attempt = name === 'better-sqlite3' ? `new (require('${name}'))(':memory:')` : `require('${name}')`;
   return spawnSync(process.execPath, ['-e', attempt], { cwd: join(packagePath(), '..'), stdio: 'ignore' }).status === 0;

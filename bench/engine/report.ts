@@ -19,7 +19,7 @@ const AS_GOOD_AS_LEVEL: Target = { peer: 'classic-level', least: 1 };
 const AS_GOOD_AS_ROCKS: Target = { peer: 'rocksdb-native', least: 1 };
 
 /**
- * What Edubba's rate must be, as a multiple of the peer's. Of those against rocksdb-native most must be met, of the
+ * Targets of Edubba's rate, as multiples of the peer's. Of those against rocksdb-native most must be met, of the
  * others all.
  */
 export function targetsOf(line: string): readonly Target[] {

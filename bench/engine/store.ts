@@ -22,7 +22,7 @@ export interface Store {
   get(key: string, alone: boolean): Promise<number> | number;
   /** Bytes of values in the whole table. */
   scan(reverse: boolean): Promise<number>;
-  /** Whether work goes on that the system knows of; what it does not tell shows in CPU time. */
+  /** True while the system reports work under way; other work shows in CPU time. */
   isBusy?(): boolean | Promise<boolean>;
   close(): Promise<void>;
 }

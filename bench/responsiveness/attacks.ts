@@ -1,5 +1,5 @@
 /**
- * What hostile callers do to a server, each as a loop that goes on until its process is ended. Load goes to loopback
+ * Attacks of hostile callers on a server, each a loop that goes on until its process is ended. Load goes to loopback
  * only; an attack's own process bounds it in time.
  */
 import { connect as connectSocket, type Socket } from 'node:net';

@@ -1,5 +1,6 @@
 /**
- * The callers beside an attack: a health check, a read of one row and a write of one byte, again and again, each timed.
+ * The other callers during an attack: a health check, a read of one row and a write of one byte, again and again, each
+ * timed.
  */
 import { readFile } from 'node:fs/promises';
 import { BigtableError, type Code } from '../../src/base/index.ts';

@@ -24,5 +24,5 @@ process.on('message', () => {
   delay.reset();
   process.send?.(held);
 });
-// the server ends when it is told to, not when nobody asks any more
+// the server ends when it is stopped, not when no caller is left
 process.channel?.unref();

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-// beside the compiled benches: dist/bench/serving
+// next to the compiled benches: dist/bench/serving
 const EXECUTABLE = fileURLToPath(new URL('../../../bin/edubba', import.meta.url));
 
 export interface ServerProcess {

@@ -21,7 +21,7 @@ export const WORKLOADS = [
   'verify',
 ];
 
-/** What crashwrite says on standard error once a row was acknowledged: before, there is not even a table. */
+/** Crashwrite's line on standard error once a row was acknowledged: before that there is not even a table. */
 const FIRST_ROW = 'the first row was acknowledged';
 
 /** Builds it; gives the path of the executable. */
@@ -44,7 +44,7 @@ export async function workloadResults(program, args, timeoutMs, heard) {
   return { results, err };
 }
 
-/** What went wrong in a workload's result, as one line; empty where nothing did. */
+/** The errors in a workload's result as one line; empty if there are none. */
 export const errorKinds = ({ error_kinds: kinds = {} }) =>
   Object.entries(kinds)
     .filter(([, count]) => count > 0)

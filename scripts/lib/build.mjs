@@ -18,7 +18,7 @@ import { dependency, filesUnder, ROOT, run, secondsSince } from './repository.mj
 import { thirdParty } from './third-party.mjs';
 
 const FOLDERS = ['src', 'test', 'examples', 'bench'];
-/** What decides how sources are built. */
+/** Files that decide how sources are built. */
 const RULES = [
   'tsconfig.json',
   'package.json',
@@ -68,7 +68,7 @@ function step(name, sources, make) {
 }
 
 /**
- * The library's two doors, the command line, and beside them what worker threads load. Loading some four hundred
+ * The library's two doors, the command line, and the entries of worker threads. Loading some four hundred
  * modules one by one is what a start would take longest for. The source maps hold the sources; THIRD-PARTY.txt the
  * licences of the packages inside. Those with native parts stay outside.
  */

@@ -1,6 +1,6 @@
 /**
  * npm run bench -- compare COMMIT [server|engine] [--rounds=9] [--rows=N] [--secs=N] [--lines=a,b] [--json=FILE]: CPU
- * time per operation of this checkout beside that of COMMIT, line by line, with a verdict (bench/compare/verdict.ts).
+ * time per operation of this checkout next to that of COMMIT, line by line, with a verdict (bench/compare/verdict.ts).
  *
  * COMMIT is checked out and built in a folder of its own. Each round starts both builds on empty folders, right after
  * one another, in alternating order; the load generator is this checkout's for both. Status 0: passes. 1: it does not.

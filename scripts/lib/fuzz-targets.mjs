@@ -1,5 +1,5 @@
 /**
- * What `npm run fuzz` feeds with damaged input: everything that reads bytes of a peer's making. A target has good
+ * The targets of `npm run fuzz`: everything that reads bytes from a peer gets damaged input. A target has good
  * inputs to start from and `run`, which takes any bytes and throws when they did what no bytes may do.
  */
 import assert from 'node:assert/strict';

@@ -102,7 +102,7 @@ class Contestant {
   #scratch = mkdtempSync(join(tmpdir(), 'edubba-bench-'));
   #rows;
   #server;
-  /** Whether its table is there. */
+  /** True once its table exists. */
   #hasTable = false;
   failed = false;
 
@@ -124,7 +124,7 @@ class Contestant {
       ...(this.#hasTable ? ['-keep'] : []),
     ]);
     this.#hasTable = true;
-    // the workloads behind the load use what it came to
+    // the workloads after the load use its result
     this.#rows = results.find(({ workload }) => workload === 'batchwrite')?.rows ?? this.#rows;
     return results.map((result) => ({
       server: this.name,
@@ -204,7 +204,7 @@ async function inTurn(contestants, turns, warmSecs = 0) {
 }
 
 /**
- * Milliseconds that the disk takes to write a kilobyte behind another and sync it, in the median: what a write alone
+ * Milliseconds that the disk takes to write a kilobyte after another and sync it, in the median: what a write alone
  * waits for at least.
  */
 function diskSyncMs() {
@@ -305,7 +305,7 @@ const TABLES = {
   },
 };
 
-/** The first server's results beside each other's, or alone. */
+/** The first server's results next to each other server's, or alone. */
 function printTables(heading, [first, ...peers], results) {
   const of = (name, workload) => results.find((one) => one.server === name && one.workload === workload);
   for (const peer of peers.length > 0 ? peers : ['emulator']) {

@@ -70,7 +70,7 @@ export function startServer(name, command, args, ready, readyMs = READY_MS) {
   });
 }
 
-/** What starts Edubba on `dir`, as a program and its arguments. */
+/** The program and arguments that start Edubba on `dir`. */
 export const edubbaCommand = (dir, address = '127.0.0.1:0') => [
   process.execPath,
   join(ROOT, 'bin', 'edubba'),

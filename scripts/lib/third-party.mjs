@@ -1,4 +1,4 @@
-/** What the licences of the packages inside dist/bundle ask for: their names, copyright and texts. */
+/** The names, copyright and texts that the licences of the packages inside dist/bundle require. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './repository.mjs';

@@ -1,5 +1,5 @@
 /**
- * What the scripts beside the product need and fetch for themselves, each through its own package manager: Google's Go
+ * Tools that the scripts need and the product does not, each through its own package manager: Google's Go
  * emulator, programs of Go modules and our own, Google's clients, HBase. All of it is kept in one cache folder outside
  * the repository.
  */
@@ -85,7 +85,7 @@ export const hbase = async () => [
 
 /**
  * Fetches what the pom.xml in `folder` (relative to the repository) names, once for each text of it, and compiles the
- * sources beside it; gives the class path.
+ * sources next to it; returns the class path.
  */
 async function javaProgram(what, folder) {
   const pom = join(ROOT, folder, 'pom.xml');

@@ -1,5 +1,5 @@
 /**
- * What scripts/upgrade.mjs runs with one build or the other: node upgrade-program.mjs BUILD DIRECTORY write|kill|read
+ * The program that scripts/upgrade.mjs runs with either build: node upgrade-program.mjs BUILD DIRECTORY write|kill|read
  * TAG
  *
  * write: rows of TAG in every state that rows have: in files, compacted, split and in the log alone; then the database

@@ -1,5 +1,5 @@
 /**
- * Whether what texts cite exists: files of the repository by their path, targets and sections of links in pages,
+ * Checks that cited things exist: files of the repository by their path, targets and sections of links in pages,
  * sections that comments name, and modules that pages name as `room/module`. One line for each that does not.
  */
 import { existsSync, readFileSync } from 'node:fs';

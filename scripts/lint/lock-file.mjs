@@ -1,6 +1,6 @@
 /**
  * A lock file must name every optional dependency of every package in it, those of other platforms too: `npm ci`
- * refuses it otherwise, on every machine. npm itself leaves them out where the lock file was written beside installed
+ * refuses it otherwise, on every machine. npm itself leaves them out where the lock file was written next to installed
  * packages, or where a registry lacks a platform's package.
  *
  *   node scripts/lint/lock-file.mjs --write      completes the files
@@ -12,7 +12,7 @@ import { ROOT } from '../lib/repository.mjs';
 
 const PLATFORM =
   /(android|darwin|freebsd|linux|netbsd|openbsd|openharmony|win32)(?:-(arm64|arm|x64|ia32|ppc64|riscv64|s390x|loong64))?/;
-/** The product's, and that of the engines that the bench sets beside it. */
+/** The product's, and that of the engines that the bench compares with it. */
 export const LOCK_FILES = ['package-lock.json', 'bench/peers/package-lock.json'];
 
 function entryOf(name, version, dev) {

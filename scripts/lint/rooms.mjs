@@ -166,7 +166,7 @@ export const ROOMS = [
 /** Rooms that may use Node's own modules. Elsewhere they come in through the seams of `env`. */
 export const NODE_ROOMS = ['platform', 'wire', 'auth', 'monitor', 'boot', 'server', 'cli'];
 
-/** What is wrong with the table itself: imports that do not lead to a lower floor. */
+/** Errors of the table itself: imports that do not lead to a lower floor. */
 export function upwardImports() {
   const floorOf = new Map(ROOMS.map(({ room, floor }) => [room, floor]));
   return ROOMS.flatMap(({ room, floor, imports }) =>

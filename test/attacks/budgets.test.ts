@@ -1,6 +1,6 @@
 /**
  * Callers who take the server's memory and give nothing for it: lengths that are announced and never sent, requests
- * that come byte by byte, answers that nobody reads. While each goes on, other callers are answered, and the server's
+ * that come byte by byte, answers that are not read. While each goes on, other callers are answered, and the server's
  * memory stays bounded.
  */
 import assert from 'node:assert/strict';
@@ -54,7 +54,7 @@ const odd = (i: number): number => 2 * i + 1;
 const field = (number: number, bytes: Buffer | string): Buffer =>
   Buffer.concat([Buffer.of((number << 3) | 2, bytes.length), Buffer.from(bytes)]);
 
-/** An attack that goes on until it is told to stop; every step is awaited. */
+/** An attack that goes on until it is stopped; every step is awaited. */
 function goesOn(step: () => Promise<unknown>): { readonly ended: Promise<void>; stop(): void } {
   let isStopped = false;
   const loop = async (): Promise<void> => {
@@ -182,7 +182,7 @@ describe('a server with a budget of 16 MiB', () => {
   }
 
   /**
-   * All are answered while the attackers' connections are open: a large write, and small calls beside it and before it.
+   * All are answered while the attackers' connections are open: a large write, and small calls before and during it.
    */
   async function othersAreServed(): Promise<void> {
     const table = client.table('t');
@@ -236,7 +236,7 @@ describe('a server with a budget of 16 MiB', () => {
     await leave();
   });
 
-  test('answers of writes that nobody reads: what is held is bounded, and what is refused is not written', async () => {
+  test('answers of writes that are not read: what is held is bounded, and what is refused is not written', async () => {
     const table = client.table('t');
     await table.apply(new RowMutation('grows').set('f:q', CELL));
     const append = Buffer.concat([
@@ -294,7 +294,7 @@ describe('a server with a budget of 16 MiB', () => {
     await leave();
   });
 
-  test('without anybody who waits, a reader that has stopped is left alone', async () => {
+  test('if no call waits, a reader that has stopped is left alone', async () => {
     const [peer] = await attackers(1, Buffer.concat([HELLO, NO_WINDOW]));
     await (peer as RawPeer).send(call(1, `${DATA}ReadRows`, field(1, tableName)));
     await until(() => budget.usedBytes > 0);

@@ -15,7 +15,7 @@ import { OTHERS_TABLE, Victim } from './victim.ts';
 const certificates = mkdtempSync(join(tmpdir(), 'edubba-certificates-'));
 const pem = (name: string): string => join(certificates, name);
 const TLS = { words: ['--tls-key', pem('server.key'), '--tls-cert', pem('server.pem')], tlsCa: pem('ca.pem') };
-/** What a TLS client sends first. */
+/** The first bytes of a TLS client. */
 let clientHello: Buffer;
 
 before(async () => {

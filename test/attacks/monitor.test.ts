@@ -18,7 +18,7 @@ async function victim(
   return { victim: started, port, page: () => pageAt(port) };
 }
 
-/** The page, as soon as there is room for whoever asks: within a second after a flood. */
+/** The page, as soon as there is space for the request: within a second after a flood. */
 async function pageAt(port: number): Promise<string> {
   for (;;) {
     const answer = await fetch(`http://127.0.0.1:${port}/metrics`, { headers: { connection: 'close' } }).catch(
@@ -29,7 +29,7 @@ async function pageAt(port: number): Promise<string> {
   }
 }
 
-/** Connections that are opened anew as soon as they end, each with these bytes, until it is told to stop. */
+/** Connections that are opened anew as soon as they end, each with these bytes, until it is stopped. */
 function flood(
   t: TestContext,
   port: number,
@@ -62,7 +62,7 @@ function flood(
 
 const REQUEST = 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n';
 const ATTACKS: readonly (readonly [string, number, string | Buffer, readonly string[]])[] = [
-  ['pages that are asked for all the time and not read', 30, REQUEST.repeat(5000), []],
+  ['pages that are requested all the time and not read', 30, REQUEST.repeat(5000), []],
   ['the same, with two tablet servers', 30, REQUEST.repeat(5000), ['--tablet-servers', '2']],
   ['connections that say nothing', 300, '', []],
   ['headers that do not end', 50, `GET /metrics HTTP/1.1\r\n${'x: y\r\n'.repeat(500)}`, []],

@@ -10,5 +10,5 @@ process.on('message', () => {
     peakRssBytes: process.resourceUsage().maxRSS * 1024,
   });
 });
-// the server ends when it is told to, not when the parent goes away
+// the server ends when it is stopped, not when the parent goes away
 process.channel?.unref();

@@ -24,12 +24,12 @@ export interface Damage {
   readonly kind: 'flipped' | 'cut' | 'removed';
   /** The byte that is flipped, or the length that is left. */
   readonly at: number;
-  /** What the byte is changed by. */
+  /** The change of the byte. */
   readonly mask: number;
 }
 
 /**
- * What nobody can tell from what is left, and why. Its outcome may be a smaller database, never a wrong one.
+ * Damages that no reader can tell from what is left, and why. The outcome may be a smaller database, never a wrong one.
  *
  * Not among the damages here, but of the same kind: whole appends at the end of a log turned to zeros look as if they
  * had never been made, and so does the last of several segments when it is removed (docs/formats/log-file.md,
@@ -42,17 +42,17 @@ export function cannotBeSeen({ path, kind }: Damage, isRoot: boolean): string | 
   return undefined;
 }
 
-/** What could be told and is not yet: each has a test of its own. */
+/** Damages that could be found and are not yet: each has a test of its own. */
 export function isNotSeenYet({ path, kind }: Damage, isRoot: boolean): boolean {
   return kind === 'removed' && (isRoot || path.endsWith('.segment'));
 }
 
-/** So many bytes of a file are flipped, and it is cut to so many lengths, besides those at its ends. */
+/** How many bytes of a file are flipped, and to how many lengths it is cut, besides those at its ends. */
 const FLIPS = 14;
 const CUTS = 5;
 
 export function damagesOf(path: string, content: Buffer, random: SeededRandom, stride: number | undefined): Damage[] {
-  // what is behind the last byte that is not zero is room made ahead, all alike
+  // bytes after the last one that is not zero are allocated ahead, all alike
   let used = content.length;
   while (used > 0 && content[used - 1] === 0) used--;
   const damages: Damage[] = [{ path, kind: 'removed', at: 0, mask: 0 }];

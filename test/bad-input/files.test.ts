@@ -30,7 +30,7 @@ const AT_ONCE = 8;
 const READ_MS = 5000;
 const HOPELESS_READ_MS = 100;
 const MAX_MS = 30_000;
-/** What may be answered where a file is damaged. */
+/** Allowed answers if a file is damaged. */
 const HONEST: readonly Code[] = [Code.DATA_LOSS, Code.FAILED_PRECONDITION, Code.NOT_FOUND];
 
 /** Everything in the database, a line a fact; and what was said instead. */
@@ -96,7 +96,7 @@ async function contentsOf(directory: string): Promise<Contents> {
       }
     });
     lines.push(...(await Promise.all(tables)).flat());
-    assert.equal(env.requestBudget.usedBytes, 0, 'bytes are reserved that nobody holds');
+    assert.equal(env.requestBudget.usedBytes, 0, 'bytes are reserved that no call holds');
   } finally {
     await close();
   }
@@ -140,7 +140,7 @@ async function filesIn(directory: string): Promise<string[]> {
   return paths.sort();
 }
 
-/** A copy that shares with the original what nobody ever changes in place. */
+/** A copy that shares with the original the files that are never changed in place. */
 async function copyOf(original: string, paths: readonly string[], to: string): Promise<void> {
   const made = new Set<string>();
   for (const path of paths) {
@@ -202,7 +202,7 @@ describe('a database with a damaged file', () => {
     await rm(home, { recursive: true, force: true });
   });
 
-  /** What came of the damage, in a word; fails where data is wrong or missing. */
+  /** The outcome of the damage, in a word; fails if data is wrong or missing. */
   async function suffer(damage: Damage, putBack: boolean): Promise<string> {
     const directory = join(home, `copy-${++copies}`);
     await copyOf(original, paths, directory);
@@ -214,7 +214,7 @@ describe('a database with a damaged file', () => {
     if (whole) assert.deepEqual(lines, expected);
     if (errors.length === 0 && !whole) {
       assert.fail(
-        `data is missing and nobody says so: ${expected
+        `data is missing and no error says so: ${expected
           .filter((line) => !lines.includes(line))
           .slice(0, 5)
           .join(' | ')}`,

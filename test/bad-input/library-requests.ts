@@ -216,7 +216,7 @@ const RULES: LibraryRequest[] = [
   refused('an increment of text', Code.FAILED_PRECONDITION, /8 bytes|8-byte|integer/, (t) =>
     t.increment('kept', 'f:text'),
   ),
-  refused('an increment of text behind an append', Code.FAILED_PRECONDITION, /8 bytes|8-byte|integer/, (t) =>
+  refused('an increment of text after an append', Code.FAILED_PRECONDITION, /8 bytes|8-byte|integer/, (t) =>
     t.readModifyWrite('kept', [
       { family: 'g', qualifier: 'new', change: { kind: 'append', suffix: Buffer.from('x') } },
       increment('f', 'text'),

@@ -32,7 +32,7 @@ export function message(fields: Readonly<Record<number, FieldValue>> = {}): Buff
   return Buffer.concat(Object.entries(fields).map(([number, value]) => field(Number(number), value)));
 }
 
-/** What stands in a message of varints and length-delimited fields, by field: all of its values in order. */
+/** The values of a message of varints and length-delimited fields, by field, in order. */
 export function fieldsOf(bytes: Buffer): ReadonlyMap<number, readonly (number | Buffer)[]> {
   const fields = new Map<number, (number | Buffer)[]>();
   let at = 0;

@@ -1,6 +1,6 @@
 /**
  * Bad requests at both doors, the embedded library and a server: each is refused with the right code and a message that
- * names what is wrong, nothing of it is applied, and afterwards the process is alive, holds no bytes for anybody, and
+ * names what is wrong, nothing of it is applied, and afterwards the process is alive, holds no bytes, and
  * serves good requests.
  */
 import assert from 'node:assert/strict';

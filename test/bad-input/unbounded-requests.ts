@@ -11,8 +11,8 @@ interface BoundedCall {
   readonly name: string;
   /** Options that are good together with nothing else. */
   readonly good: Readonly<Record<string, unknown>>;
-  /** Must be there beside each of the others. */
-  readonly beside?: Readonly<Record<string, unknown>>;
+  /** Options that each of the others needs. */
+  readonly needed?: Readonly<Record<string, unknown>>;
   /** Those that may be undefined: they bound nothing. */
   readonly free?: readonly string[];
   /** Those of which an empty text is no bound, and so refused. */
@@ -70,7 +70,7 @@ const CALLS: readonly BoundedCall[] = [
   {
     name: 'a range of columns',
     good: { start: 'a', end: 'z' },
-    beside: { family: 'f' },
+    needed: { family: 'f' },
     emptyIsNone: ['start', 'end'],
     call: (columnRange, t) => all(t.scan({ columnRange })),
   },
@@ -87,7 +87,7 @@ const CALLS: readonly BoundedCall[] = [
   {
     name: 'a predicate of a column',
     good: { equals: 'x' },
-    beside: { column: 'f:text' },
+    needed: { column: 'f:text' },
     emptyIsNone: [],
     call: async (predicate, t) => t.checkAndMutate('kept', predicate, { then: (r) => r.deleteRow() }),
   },
@@ -105,14 +105,14 @@ const CALLS: readonly BoundedCall[] = [
   {
     name: 'a rule of readModifyWrite',
     good: RULE,
-    beside: RULE,
+    needed: RULE,
     emptyIsNone: ['family'],
     call: async (rule, t) => t.readModifyWrite('kept', [rule]),
   },
   {
     name: 'the change of a rule',
     good: { amount: 1 },
-    beside: { kind: 'increment' },
+    needed: { kind: 'increment' },
     emptyIsNone: ['amount'],
     call: async (change, t) => t.readModifyWrite('kept', [{ family: 'f', qualifier: 'n', change }]),
   },
@@ -140,21 +140,21 @@ const CALLS: readonly BoundedCall[] = [
   {
     name: 'a rule of versions',
     good: { versions: 1 },
-    beside: { kind: 'maxVersions' },
+    needed: { kind: 'maxVersions' },
     emptyIsNone: ['versions'],
     call: async (rule, t) => t.setGcRule('f', rule),
   },
   {
     name: 'a rule of age',
     good: { ageMicros: 1e6 },
-    beside: { kind: 'maxAge' },
+    needed: { kind: 'maxAge' },
     emptyIsNone: ['ageMicros'],
     call: async (rule, t) => t.setGcRule('f', rule),
   },
   {
     name: 'a rule of rules',
     good: { rules: [{ kind: 'maxVersions', versions: 1 }] },
-    beside: { kind: 'intersection' },
+    needed: { kind: 'intersection' },
     emptyIsNone: ['rules'],
     call: async (rule, t) => t.setGcRule('f', { kind: 'union', rules: [rule] }),
   },
@@ -163,7 +163,7 @@ const CALLS: readonly BoundedCall[] = [
 /** Two letters of the name change places, or a letter is lost: never another option's name. */
 const misspelt = (name: string): string => (name.length > 3 ? `${name.slice(0, 1)}${name.slice(2)}` : `${name}s`);
 
-const requestsOf = ({ name, good, beside = {}, free = [], emptyIsNone = [], call }: BoundedCall): LibraryRequest[] =>
+const requestsOf = ({ name, good, needed = {}, free = [], emptyIsNone = [], call }: BoundedCall): LibraryRequest[] =>
   Object.keys(good).flatMap((option) => {
     const ask =
       (options: Readonly<Record<string, unknown>>): LibraryRequest['ask'] =>
@@ -171,7 +171,7 @@ const requestsOf = ({ name, good, beside = {}, free = [], emptyIsNone = [], call
         call(options as never, t, d);
     const says = new RegExp(`\\b${option}\\b`);
     // the others are left out: what is refused is the bound, not how it goes with them
-    const { [option]: _, ...others } = beside;
+    const { [option]: _, ...others } = needed;
     const wrong = misspelt(option);
     const empty = Array.isArray(good[option]) ? undefined : '';
     return [
@@ -182,7 +182,7 @@ const requestsOf = ({ name, good, beside = {}, free = [], emptyIsNone = [], call
         ask({ ...others, [wrong]: good[option] }),
       ),
       refused(
-        `${name}, ${option} misspelt beside the good one`,
+        `${name}, ${option} misspelt next to the good one`,
         INVALID_ARGUMENT,
         new RegExp(`"${wrong}"`),
         ask({ ...others, [option]: good[option], [wrong]: good[option] }),
@@ -208,7 +208,7 @@ const requestsOf = ({ name, good, beside = {}, free = [], emptyIsNone = [], call
     ];
   });
 
-/** What is no object of options at all. */
+/** Values that are no object of options. */
 const notOptions = ({ name, call }: BoundedCall): LibraryRequest[] =>
   (
     [

@@ -287,7 +287,7 @@ const ADMINISTRATION: WireRequest[] = [
     /tables\/none/,
     NOT_FOUND,
   ),
-  bad('a token that nobody gave', `${ADMIN}CheckConsistency`, { 1: T, 2: 'made up' }, /token/),
+  bad('a token that was never issued', `${ADMIN}CheckConsistency`, { 1: T, 2: 'made up' }, /token/),
   bad('an update of a table without a table', `${ADMIN}UpdateTable`, {}, /./),
   bad('a deletion of nothing', `${ADMIN}DeleteTable`, {}, /./),
   bad('a look at nothing', `${ADMIN}GetTable`, {}, /./),

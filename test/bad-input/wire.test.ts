@@ -1,7 +1,7 @@
 /**
  * Bad bytes at a server's door: requests that no library would send, random and mutilated messages to every method of
  * the three services, and broken HTTP/2. Each is answered with an honest code; afterwards nothing has changed, no bytes
- * are held for anybody, and good requests are served. EDUBBA_SEED=N sends other bytes, EDUBBA_FUZZ_RUNS=N more.
+ * are held, and good requests are served. EDUBBA_SEED=N sends other bytes, EDUBBA_FUZZ_RUNS=N more.
  */
 import assert from 'node:assert/strict';
 import { connect as connectHttp2, constants, type ClientHttp2Session, type IncomingHttpHeaders } from 'node:http2';
@@ -17,7 +17,7 @@ import { silentLogger } from '../../src/env/index.ts';
 
 const SEED = Number(process.env['EDUBBA_SEED'] ?? 1);
 const RUNS_A_METHOD = Number(process.env['EDUBBA_FUZZ_RUNS'] ?? 12);
-/** What would be a fault of ours. A call that takes longer than the deadline hangs. */
+/** Codes that would be our fault. A call that takes longer than the deadline hangs. */
 const FAULTS: readonly number[] = [
   Code.UNKNOWN,
   Code.INTERNAL,

@@ -146,7 +146,7 @@ describe('connect', () => {
       Code.UNAUTHENTICATED,
     );
     assert.equal(await codeOf({ tls: { caFile: pem('ca.pem') } }), Code.UNAUTHENTICATED);
-    // nobody that Node trusts has signed it
+    // no authority that Node trusts has signed it
     assert.equal(await codeOf({ tls: true, token }), Code.UNAVAILABLE);
     assert.equal(await codeOf({ token }), Code.UNAVAILABLE);
     await server.close();

@@ -1,5 +1,5 @@
 /**
- * What an operator asks of a database, behind every door: compactions with their progress, splits, merges, flushes,
+ * The calls of operators, through every door: compactions with their progress, splits, merges, flushes,
  * tablets, counters, and the names of all tables.
  */
 import assert from 'node:assert/strict';
@@ -106,7 +106,7 @@ for (const { name, open } of DOORS) {
       assert.deepEqual(await table.statistics(), []);
     });
 
-    test('compactions of one table at once all succeed, and so do those beside a split, a merge and a deletion', async () => {
+    test('compactions of one table at once all succeed, and so do those during a split, a merge and a deletion', async () => {
       const table = await fill(['row30']);
       const doomed = await fill(['row10', 'row20']);
       await Promise.all([

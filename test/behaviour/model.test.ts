@@ -153,7 +153,7 @@ async function readCells(table: Table, options: ScanOptions): Promise<PlainCell[
   return cells;
 }
 
-/** What the model says of a read. */
+/** The model's answer to a read. */
 function expected(model: PlainTable, read: Read): PlainCell[] {
   const byRow = new Map<string, PlainCell[]>();
   const seen = new Map<string, number>();

@@ -95,7 +95,7 @@ export function incremented(
   ];
 }
 
-/** What rules hide now is in doubt from now on. To be called before they change. */
+/** Cells that rules hide now are in doubt from now on. To be called before the rules change. */
 export function doubted(row: PlainRow, families: PlainFamilies, nowMicros: number): PlainRow {
   return eachColumn(row, (versions, family) => {
     const rule = families.get(family)?.gcRule;
@@ -108,7 +108,7 @@ export function doubted(row: PlainRow, families: PlainFamilies, nowMicros: numbe
   });
 }
 
-/** What a read shows where nothing in doubt was removed. */
+/** The cells that a read shows if nothing in doubt was removed. */
 export function cellsOf(key: string, row: PlainRow, families: PlainFamilies, nowMicros: number): PlainCell[] {
   const cells: PlainCell[] = [];
   for (const family of [...row.keys()].sort(byteOrder)) {
@@ -126,7 +126,7 @@ export function cellsOf(key: string, row: PlainRow, families: PlainFamilies, now
   return cells;
 }
 
-/** Whether a read at that time may have shown these cells of the row. */
+/** True when a read at that time may have shown these cells of the row. */
 export function mayShow(
   key: string,
   row: PlainRow,

@@ -71,7 +71,7 @@ export class PlainTable {
     return this.keys().flatMap((key) => cellsOf(key, this.row(key), this.#families, this.#now()));
   }
 
-  /** What is in doubt and is missing in what was read of the whole row is gone. */
+  /** Cells in doubt that a read of the whole row lacks are gone. */
   resolve(key: string, cells: readonly PlainCell[]): void {
     this.setRow(key, resolved(this.row(key), cells, this.#families, this.#now()));
   }

@@ -42,7 +42,7 @@ export interface Manifest {
   start(): Promise<Subject>;
 }
 
-/** What JavaScript objects have without being given it. */
+/** Properties that every JavaScript object inherits. */
 export const OBJECT_NAMES = [
   '__proto__',
   'constructor',

@@ -113,7 +113,7 @@ describe('edubba serve, guarded', () => {
   });
 });
 
-describe('what makes no sense is told', () => {
+describe('settings that make no sense are refused', () => {
   const serve = ['serve', '--dir', '/nowhere/data'];
   for (const [words, message] of [
     [[...serve, '--address', '0.0.0.0:0', '--tls-key', 'k'], /TLS needs both --tls-key and --tls-cert/],

@@ -205,7 +205,7 @@ describe('for programs', () => {
     }
     const warned = await edubba(['--json', ...words, 'createtable', 't', 'families=f']);
     assert.deepEqual([warned.status, Object.keys(documents(warned.err)[0] ?? {})], [0, ['warning']]);
-    // behind -- it is a word like any other
+    // after -- it is a word like any other
     assert.equal((await edubba([...words, 'set', '--', 't', '--json', 'f:q=1'])).status, 0);
     assert.match((await edubba([...words, 'lookup', '--', 't', '--jso'])).err, /^edubba: NOT_FOUND/);
     await close();
@@ -241,7 +241,7 @@ describe('for programs', () => {
     await close();
   });
 
-  test('the version is told in three ways, with that of Node', async () => {
+  test('the version is printed in three ways, with that of Node', async () => {
     const text = await output(['version']);
     assert.match(text, /^edubba \d+\.\d+\.\d+ \(Node \d+\.\d+\.\d+, \w+ \w+\)\n$/);
     assert.deepEqual([await output(['--version']), await output(['-V'])], [text, text]);

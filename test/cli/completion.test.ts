@@ -37,7 +37,7 @@ function run(shell: string, words: readonly string[], home: string): string {
   return stdout;
 }
 
-/** What each shell offers, a word a line, perhaps with a description behind a tab. */
+/** The words that each shell offers, one a line, some with a tab and a description. */
 const SHELLS: Readonly<Record<string, (asked: Asked) => string>> = {
   // bash breaks words at = and : as well; the script must not depend on how
   bash: ({ script, home, line }) => {

@@ -92,7 +92,7 @@ describe('edubba serve with several compactions at once', () => {
       possible.push(Number(/allows fewer connections.* possible=(\d+)/.exec(err)?.[1]));
     }
     const [one = 0, four = 0] = possible;
-    assert.ok(four > 0 && four < one, `${one} beside one compaction, ${four} beside four`);
+    assert.ok(four > 0 && four < one, `${one} during one compaction, ${four} during four`);
   });
 });
 

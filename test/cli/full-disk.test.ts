@@ -112,7 +112,7 @@ async function smallDisk(t: TestContext): Promise<string | undefined> {
   return status === 0 ? directory : undefined;
 }
 
-/** What an ended server has left, where there is room. */
+/** A copy of an ended server's directory, on a disk with space. */
 async function elsewhere(t: TestContext, directory: string): Promise<string> {
   const copy = join(await temporaryDirectory(t), 'copy');
   await cp(directory, copy, { recursive: true });

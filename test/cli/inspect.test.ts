@@ -161,7 +161,7 @@ describe('edubba inspect', () => {
     assert.ok(appends.some(({ records }) => records?.[0]?.rows?.[0]?.row === 'h'));
   });
 
-  test('works beside an owner that goes on writing', async (t) => {
+  test('works next to an owner that goes on writing', async (t) => {
     const directory = join(await temporaryDirectory(t), 'data');
     const owner = await open(directory);
     const table = await owner.createTable('t', { families: { f: {} } });
@@ -185,7 +185,7 @@ describe('edubba inspect', () => {
     }
   });
 
-  test('damage is told with the file and where, with status 1', async (t) => {
+  test('damage is reported with file and position, with status 1', async (t) => {
     const { directory, sstables, logs } = await database(t);
     const users = await Promise.all(
       sstables.map(async (path) => ({ path, text: await output(['inspect', 'sstable', path, '--entries']) })),

@@ -1,4 +1,4 @@
-/** What `edubba serve` tells of itself: metrics, probes and logs, seen from outside. */
+/** Metrics, probes and logs of `edubba serve`, seen from outside. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -125,7 +125,7 @@ test('the figures of all threads are on one page', async (t) => {
   assert.equal(await server.ended(), 0, server.err);
 });
 
-test('an address for metrics that is taken: an error where it was asked for, else the server goes on without', async (t) => {
+test('an address for metrics that is taken: an error if it was set, else the server goes on without', async (t) => {
   const directory = join(await temporaryDirectory(t), 'data');
   const holder = createServer();
   t.after(() => holder.close());
@@ -208,7 +208,7 @@ test('logs as JSON: each call in the access log, slow ones with what they cost, 
   assert.doesNotMatch(server.err, /secret/);
 });
 
-test('nobody reads the log: calls are answered, lines are dropped and counted, and the server ends', async (t) => {
+test('if no process reads the log, calls are answered, lines are dropped and counted, and the server ends', async (t) => {
   const { server, address, metrics } = await serve(t, ['--access-log']);
   server.process.stderr?.pause();
   const database = await databaseAt(t, address);

@@ -111,7 +111,7 @@ describe('what others can read', () => {
   const modeOf = async (path: string): Promise<string> => ((await stat(path)).mode & 0o777).toString(8);
 
   for (const servers of ['1', '2']) {
-    test(`is told once by serve, with file and mode, with ${servers} tablet servers; what is right is not`, async (t) => {
+    test(`is reported once by serve, with file and mode, with ${servers} tablet servers; what is right is not`, async (t) => {
       const above = await temporaryDirectory(t);
       const { key, cert } = await tlsFiles(above);
       const [directory, tokens, keys] = [join(above, 'data'), join(above, 'tokens.txt'), join(above, 'keys.json')];
@@ -166,7 +166,7 @@ describe('what others can read', () => {
     });
   }
 
-  test('is told by commands of the token and the key that they use', async (t) => {
+  test('is reported by commands of the token and the key that they use', async (t) => {
     const above = await temporaryDirectory(t);
     const { key, cert } = await tlsFiles(above);
     const token = join(above, 'token');

@@ -1,6 +1,6 @@
 /**
- * What /readyz and /healthz of `edubba serve` say is so: whoever waits for them is served, and they tell of a disk that
- * is full and of tablets that are lost.
+ * The answers of /readyz and /healthz of `edubba serve` are true: a client that waits for them is served, and they
+ * report a full disk, failing flushes and lost tablets.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -31,7 +31,7 @@ async function probe(base: string, path: string): Promise<Probe | undefined> {
   return answer && { status: answer.status, text: (await answer.text()).trim() };
 }
 
-/** What is so is looked for once a second. */
+/** The server checks once a second. */
 async function readyWhere(base: string, holds: (answer: Probe) => boolean): Promise<Probe> {
   let answer: Probe | undefined;
   for (let probes = 0; probes < MAX_PROBES; probes++) {
@@ -62,7 +62,7 @@ async function stop(server: Child): Promise<void> {
   assert.equal(await server.ended(), 0, server.err);
 }
 
-/** What holds the largest value: METADATA's files are small. */
+/** The largest file, which is no file of METADATA. */
 async function largest(directory: string): Promise<string> {
   const paths = (await readdir(directory)).map((name) => join(directory, name));
   const sizes = await Promise.all(paths.map(async (path) => ({ path, size: (await stat(path)).size })));
@@ -103,7 +103,7 @@ async function freePort(): Promise<number> {
 }
 
 for (const servers of ['1', '2']) {
-  test(`whoever waits until a server that starts is ready is served by it, tablet servers: ${servers}`, {
+  test(`a client that waits until a server is ready is served by it, tablet servers: ${servers}`, {
     timeout: 120_000,
   }, async (t) => {
     const directory = join(await temporaryDirectory(t), 'data');

@@ -30,7 +30,7 @@ export async function edubba(words: readonly string[], environment: Record<strin
   return { status, out, err };
 }
 
-/** What the command prints; it must succeed. */
+/** The output of the command, which must succeed. */
 export async function output(words: readonly string[], environment: Record<string, string> = {}): Promise<string> {
   const { status, out, err } = await edubba(words, environment);
   assert.equal(status, 0, err);

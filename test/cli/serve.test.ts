@@ -71,7 +71,7 @@ describe('edubba serve', () => {
     assert.deepEqual((await readdir(directory)).sort(), ['EDUBBA', 'LOCK', 'files', 'logs', 'tmp']);
   });
 
-  test('goes on when nobody reads what it prints; a command ends quietly then', async (t) => {
+  test('goes on when no process reads its output; a command ends quietly then', async (t) => {
     const directory = join(await temporaryDirectory(t), 'data');
     const server = new Child(t, ['serve', '--dir', directory, '--address', '127.0.0.1:0']);
     const address = await server.address();

@@ -103,7 +103,7 @@ describe('edubba settings', () => {
       [...(await effective(more)).values()].map(({ setting, value }) => [setting, value]);
     const path = await settingsFile(t, await output(['settings', ...words]));
     assert.deepEqual(await values(['--settings', path]), await values(words));
-    // defaults are comments: nothing is pinned that nobody has set
+    // defaults are comments: nothing is pinned that was not set
     const keys = (await readFile(path, 'utf8'))
       .split('\n')
       .filter((line) => line !== '' && !line.startsWith('#'))

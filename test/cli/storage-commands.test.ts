@@ -1,5 +1,5 @@
 /**
- * What an operator does: tablets, compactions, flushes and counters, on a directory, on a server, and on a server that
+ * Commands of operators: tablets, compactions, flushes and counters, on a directory, on a server, and on a server that
  * wants a token.
  */
 import assert from 'node:assert/strict';

@@ -1,5 +1,5 @@
 /**
- * Errors that nobody catches: a server tells them, counts them, and goes on or ends in order; a program that uses the
+ * Uncaught errors: a server logs them, counts them, and goes on or ends in order; a program that uses the
  * library keeps its own ways.
  */
 import assert from 'node:assert/strict';
@@ -14,7 +14,7 @@ import { Child, output, temporaryDirectory } from './run.ts';
 const here = fileURLToPath(import.meta.url);
 
 /**
- * Loaded before the command, in all its threads: on SIGUSR2 an error comes up that nobody catches, as the variable
+ * Loaded before the command, in all its threads: on SIGUSR2 an error comes up that is not caught, as the variable
  * STRAY_ERROR says: a rejection or an exception, in the main thread or in those of the tablet servers (a loader has
  * threads of its own). CommonJS, since Node 20 loads nothing else before the program of a thread.
  */
@@ -51,9 +51,9 @@ async function complained(server: Child, message: RegExp): Promise<void> {
   }
 }
 
-describe('an error that nobody catches, in edubba serve', () => {
+describe('an uncaught error, in edubba serve', () => {
   for (const servers of ['1', '2']) {
-    test(`a rejection in the main thread is told with its stack and counted; the server goes on (${servers} tablet servers)`, async (t) => {
+    test(`a rejection in the main thread is logged with its stack and counted; the server goes on (${servers} tablet servers)`, async (t) => {
       const { server, address } = await serve(t, 'main rejection', ['--tablet-servers', servers]);
       for (const count of [1, 2]) {
         server.process.kill('SIGUSR2');
@@ -72,7 +72,7 @@ describe('an error that nobody catches, in edubba serve', () => {
     });
   }
 
-  test('a rejection in the threads of tablet servers is told and counted, and each goes on', async (t) => {
+  test('a rejection in the threads of tablet servers is logged and counted, and each goes on', async (t) => {
     const { server, address } = await serve(t, 'threads rejection', ['--tablet-servers', '2']);
     server.process.kill('SIGUSR2');
     for (const thread of [0, 1])
@@ -86,7 +86,7 @@ describe('an error that nobody catches, in edubba serve', () => {
     assert.equal(await server.ended(), 0, server.err);
   });
 
-  test('an exception in the threads of tablet servers is told with its stack; others take their place', async (t) => {
+  test('an exception in the threads of tablet servers is logged with its stack; others take their place', async (t) => {
     const { server, address } = await serve(t, 'threads exception', ['--tablet-servers', '2']);
     server.process.kill('SIGUSR2');
     for (const thread of [0, 1])
@@ -124,7 +124,7 @@ describe('an error that nobody catches, in edubba serve', () => {
 });
 
 describe('the library', () => {
-  test('leaves errors that nobody catches to the program that uses it', async (t) => {
+  test('leaves uncaught errors to the program that uses it', async (t) => {
     const directory = join(await temporaryDirectory(t), 'data');
     const program = join(dirname(here), `library-user${extname(here)}`);
     for (const [what, status] of [

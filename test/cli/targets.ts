@@ -1,4 +1,4 @@
-/** What commands work on: a fresh directory, or a fresh server in this process. */
+/** Targets of commands: a fresh directory, or a fresh server in this process. */
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { openDatabase } from '../../src/boot/index.ts';

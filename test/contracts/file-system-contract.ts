@@ -1,5 +1,5 @@
 /**
- * What every FileSystem keeps, as tests: each adapter runs them with a factory of its own. They use the seam alone, so
+ * The contract of every FileSystem, as tests: each adapter runs them with a factory of its own. They use the seam alone, so
  * that a directory, memory and an object store are held to the same words (src/env/seams/file-system.ts).
  *
  * `make` answers a fresh, empty file system. `reopen` ends the present one without closing its writers, as a process
@@ -14,7 +14,7 @@ import { APPEND_OVERHEAD_BYTES, type FileSystem, type LogAppend, type LogWriter 
 export interface FileSystemUnderTest {
   readonly fileSystem: FileSystem;
   readonly reopen: () => Promise<FileSystem>;
-  /** Lets the storage take about so many bytes more, until the next call. */
+  /** Lets the storage take about `bytes` more, until the next call. */
   readonly setFreeBytes: (bytes: number) => void;
   readonly close?: () => Promise<void>;
 }
@@ -148,7 +148,7 @@ function filesAreWriteOnce(contract: Contract): void {
 }
 
 function readsAndLists(contract: Contract): void {
-  contract('ranges read exactly, and not behind the end', async (fs) => {
+  contract('ranges read exactly, and not after the end', async (fs) => {
     await writeFile(fs, 'f', '0123456789');
     assert.equal((await fs.read('f', 0, 3)).toString(), '012');
     assert.equal((await fs.read('f', 9, 1)).toString(), '9');
@@ -401,7 +401,7 @@ function logsEnd(contract: Contract): void {
     assert.deepEqual(texts(await readLog(again, 'log', positions[39] as number)), ['record 39', 'after']);
   });
 
-  contract('a log that is trimmed while it is read is read on behind what was removed', async (fs) => {
+  contract('a log that is trimmed while it is read is read on after what was removed', async (fs) => {
     const log = await fs.openLog('log');
     const append = (i: number): Promise<number> => log.append([pattern(700_000, i)]);
     const positions: number[] = [];
@@ -422,13 +422,13 @@ function logsEnd(contract: Contract): void {
       const before = i === 0 ? -1 : (places[i - 1] as number);
       assert.ok(place > before, 'in order');
       assert.ok(read.equals(pattern(700_000, place)), `append ${place}`);
-      assert.equal(afterTrim === true, place > before + 1, 'a hole is told of, and nothing else');
+      assert.equal(afterTrim === true, place > before + 1, 'a hole is reported, and nothing else');
       if (place > before + 1)
         assert.ok(place <= (before < 12 ? 11 : 31), `appends ${before + 1} to ${place - 1} are left out`);
     }
     assert.ok((places.at(-1) as number) >= 19, 'all that was there when the reading began');
     const rest = await readLog(fs, 'log', positions[31] as number);
-    assert.equal(rest.length, 9, 'nothing behind the trim is gone');
+    assert.equal(rest.length, 9, 'nothing after the trim is gone');
   });
 
   contract('large logs trim and go on', async (fs, subject) => {
@@ -588,7 +588,7 @@ function fullStorageRefuses(contract: Contract): void {
   );
 }
 
-/** Whether it was done; the storage may refuse it for lack of room. */
+/** True if it was done; the storage may refuse it for lack of space. */
 async function unlessFull(work: Promise<unknown>): Promise<boolean> {
   try {
     await work;

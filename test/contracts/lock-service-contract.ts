@@ -1,5 +1,5 @@
 /**
- * What every LockService keeps, as tests (src/env/seams/lock-service.ts). Each test has a service of its own, empty at
+ * The contract of every LockService, as tests (src/env/seams/lock-service.ts). Each test has a service of its own, empty at
  * the beginning.
  *
  * `endSession` ends a session the way the adapter can: by expiry where a test can bring that about, else by closing it.
@@ -51,7 +51,7 @@ function filesHaveVersions(contract: Contract): void {
     assert.deepEqual((await service.read('a'))?.contents, bytes(''));
   });
 
-  contract('versions grow with every change and are never used again, not even after a deletion', async (service) => {
+  contract('versions grow with every change and are never reused, not even after a deletion', async (service) => {
     const versions: number[] = [];
     for (let i = 0; i < 5; i++) {
       versions.push(await service.write('a', bytes(`${i}`)));
@@ -284,7 +284,7 @@ function locksBelongToSessions(contract: Contract): void {
 }
 
 function watchersSeeEveryChange(contract: Contract): void {
-  contract('every change under the prefix is told, in order', async (service) => {
+  contract('every change under the prefix is an event, in order', async (service) => {
     const seen = new Events(service, 'a/');
     const versions = [await service.write('a/x', bytes('1')), await service.write('a/x', bytes('2'))];
     await service.write('b', bytes('1'));
@@ -312,7 +312,7 @@ function watchersSeeEveryChange(contract: Contract): void {
     await writing;
   });
 
-  contract('the end of a session is told: locks lost, ephemeral files deleted', async (service, subject) => {
+  contract('the end of a session is an event: locks lost, ephemeral files deleted', async (service, subject) => {
     const session = await service.openSession();
     await acquire(service, 's/lock', session);
     await service.write('s/file', bytes('x'), { sessionId: session });
@@ -330,7 +330,7 @@ function watchersSeeEveryChange(contract: Contract): void {
     );
   });
 
-  contract('a release is told to who waits for the lock', async (service) => {
+  contract('a release is an event for those who wait for the lock', async (service) => {
     const [one, two] = [await service.openSession(), await service.openSession()];
     const lock = await acquire(service, 'l', one);
     const seen = new Events(service, 'l');
@@ -432,7 +432,7 @@ function behavesLikeItsModel(contract: Contract): void {
   });
 }
 
-/** What a watch has told so far. */
+/** The events of a watch so far. */
 class Events {
   readonly #seen: LockEvent[] = [];
   readonly stop: () => void;
@@ -462,7 +462,7 @@ class Events {
     return this.#seen.splice(0, count);
   }
 
-  /** Whether the next event is that of a file written now. */
+  /** True when the next event is that of a file written now. */
   async nothingBesides(service: LockService, path: string): Promise<boolean> {
     const version = await service.write(path, bytes('marker'));
     const [next] = await this.take(1);

@@ -3,8 +3,8 @@
  * show it. Each contract is run directly and through them.
  *
  * `PortPeer` is symmetrical: either side calls the other's methods. A call's answer, its error and its cancellation are
- * messages; a stream is an iterator that the other side holds, asked for one item a call; a listener is a method of the
- * caller's side.
+ * messages; a stream is an iterator that the other side holds, which returns one item a call; a listener is a method of
+ * the caller's side.
  */
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { BigtableError, Code, toBigtableError } from '../../src/base/index.ts';

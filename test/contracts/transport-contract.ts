@@ -1,6 +1,6 @@
 /**
- * What every Transport keeps, as tests (src/env/calls/transport.ts). Messages are plain cloneable data; whether they
- * are copied is the adapter's affair. `pass` lets time pass on the clock that deadlines are told on.
+ * The contract of every Transport, as tests (src/env/calls/transport.ts). Messages are plain cloneable data; whether they
+ * are copied is the adapter's affair. `pass` lets time pass on the clock that deadlines use.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -60,7 +60,7 @@ function addressesAreServed(contract: Contract): void {
     assert.equal(await transport.call('two', 'n', null, context()), 'two: n');
   });
 
-  contract('where nobody serves is UNAVAILABLE, for calls and streams', async (transport) => {
+  contract('an address that is not served is UNAVAILABLE, for calls and streams', async (transport) => {
     await fails(transport.call('nobody', 'm', null, context()), Code.UNAVAILABLE);
     await fails(collect(transport.stream('nobody', 'm', null, context())), Code.UNAVAILABLE);
   });

@@ -44,7 +44,7 @@ async function writeAndKill(
   return output;
 }
 
-/** What is found before anything is opened, in the database, and after a sweep. */
+/** Checks the directory before it is opened, the open database, and the directory after a sweep. */
 async function look(directory: string, last: readonly number[]): Promise<number[]> {
   assert.deepEqual((await checkDirectory(directory)).findings, [], 'before it is opened');
   const opened = await openDatabase({ directory });

@@ -1,7 +1,7 @@
 /**
  * Each single operation on files meets a trouble, in the scenarios of the power failures. The database goes on, or says
  * clearly what failed and goes on in a new incarnation; once the disk works again everything acknowledged is there, and
- * after one sweep nothing is left behind. Then it is opened anew, and all that is so again. Which trouble:
+ * after one sweep nothing is left over. Then it is opened anew, and all that is so again. Which trouble:
  * io-error.test.ts, full-disk.test.ts.
  */
 import assert from 'node:assert/strict';
@@ -48,7 +48,7 @@ async function patiently(simulation: Simulation, work: () => Promise<unknown>): 
   }
 }
 
-/** What must be so once the disk works again. */
+/** Asserts what must hold once the disk works again. */
 async function lookAt(simulation: Simulation, witness: Witness, db: SimulatedDatabase, when: string): Promise<void> {
   const life = new Life(simulation, witness, db, true);
   await patiently(simulation, () => witness.check(life.table, when));

@@ -2,7 +2,7 @@
  * The power fails before each single operation on files that changes anything (each write, sync, close, deletion,
  * append and trim; METADATA's commits and the lock service's changes are such operations too), in scenarios that have
  * every kind of compaction. What was not durable is lost, whole, torn, or not at all. Afterwards everything
- * acknowledged is there, nothing is there that nobody wrote, and after one sweep nothing is left behind.
+ * acknowledged is there, nothing is there that no call wrote, and after one sweep nothing is left behind.
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
@@ -35,7 +35,7 @@ before(async () => {
   stage = await Stage.prepare();
 });
 
-/** What is found after the power failed: opens it, looks, goes on with it, and opens it again. */
+/** Opens the database after a power failure, checks it, works with it, and opens it again. */
 async function lookAfter(fileSystem: MemoryFileSystem, witness: Witness, simulation: Simulation): Promise<void> {
   const db = await simulation.open(fileSystem);
   const life = new Life(simulation, witness, db, false);
@@ -78,7 +78,7 @@ async function crashAt(scenario: Scenario, at: number): Promise<string | undefin
     await db.database.close();
   };
   try {
-    // nobody answers any more once the power has failed
+    // nothing is answered once the power has failed
     await simulation.run(Promise.race([live(), crash]));
   } catch (error) {
     if (crashed === undefined || !(error instanceof BigtableError)) throw error;

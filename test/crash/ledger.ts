@@ -1,5 +1,5 @@
 /**
- * What a writer that may die at any moment does, and what must be found after it: the shared knowledge of writer.ts and
+ * The work of a writer that may die at any moment, and what must be found after it: shared by writer.ts and
  * of those that kill it.
  *
  * Each of WRITERS writers owns its rows and does iteration 1, 2, 3 … of four steps, one after the other, each

@@ -1,5 +1,5 @@
 /**
- * What a database does while the power fails or the disk does: on a table that is one flush away from a merging
+ * The work of a database while the power or the disk fails: on a table that is one flush away from a merging
  * compaction, one scenario for each kind of work on files. All writes go through a Witness.
  */
 import assert from 'node:assert/strict';
@@ -32,7 +32,7 @@ export class Life {
   readonly simulation: Simulation;
   readonly witness: Witness;
   readonly #db: SimulatedDatabase;
-  /** Whether calls may fail. */
+  /** True when calls may fail. */
   readonly #mayFail: boolean;
   failures: BigtableError[] = [];
 
@@ -47,7 +47,7 @@ export class Life {
     return this.#db.database.table(TABLE);
   }
 
-  /** What a table does not offer: flushes and compactions. */
+  /** Flushes and compactions, which a table does not offer. */
   get opened(): OpenDatabase {
     return this.#db.opened;
   }
@@ -67,7 +67,7 @@ export class Life {
     if (await this.call(() => this.table.deleteRows({ start: bytesOf(start), end: bytesOf(end) }))) acknowledged();
   }
 
-  /** Whether it succeeded. Fails by itself where it must not fail, or not so. */
+  /** True if it succeeded. Throws for a failure that must not happen. */
   async call(work: () => Promise<unknown>): Promise<boolean> {
     try {
       await work();
@@ -207,7 +207,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
 ];
 
-/** A table with so many files that one more makes a merge due, closed in order. */
+/** A table with as many files as leave a merge one file short of due, closed in order. */
 export class Stage {
   readonly #fileSystem: MemoryFileSystem;
   readonly #witness: Witness;

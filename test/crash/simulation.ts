@@ -23,12 +23,12 @@ export const SMALL: Partial<DatabaseSettings> = {
   blockSizeBytes: 1024,
 };
 
-/** Names are never used again, so no two openings draw the same ones. */
+/** Names are never reused, so no two openings draw the same ones. */
 let openings = 0;
 
 export class Simulation {
   readonly clock: ManualClock;
-  /** What the databases logged, for people. */
+  /** The log lines of the databases, for people. */
   readonly messages: string[] = [];
 
   /** `startMicros`: real time at the beginning. */

@@ -1,4 +1,4 @@
-/** What `edubba inspect check` says of the order in which a tablet lists its files. */
+/** The findings of `edubba inspect check` on the order in which a tablet lists its files. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RowMutation } from '../../src/embedded/index.ts';
@@ -27,15 +27,15 @@ test('a tablet just merged lists files of two, each newest first, and the two in
   const simulation = new Simulation();
   await simulation.run(
     (async () => {
-      // the high part's file is the newer one, and stands behind the low part's
+      // the high part's file is the newer one, and stands after the low part's
       const { opened, database } = await merged(simulation, ['a', 'z']);
-      await assertWhole(opened, 'behind the merge');
+      await assertWhole(opened, 'after the merge');
       await database.close();
     })(),
   );
 });
 
-test('a file behind an older one of the same former tablet is found, also among those of a merge', async () => {
+test('a file after an older one of the same former tablet is found, also among those of a merge', async () => {
   const simulation = new Simulation();
   await simulation.run(
     (async () => {

@@ -1,4 +1,4 @@
-/** Whether a database that is at rest is whole: what `edubba inspect check` finds in it. */
+/** Asserts that a database at rest is whole, by `edubba inspect check`. */
 import assert from 'node:assert/strict';
 import type { OpenDatabase } from '../../src/boot/index.ts';
 import { checkDatabase } from '../../src/inspect/index.ts';

@@ -1,5 +1,5 @@
 /**
- * What may be in a table after calls of which some had no answer: of each row the contents it may have. A call that was
+ * The contents that each row of a table may have, after calls of which some had no answer. A call that was
  * acknowledged has happened; one that failed, or was under way when the power went, may have happened or not.
  */
 import assert from 'node:assert/strict';

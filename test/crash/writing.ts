@@ -19,9 +19,9 @@ async function write(table: Table, writer: number): Promise<never> {
   }
 }
 
-/** `beside`: what goes on at the same time. */
-export async function writeForEver(table: Table, ...beside: Promise<never>[]): Promise<void> {
-  await Promise.all([...Array.from({ length: WRITERS }, (_, writer) => write(table, writer)), ...beside]).catch(
+/** `others`: work that goes on at the same time. */
+export async function writeForEver(table: Table, ...others: Promise<never>[]): Promise<void> {
+  await Promise.all([...Array.from({ length: WRITERS }, (_, writer) => write(table, writer)), ...others]).catch(
     (error: unknown) => {
       process.stderr.write(`${error instanceof Error ? error.stack : error}\n`);
       process.exit(1);

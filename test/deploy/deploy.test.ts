@@ -1,5 +1,5 @@
 /**
- * What deploy/ and .github/ say fits the program: they are read here, their options are looked up in the command's own
+ * deploy/ and .github/ fit the program: they are read here, their options are looked up in the command's own
  * help, and the unit of systemd is checked by systemd where that is there. `npm run test:image` runs the image's steps.
  */
 import assert from 'node:assert/strict';

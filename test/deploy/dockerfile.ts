@@ -18,7 +18,7 @@ export interface Stage {
   readonly base: string;
   readonly name: string | undefined;
   readonly steps: readonly Step[];
-  /** What a container of this stage is run with. */
+  /** The settings with which a container of this stage runs. */
   readonly image: Image;
 }
 
@@ -166,7 +166,7 @@ function* instructions(text: string): Generator<{ line: number; keyword: string;
 }
 
 /**
- * Whether a path of the build's context (with forward slashes) is kept from it by the lines of a .dockerignore. `!` is
+ * True when the lines of a .dockerignore keep a path (with forward slashes) out of the build's context. `!` is
  * refused.
  */
 export function ignoredBy(text: string): (path: string) => boolean {

@@ -66,7 +66,7 @@ async function turns(count: number): Promise<void> {
 
 const below = (random: SeededRandom, most: number): number => Math.floor(random.float() * most);
 
-/** What goes wrong with a disk in memory. */
+/** The faults of a disk in memory. */
 interface Trouble {
   /** The sync of the log that fails, counted from now; 0 = none. */
   failIn: number;
@@ -129,7 +129,7 @@ describe('in memory', () => {
           more,
           allowed: [Code.UNAVAILABLE],
         });
-        // nobody is told anything any more once the power is gone
+        // no caller hears anything once the power is gone
         await Promise.race([writing, crash]);
         assert.ok(crashed);
         const dead = engine;
@@ -144,7 +144,7 @@ describe('in memory', () => {
     });
   }
 
-  test('a failed sync is told as an unknown outcome, and the database goes on by itself', {
+  test('a failed sync is reported as an unknown outcome, and the database goes on by itself', {
     timeout: 60_000,
   }, async () => {
     const random = new SeededRandom(FIRST_SEED);
@@ -168,7 +168,7 @@ describe('in memory', () => {
         more: () => ledger.acknowledged.size < target,
         allowed: [Code.UNAVAILABLE],
       });
-      assert.ok(ledger.unknown.size > unknownBefore, 'nobody was told');
+      assert.ok(ledger.unknown.size > unknownBefore, 'no caller heard of it');
       await checkTable(engine, ledger);
     }
     assert.equal(engine.messages.filter((text) => text.startsWith('a tablet server ends itself')).length, 3);
@@ -197,7 +197,7 @@ describe('in memory', () => {
     assert.deepEqual(
       stuck.sort((a, b) => a - b),
       [],
-      `after so many syncs nothing is served for ${RECOVERY_MS} ms`,
+      `after all these syncs nothing is served for ${RECOVERY_MS} ms`,
     );
   });
 
@@ -255,7 +255,7 @@ describe('in memory', () => {
   });
 });
 
-test('a change of the lock service whose sync fails is told, and the next one is made', {
+test('a change of the lock service whose sync fails is reported, and the next one is made', {
   timeout: 60_000,
 }, async () => {
   const random = new SeededRandom(FIRST_SEED);
@@ -353,7 +353,7 @@ describe('in a directory', () => {
    */
   function troubled(disk: Disk, random: SeededRandom, ledger: Ledger): Syscalls {
     let writing: Promise<unknown> = Promise.resolve();
-    // by file, up to where something was written: only what lies behind needs room
+    // by file, up to where something was written: only what lies after it needs space
     const allocated = new Map<number, number>();
     const takeRoom = (fd: number, end: number): void => {
       const { ino } = fstatSync(fd);

@@ -1,7 +1,7 @@
 /**
  * Many writers on one table, and a ledger of what each was told: acknowledged, refused (surely not written) or unknown.
  * Every write has a row and a value of its own; the value is a mark by which the write is found in what reaches the
- * disk, so that whoever watches the disk can tell what is durable.
+ * disk, so that a watcher of the disk can tell what is durable.
  */
 import assert from 'node:assert/strict';
 import { BigtableError, Code, codeName } from '../../src/base/index.ts';
@@ -22,7 +22,7 @@ export class Ledger {
   syncs = 0;
   failedSyncs = 0;
 
-  /** Told by whoever watches the disk: these bytes are durable now. */
+  /** Called by the watcher of the disk: these bytes are durable now. */
   synced(bytes: Buffer): void {
     this.syncs++;
     for (const [mark] of bytes.toString('latin1').matchAll(MARK)) this.durable.add(mark.slice(1, -1));
@@ -59,11 +59,11 @@ export interface Writing {
   /** Part of every row's name. */
   readonly round: string;
   readonly writers: number;
-  /** What every value has besides its mark. Default 0. */
+  /** Bytes of every value besides its mark. Default 0. */
   readonly paddingBytes?: number;
   /** Asked before each write. */
   more(): boolean;
-  /** What a write may be told besides that it is done. */
+  /** The errors that a write may fail with. */
   readonly allowed: readonly Code[];
 }
 

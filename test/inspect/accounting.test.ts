@@ -1,4 +1,4 @@
-/** What each family takes, as `Table.statistics` tells it, against a count of what the table's rows hold. */
+/** The size of each family as `Table.statistics` reports it, against a count over the table's rows. */
 import assert from 'node:assert/strict';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -22,11 +22,11 @@ async function counted(table: Table): Promise<Map<string, { cells: number; logic
 }
 
 function of(usages: readonly FamilyUsage[], family: string): FamilyUsage {
-  return usages.find((usage) => usage.family === family) ?? assert.fail(`nothing is told of family ${family}`);
+  return usages.find((usage) => usage.family === family) ?? assert.fail(`no statistics of family ${family}`);
 }
 
 function isNear(told: number, counted: number, what: string): void {
-  assert.ok(Math.abs(told - counted) <= counted * 0.05, `${what}: ${told} is told and ${counted} counted`);
+  assert.ok(Math.abs(told - counted) <= counted * 0.05, `${what}: ${told} reported and ${counted} counted`);
 }
 
 describe('accounting by family', () => {

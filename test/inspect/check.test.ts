@@ -8,7 +8,7 @@ import type { Database } from '../../src/embedded/index.ts';
 import { describeSsTable } from '../../src/sstable/index.ts';
 import { copyOf, fillDatabase, filesIn, flip, temporaryDirectory } from './damage.ts';
 
-/** What is done to a copy, and the file that must be named for it, below files/ where it lies there. */
+/** A damage to a copy, and the file that must be named for it, below files/ if it lies there. */
 interface Planted {
   readonly name: string;
   plant(directory: string): Promise<void>;
@@ -90,7 +90,7 @@ describe('checking a database', () => {
     const { tables, tablets, ssTables, logs, entries, records } = report.counts;
     assert.deepEqual([tables, tablets, logs, ssTables], [2, 5, 1, below('files/sstables/').length]);
     assert.ok(entries > 500 && records > 10, JSON.stringify(report.counts));
-    assert.deepEqual((await checkDirectory(join(home.path, 'live'))).findings, [], 'beside its owner');
+    assert.deepEqual((await checkDirectory(join(home.path, 'live'))).findings, [], 'next to its owner');
   });
 
   test('names files and logs that nothing refers to, and what is no file of a database', async () => {
@@ -133,7 +133,7 @@ describe('checking a database', () => {
     assert.ok((await table('small')).compressionSharedBytes > 0, 'a dictionary was among the parts');
   });
 
-  test('every damaged block is told, with the rows that it holds', async () => {
+  test('every damaged block is reported, with the rows that it holds', async () => {
     const layout = await table('default');
     const { findings } = await check(async (copy) => {
       for (const number of [0, 2])
@@ -146,7 +146,7 @@ describe('checking a database', () => {
     assert.match(findings[0]?.message ?? '', /it holds rows "page-/);
   });
 
-  test('a flipped byte in each part of a log; what lies behind its end is room made ahead, which no check can see', async () => {
+  test('a flipped byte in each part of a log; bytes after its end are allocated ahead, which no check can see', async () => {
     const segment = below('logs/').find((path) => path.endsWith('.segment')) as string;
     const bytes = await readFile(join(original, segment));
     const end = bytes.lastIndexOf('DONE') + 4;
@@ -163,7 +163,7 @@ describe('checking a database', () => {
       flipAt('first frame', 70),
       flipAt('frame header', middle + 5, middle),
       flipAt('payload', middle + 40, middle),
-      flipAt('behind the end', end + 8),
+      flipAt('after the end', end + 8),
     ]);
     // the end mark says that all sectors of a frame were written, which the payload's checksum says too; the other byte
     // is room made ahead

@@ -31,7 +31,7 @@ describe('the commands over a damaged database', () => {
     assert.deepEqual([last?.['kind'], last?.['damaged'], last?.['tables']], ['checked', false, 2]);
   });
 
-  test('check counts what waits for clean-up in one line, and lists it where that is asked for', async () => {
+  test('check counts what waits for clean-up in one line, and lists it on request', async () => {
     const copy = await copyOf(directory, join(home.path, 'left'));
     // files that a compaction has replaced come back, and a log that no tablet lists
     const before = await filesIn(copy);

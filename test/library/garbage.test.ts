@@ -32,7 +32,7 @@ function revoked(): unknown {
   return proxy;
 }
 
-/** What means nothing in any place. */
+/** Values that are valid nowhere. */
 const HOPELESS: Readonly<Record<string, () => unknown>> = {
   'a symbol': () => Symbol('s'),
   'a class': () => Map,
@@ -50,7 +50,7 @@ const HOPELESS: Readonly<Record<string, () => unknown>> = {
   'an array of nothing known': () => [Symbol('s')],
 };
 
-/** What may mean something: undefined for what is left out, text for a name. */
+/** Values that may be valid: undefined for an omitted option, text for a name. */
 const PERHAPS: Readonly<Record<string, () => unknown>> = {
   undefined: () => undefined,
   null: () => null,
@@ -216,7 +216,7 @@ function* variants(value: unknown, put: () => unknown, path = ''): Generator<rea
   }
 }
 
-/** What the call comes to; scans are read. */
+/** The outcome of the call; scans are read to their end. */
 async function outcomeOf(target: object, method: string, args: readonly unknown[]): Promise<unknown> {
   let result: unknown;
   try {

@@ -1,5 +1,5 @@
 /**
- * A process that takes a directory's lock and holds it, for the tests beside it. It says `held` or `refused: why` in
+ * A process that takes a directory's lock and holds it, for the tests next to it. It says `held` or `refused: why` in
  * one line, then waits for its end.
  */
 import { lockDirectory } from '../../src/platform/index.ts';

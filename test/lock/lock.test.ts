@@ -101,7 +101,7 @@ describe('the lock dies with its process, and only then', () => {
       const lock = await lockDirectory(directory);
       await lock.release();
     }
-    assert.ok(existsSync(join(directory, 'LOCK')), 'the file stays: nobody removes it');
+    assert.ok(existsSync(join(directory, 'LOCK')), 'the file stays: no process removes it');
   });
 
   test('a stopped process keeps it', async (t) => {
@@ -172,7 +172,7 @@ describe('across containers', () => {
     const note = readFileSync(join(directory, 'LOCK'), 'utf8');
     const second = await holder(t, directory, ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc']);
     assert.match(second.line, /^refused: .* is in use by another Edubba/);
-    // both are called pid 1 in their own world: whoever compared pids would have taken the other for itself
+    // both are called pid 1 in their own world: a comparison of pids would have taken the other for itself
     assert.match(note, /^pid 1 on host/);
     await refused(lockDirectory(directory), 'pid 1 on host');
     await kill(first.child);

@@ -67,7 +67,7 @@ for (const [format, ending] of FORMATS) {
       await runTwice(await bundle(target), /^$/);
     });
 
-    test('without edubba beside it compactions run on the main thread, and one warning says what to leave out', async () => {
+    test('without edubba next to it compactions run on the main thread, and one warning says what to leave out', async () => {
       const { dependencies } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
         readonly dependencies: Record<string, string>;
       };
@@ -78,7 +78,7 @@ for (const [format, ending] of FORMATS) {
       );
     });
 
-    test('without any package beside it a directory is refused, and the error says what to leave out', async () => {
+    test('without any package next to it a directory is refused, and the error says what to leave out', async () => {
       const path = await bundle(await lonely([]));
       await assert.rejects(runNode(path, dirname(path)), (error: Output) => {
         assert.match(error.stderr, /LOCK: the package fs-native-extensions was not found.*--external:edubba/);

@@ -1,5 +1,5 @@
 /**
- * What `npm pack` ships, in a project of a user's: it loads as ES module and by require, its types hold, and it is
+ * The package of `npm pack`, in a user's project: it loads as ES module and by require, its types hold, and it is
  * whole.
  */
 import assert from 'node:assert/strict';
@@ -100,7 +100,7 @@ describe('the package', () => {
     }
   });
 
-  test('what is part of the bundle is named with its licence and not installed beside it', async () => {
+  test('what is part of the bundle is named with its licence and not installed next to it', async () => {
     const text = await readFile(join(ROOT, 'dist/bundle/THIRD-PARTY.txt'), 'utf8');
     const inside = Object.keys((await readManifest('scripts/bundle')).dependencies ?? {}).filter(
       (name) => name !== 'esbuild',

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-/** Whether packages come from the registry. */
+/** True when packages come from the registry. */
 export const FROM_REGISTRY = process.env['EDUBBA_PACKAGE_REGISTRY'] === '1';
 export const ROOT = fileURLToPath(
   new URL(import.meta.url.includes('/dist/test/') ? '../../../' : '../../', import.meta.url),
@@ -54,7 +54,7 @@ export class UserProject {
   static async make(): Promise<UserProject> {
     const folder = await mkdtemp(join(tmpdir(), 'edubba-package-'));
     await writeFile(join(folder, 'package.json'), '{ "name": "a-user", "private": true }');
-    // the build is there: whoever runs tests made it, and `prepack` would only look whether it is
+    // the build is there: the run of the tests made it, and `prepack` would only look whether it is
     const [packed] = JSON.parse(
       await npm(ROOT, [
         'pack',
@@ -135,7 +135,7 @@ export class UserProject {
   }
 }
 
-/** A folder beside no packages, or with links to those of this repository. */
+/** A folder without packages next to it, or with links to those of this repository. */
 export async function lonelyFolder(packages: readonly string[] = []): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'edubba-lonely-'));
   for (const name of packages) await link(name, folder);

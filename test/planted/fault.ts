@@ -10,7 +10,7 @@ export interface Fault {
   run(planted: boolean): unknown;
 }
 
-/** A row of METADATA: the only tablet of its table, served by nobody. */
+/** A row of METADATA: the only tablet of its table, which no server serves. */
 export const ROW: MetadataRow = {
   tableId: '00000010',
   range: { start: '', end: undefined },

@@ -86,7 +86,7 @@ export const SSTABLE_FAULTS: readonly Fault[] = [
       ),
   },
   {
-    fault: 'the entries of a page end behind its bytes',
+    fault: 'the entries of a page end after its bytes',
     message: /lie in its bytes/,
     run: (planted) => new Block(PATH, 0, Buffer.alloc(10), planted ? 11 : 10),
   },

@@ -7,7 +7,7 @@ import { ROOT } from './place.ts';
 
 const PATH = /^[\w.-]*\/[\w./-]+$|^[\w-]+\.(ts|md|mjs)$/;
 
-/** A file without a folder stands beside the last one of its cell that has one. */
+/** A file without a folder lies next to the last one of its cell that has one. */
 function pathsOf(cell: string): string[] {
   let folder = '.';
   return [...cell.matchAll(/`([^`]+)`/g)].flatMap(([, text]) => {

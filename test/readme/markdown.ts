@@ -3,7 +3,7 @@
 export interface Block {
   /** Number of its first line in the page, from 1. */
   readonly line: number;
-  /** What stands behind the fence; '' for indented blocks. */
+  /** The word after the fence; '' for indented blocks. */
   readonly language: string;
   /** Without fence and indentation; lines end with '\n'. */
   readonly text: string;

@@ -1,6 +1,6 @@
 /**
  * A folder in which the snippets of a page are run as a reader would run them: in a shell, one after the other, from
- * the top of a checkout, with `edubba` on the search path and a project of a user's beside it.
+ * the top of a checkout, with `edubba` on the search path and a project of a user's next to it.
  *
  * Invariant: a command that ends with another status than 0 fails the test, and what a block has started has ended when
  * the block has.
@@ -20,7 +20,7 @@ import { type Block, commandsOf } from './markdown.ts';
 export const ROOT = fileURLToPath(
   new URL(import.meta.url.includes('/dist/test/') ? '../../../' : '../../', import.meta.url),
 );
-/** What a checkout has and a reader's commands do not come to, or must not write to. */
+/** Parts of a checkout that a reader's commands do not use, or must not write to. */
 const NOT_LINKED = ['.git', 'node_modules', 'dist', 'edubba-data'];
 const SERVES = /(^| )(npm start|serve)( |$)/;
 /** Strict, as in a project of today. */
@@ -40,8 +40,7 @@ const TSCONFIG = {
 };
 
 /**
- * What is written otherwise than in the page, and why a reader would write the same: every port and file name of a
- * reader's own.
+ * Replacements in the text of a page, which a reader would make too: each port and file name of the reader's own.
  */
 export type Replacements = readonly (readonly [from: string, to: string])[];
 

@@ -1,4 +1,4 @@
-/** Where all actors stop while something is done that nothing may go on beside. */
+/** A point where all actors stop while one does something that nothing may run next to. */
 export class Barrier {
   readonly #actors: number;
   #parked = 0;
@@ -9,7 +9,7 @@ export class Barrier {
     this.#actors = actors;
   }
 
-  /** Whether actors should come to `pass` soon. */
+  /** True when actors should come to `pass` soon. */
   get isClosed(): boolean {
     return this.#wanted !== undefined;
   }

@@ -1,4 +1,4 @@
-/** What the soak draws by chance: its rows, mutations, rules and layouts of locality groups. */
+/** Random rows, mutations, rules and layouts of locality groups for the soak. */
 import type { GcRule, GroupLayout } from '../../src/embedded/index.ts';
 import type { Random } from '../../src/env/index.ts';
 import type { PlainFamilies, Step } from '../behaviour/plain-row.ts';

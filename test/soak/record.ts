@@ -1,6 +1,6 @@
 /**
- * What the soak knows of its table: of every row what it holds now and what it held as long ago as the oldest scan
- * began that still goes on. The judge of each row that is read: it must be as the row was at some instant between the
+ * The record that the soak keeps of its table: the contents of every row now, and since the oldest scan began that still
+ * goes on. It judges each row that is read: it must be as the row was at some instant between the
  * beginning of the read and the row's arrival.
  *
  * Instants are numbers that grow with every begin and end of a write. A write that is under way may show or not; what
@@ -75,7 +75,7 @@ export class SoakRecord {
     return [...this.#rows.keys()];
   }
 
-  /** What the row holds, no write being under way. */
+  /** The contents of the row, while no write to it is under way. */
   row(key: string): PlainRow {
     return (this.#known(key).held.at(-1) as Held).row;
   }

@@ -52,7 +52,7 @@ const MAX_LOOKS = 20;
 /** The power failed while the call was under way. */
 class PowerLost extends Error {}
 
-/** A write of which nobody knows what became of it: what the row may hold, given what a read shows. */
+/** A write of unknown outcome: the contents that the row may have, given what a read shows. */
 interface Unresolved {
   readonly key: string;
   readonly possible: (cells: readonly PlainCell[]) => readonly PlainRow[];
@@ -400,7 +400,7 @@ export class Soak {
 
   async #split(key: string): Promise<void> {
     if (this.#splits.has(key) || this.#splits.size >= MAX_SPLITS) return;
-    // also where nobody hears how it ended
+    // also if no caller hears how it ended
     this.#splits.add(key);
     return this.#inBackground('splits', () => this.#opened.splitTablet(this.#table.fullName, key));
   }
@@ -499,7 +499,7 @@ export class Soak {
   }
 
   /**
-   * Work that is due by the clock goes on meanwhile: files are replaced while they are looked at, and take a moment to
+   * Work that is due by the clock goes on meanwhile: files are replaced while they are checked, and take a moment to
    * be deleted. What is damaged or left behind is found every time.
    */
   async #untilWhole(): Promise<void> {

@@ -32,7 +32,7 @@ export interface World {
   setForward(ms: number): void;
   /** The power fails. Where it cannot, undefined. */
   readonly losePower: (() => void) | undefined;
-  /** What `edubba inspect check` finds, nothing being open. */
+  /** The findings of `edubba inspect check`, while nothing is open. */
   checkClosed(): Promise<void>;
   end(): Promise<void>;
 }

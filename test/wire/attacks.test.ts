@@ -1,5 +1,5 @@
 /**
- * What hostile clients are known to do, against a real server over real sockets: each row says what is sent, what the
+ * Known attacks of hostile clients, against a real server over real sockets: each row says what is sent, what the
  * server must answer, and how many bytes it may hold for it meanwhile. After each, a well-behaved call must still be
  * answered.
  */

@@ -11,7 +11,7 @@ interface Frame {
 
 export class RawPeer {
   readonly socket: Socket;
-  /** What the server has said; payloads of DATA are only counted. */
+  /** The frames of the server; payloads of DATA are only counted. */
   readonly frames: Frame[] = [];
   dataBytes = 0;
   isClosed = false;
@@ -32,7 +32,7 @@ export class RawPeer {
     return new RawPeer(socket);
   }
 
-  /** Resolves when the bytes went to the machine, or nobody takes them any more. */
+  /** Resolves when the bytes went to the machine, or the connection has ended. */
   send(bytes: Buffer): Promise<void> {
     if (this.socket.destroyed) return Promise.resolve();
     return new Promise((resolve) => {
@@ -56,7 +56,7 @@ export class RawPeer {
     return reset && `RST_STREAM ${errorName(reset.payload.readUInt32BE(0))}`;
   }
 
-  /** Whether the answer to a stream has come with its trailers. */
+  /** The trailers of the answer to a stream, once they have come. */
   statusOf(streamId: number): string | undefined {
     const block = this.frames
       .findLast((each) => each.type === FrameType.HEADERS && each.streamId === streamId && (each.flags & 1) !== 0)

@@ -1,4 +1,4 @@
-/** Ends its thread: by an exception nobody waits for, or by leaving. */
+/** Ends its thread: by an uncaught exception, or by leaving. */
 export function run({ how }: { how: 'throw' | 'exit' }): Promise<never> {
   if (how === 'exit') process.exit(3);
   setImmediate(() => {

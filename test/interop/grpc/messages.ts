@@ -4,7 +4,7 @@
  * and length-delimited fields.
  */
 
-/** What stands in a message, by field number, in order. */
+/** The fields of a message by number, in order. */
 export type Fields = ReadonlyMap<number, readonly (number | Buffer)[]>;
 
 export function readFields(bytes: Buffer): Fields {

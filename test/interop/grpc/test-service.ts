@@ -15,7 +15,7 @@ const EMPTY = Buffer.alloc(0);
 const ECHO_INITIAL = 'x-grpc-test-echo-initial';
 const ECHO_TRAILING = 'x-grpc-test-echo-trailing-bin';
 
-/** What a client sends under these names comes back under them. */
+/** Headers of these names come back as the client sent them. */
 function headers(call: RpcCall): string[] {
   const value = call.header(ECHO_INITIAL);
   return value === undefined ? [] : [ECHO_INITIAL, value];
