@@ -2,8 +2,8 @@
  * The calls about rows that a tablet server answers: finds the tablet, has the change checked against the table's
  * schema, waits for room in memory and files, and hands it to the tablet, which gives it the server's time.
  *
- * Invariant: nothing is done for a row, or a range, of which this server serves not all; the caller hears "not serving"
- * and asks METADATA again.
+ * Invariant: nothing is done for a row, or a range, of which this server serves not all; it answers
+ * "not serving", and the caller asks METADATA again.
  */
 import { assert, type BigtableError, type ByteString, invalidArgument, toBigtableError } from '../base/index.ts';
 import { type Clock, inSlices, Pacer, type PlainError, type RequestContext, toPlainError } from '../env/index.ts';
@@ -31,8 +31,8 @@ import type { MemtableBudget } from './memtable-budget.ts';
 import { commitRows } from './metadata-commits.ts';
 import type { ServedTablet, TabletMap } from './tablet-map.ts';
 
-/** A change with more mutations is checked over several steps of the event loop. */
-const MAX_IN_ONE_STEP = 1000;
+/** A change with more mutations is checked over several slices of the event loop. */
+const MAX_IN_ONE_SLICE = 1000;
 
 export interface RowCallsOptions {
   readonly clock: Clock;
@@ -43,6 +43,18 @@ export interface RowCallsOptions {
   readonly schemaOf: (tableId: string) => TableSchema | undefined;
   /** Why the tablet of that row could not be loaded, where its files are damaged. */
   readonly damageOver: (tableId: string, row: ByteString) => BigtableError | undefined;
+}
+
+/** By entry of a batch: undefined = done, or not known yet. */
+type Outcomes = (PlainError | undefined)[];
+
+/** Entries of a batch, those before the index `end`, that are written together. */
+interface BatchSlice {
+  /** Undefined where nothing is to be written. */
+  readonly served: ServedTablet | undefined;
+  readonly changes: readonly RowMutations[];
+  readonly indexes: readonly number[];
+  readonly end: number;
 }
 
 export class RowCalls {
@@ -65,7 +77,7 @@ export class RowCalls {
     return served;
   }
 
-  /** The tablet of exactly that range: whoever asks for another has not heard of a split or a merge. */
+  /** The tablet of exactly that range: a caller that names another has not heard of a split or a merge. */
   servingAll(tableId: string, { start, end }: RowRange): ServedTablet {
     const served = this.serving(tableId, start);
     if (served.range.start !== start || served.range.end !== end) throw notServing(tableId, start);
@@ -78,12 +90,12 @@ export class RowCalls {
     return schema;
   }
 
-  /** Whether a write may begin at once. */
+  /** Whether a write may begin now. */
   #hasRoom(served: ServedTablet): boolean {
     return this.#options.budget.open && !this.#options.compactions.isBehind(served);
   }
 
-  /** Begins the write in this step where it may. */
+  /** Begins the write synchronously where it may. */
   #withRoom<T>(served: ServedTablet, row: ByteString, context: RequestContext, write: () => Promise<T>): Promise<T> {
     return this.#hasRoom(served) ? write() : this.#waitForRoom(served, row, context).then(write);
   }
@@ -103,7 +115,7 @@ export class RowCalls {
   ): Promise<undefined> {
     const served = this.serving(tableId, row);
     const schema = this.#schemaOf(served, row);
-    if (mutations.length > MAX_IN_ONE_STEP || !this.#hasRoom(served))
+    if (mutations.length > MAX_IN_ONE_SLICE || !this.#hasRoom(served))
       return this.#mutateRowLater(served, schema, row, mutations, context);
     const effective = checkedMutations(schema, mutations);
     return effective.length === 0
@@ -111,7 +123,7 @@ export class RowCalls {
       : (served.tablet.mutateRow(context, row, effective) as Promise<undefined>);
   }
 
-  /** A change that is checked in steps, or that waits. */
+  /** A change that is checked in slices, or that waits. */
   async #mutateRowLater(
     served: ServedTablet,
     schema: TableSchema,
@@ -180,58 +192,61 @@ export class RowCalls {
     entries: readonly RowMutations[],
     context: RequestContext,
   ): Promise<(PlainError | undefined)[]> {
-    const outcomes: (PlainError | undefined)[] = new Array(entries.length).fill(undefined);
+    const outcomes: Outcomes = new Array(entries.length).fill(undefined);
     const pacer = new Pacer(this.#options.clock);
     const writes: Promise<void>[] = [];
-    const fail = (index: number, thrown: unknown): void =>
-      void (outcomes[index] = toPlainError(toBigtableError(thrown)));
     for (let next = 0; next < entries.length; ) {
-      const step: { served: ServedTablet | undefined; readonly changes: RowMutations[]; readonly indexes: number[] } = {
-        served: undefined,
-        changes: [],
-        indexes: [],
-      };
-      // as many as one step of the event loop takes; all rows of a message are of one tablet, unless it was split
-      // meanwhile
-      for (let due = false; next < entries.length && !due; next++) {
-        const entry = entries[next]!;
-        const { row, mutations } = entry;
-        try {
-          const served =
-            step.served !== undefined && rangeContains(step.served.range, row)
-              ? step.served
-              : this.serving(tableId, row);
-          if (step.served !== undefined && served !== step.served) break;
-          const effective = checkedMutations(this.#schemaOf(served, row), mutations);
-          if (effective.length > 0) {
-            step.served = served;
-            step.changes.push(effective === mutations ? entry : { row, mutations: effective });
-            step.indexes.push(next);
-          }
-        } catch (thrown) {
-          fail(next, thrown);
-        }
-        due = pacer.due(1 + (mutations.length >> 2));
-      }
-      const { served, changes, indexes } = step;
+      const slice = this.#checkSlice(tableId, entries, next, pacer, outcomes);
+      assert(slice.end > next, 'a batch of rows does not come to its end');
+      next = slice.end;
+      const { served, changes, indexes } = slice;
       if (served !== undefined) {
         try {
           if (!this.#hasRoom(served)) await this.#waitForRoom(served, changes[0]!.row, context);
-          const written = served.tablet.mutateRows(context, changes);
-          writes.push(
-            written.then((answers) => {
-              assert(answers.length === indexes.length, 'a row that was to be written has no outcome');
-              answers.forEach((error, at) => error && fail(indexes[at]!, error));
-            }),
-          );
+          writes.push(writeSlice(served, changes, indexes, context, outcomes));
         } catch (thrown) {
-          for (const index of indexes) fail(index, thrown);
+          failAll(outcomes, indexes, thrown);
         }
       }
       if (next < entries.length) await pacer.pause();
     }
     await Promise.all(writes);
     return outcomes;
+  }
+
+  /**
+   * Checks entries from `start` on: as many as one slice of the event loop takes, and rows of one tablet only. All rows
+   * of a message are of one tablet, unless it was split meanwhile.
+   */
+  #checkSlice(
+    tableId: string,
+    entries: readonly RowMutations[],
+    start: number,
+    pacer: Pacer,
+    outcomes: Outcomes,
+  ): BatchSlice {
+    const changes: RowMutations[] = [];
+    const indexes: number[] = [];
+    let served: ServedTablet | undefined;
+    let end = start;
+    for (let isDue = false; end < entries.length && !isDue; end++) {
+      const entry = entries[end]!;
+      const { row, mutations } = entry;
+      try {
+        const its = served !== undefined && rangeContains(served.range, row) ? served : this.serving(tableId, row);
+        if (served !== undefined && its !== served) break;
+        const effective = checkedMutations(this.#schemaOf(its, row), mutations);
+        if (effective.length > 0) {
+          served = its;
+          changes.push(effective === mutations ? entry : { row, mutations: effective });
+          indexes.push(end);
+        }
+      } catch (thrown) {
+        outcomes[end] = toPlainError(toBigtableError(thrown));
+      }
+      isDue = pacer.due(1 + (mutations.length >> 2));
+    }
+    return { served, changes, indexes, end };
   }
 
   read(message: ReadMessage, context: RequestContext): AsyncIterable<ReadBatch> {
@@ -245,11 +260,35 @@ export class RowCalls {
   }
 }
 
+async function writeSlice(
+  { tablet }: ServedTablet,
+  changes: readonly RowMutations[],
+  indexes: readonly number[],
+  context: RequestContext,
+  outcomes: Outcomes,
+): Promise<void> {
+  try {
+    const errors = await tablet.mutateRows(context, changes);
+    assert(errors.length === indexes.length, 'a row that was to be written has no outcome');
+    for (let i = 0; i < errors.length; i++) {
+      const error = errors[i];
+      if (error !== undefined) outcomes[indexes[i]!] = toPlainError(error);
+    }
+  } catch (thrown) {
+    failAll(outcomes, indexes, thrown);
+  }
+}
+
+function failAll(outcomes: Outcomes, indexes: readonly number[], thrown: unknown): void {
+  const error = toPlainError(toBigtableError(thrown));
+  for (const index of indexes) outcomes[index] = error;
+}
+
 function isWithin(end: ByteString | undefined, limit: ByteString | undefined): boolean {
   return limit === undefined || (end !== undefined && end <= limit);
 }
 
-/** What only the schema tells is checked, and what has no effect left out: there may be nothing left to write. */
+/** Checks what depends on the schema, and leaves out what has no effect: there may be nothing left to write. */
 function checkedMutations<M extends Mutations>(schema: TableSchema, mutations: M): M {
   checkMutations(schema, mutations);
   return effectiveMutations(mutations);
