@@ -96,7 +96,7 @@ const server: Start = (env) =>
 const client: Start = (env) => Client.open({ env, limits: LIMITS.default });
 const database: Start = (env) => Database.start({ env, settings, tabletServers: 2 });
 /** Beside a server, which is none of its own. */
-const master: Start = async (env) => Master.start({ env, address: 'master', givesUp: () => true });
+const master: Start = async (env) => Master.start({ env, address: 'master', isCancelled: () => true });
 
 /** Starts again and again, a later call failing each time, until none fails. Answers which calls did. */
 async function failEverywhere(start: Start, beside?: Start): Promise<Set<string>> {

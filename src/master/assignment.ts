@@ -27,11 +27,13 @@ import {
   USER_RANGE,
 } from '../metadata/index.ts';
 import { ALL_ROWS, type RowRange } from '../model/index.ts';
-import { callServer, type CommitOutcome, logPathOf, type TabletRef } from '../protocol/index.ts';
+import { callServer, type CommitOutcome, type TabletRef } from '../protocol/index.ts';
 import { chooseMoves } from './balance.ts';
 import type { Deletions } from './deletions.ts';
-import { GivenUp } from './given-up.ts';
+import { ReleasedTablets } from './released-tablets.ts';
 import { LoadFailures } from './load-failures.ts';
+import { assertGiven, assignTo, newRow } from './new-rows.ts';
+import { SchemalessTablets } from './schemaless-tablets.ts';
 import type { LiveServer, Servers } from './servers.ts';
 
 /** Rows assigned and loaded in one go. */
@@ -57,20 +59,20 @@ const MOVES_AT_A_TIME = 4;
 
 export class Assignment {
   readonly #options: AssignmentOptions;
-  readonly #givenUp = new GivenUp();
+  readonly #released = new ReleasedTablets();
   readonly #failures: LoadFailures;
-  /** Tables without a schema of which the log has told. */
-  readonly #schemaless = new Set<string>();
+  readonly #schemaless: SchemalessTablets;
 
   constructor(options: AssignmentOptions) {
     this.#options = options;
     this.#failures = new LoadFailures(options.env.logger);
+    this.#schemaless = new SchemalessTablets(options);
   }
 
   /** Rejects where METADATA itself cannot be served; users' tablets that cannot be are told in the answer. */
   async assignAll(context: RequestContext): Promise<AssignmentResult> {
     const { metadata, creating } = this.#options;
-    this.#givenUp.begin();
+    this.#released.begin();
     const root = (await metadata.readRoot(context)) ?? (await this.#beginDatabase(context));
     throwFirst(await this.assign([root], context));
     let metadataRows = await this.#collect(ROOT_RANGE, context);
@@ -87,7 +89,7 @@ export class Assignment {
         )),
       );
     }
-    this.#givenUp.end();
+    this.#released.end();
     this.#failures.assignedAll();
     return { failures };
   }
@@ -144,7 +146,7 @@ export class Assignment {
             this.#failures.failed(ref, fromPlainError(answer));
           }
           // it has let the tablet go at this epoch, or is about to: it gets it at a later one
-          if (answer?.code === Code.FAILED_PRECONDITION) await this.#makeGiveUp(server, ref, context);
+          if (answer?.code === Code.FAILED_PRECONDITION) await this.#release(server, ref, context);
         }
       }),
     );
@@ -179,7 +181,7 @@ export class Assignment {
   async #move({ key, epoch }: TabletRef, from: LiveServer, to: LiveServer, context: RequestContext): Promise<boolean> {
     const { metadata, servers, env } = this.#options;
     assert(from.name !== to.name, 'a tablet is moved to where it is');
-    if (!(await this.#makeGiveUp(from, { key, epoch }, context))) return false;
+    if (!(await this.#release(from, { key, epoch }, context))) return false;
     const row = await metadata.readRow(key, context);
     if (row?.epoch !== epoch || row.server?.name !== from.name) return false;
     if (servers.get(to.name) === undefined) return false;
@@ -193,22 +195,22 @@ export class Assignment {
     const [outcome] = await this.#give([commit], context);
     const moved = commit.rows[0]?.row;
     if (outcome?.kind === 'refused' || moved === undefined) return false;
-    this.#givenUp.delete(key);
+    this.#released.delete(key);
     return (await this.load([moved], context)).length === 0;
   }
 
-  /** Lets the server flush the tablet and give it up at that epoch, for ever. */
-  async #makeGiveUp(server: LiveServer, ref: TabletRef, context: RequestContext): Promise<boolean> {
+  /** Has the server flush the tablet and release it at that epoch, for ever. */
+  async #release(server: LiveServer, ref: TabletRef, context: RequestContext): Promise<boolean> {
     const { env } = this.#options;
     const [error] = await callServer(env.transport, server.address, 'unload', { tablets: [ref], flush: true }, context);
     server.tablets.delete(ref.key);
-    if (error === undefined) this.#givenUp.add(ref);
+    if (error === undefined) this.#released.add(ref);
     else if (error.code === Code.FAILED_PRECONDITION)
-      env.logger.info('a tablet server has a tablet no more that it was to give up', {
+      env.logger.info('a tablet server no longer has a tablet that it was to release', {
         server: server.name,
         error: error.message,
       });
-    else env.logger.warn('a tablet server could not give a tablet up', { server: server.name, error: error.message });
+    else env.logger.warn('a tablet server could not release a tablet', { server: server.name, error: error.message });
     return error === undefined;
   }
 
@@ -286,7 +288,7 @@ export class Assignment {
     const free: MetadataRow[] = [];
     for (const row of await this.#withSchema(rows, context)) {
       const owner = row.server && servers.get(row.server.name);
-      if (owner !== undefined && !this.#givenUp.has(row)) {
+      if (owner !== undefined && !this.#released.has(row)) {
         if (owner.tablets.get(keyOfRow(row)) !== row.epoch) toLoad.push(row);
       } else if (row.server === undefined || owner !== undefined || (await servers.isDead(row.server.name))) {
         free.push(row);
@@ -302,7 +304,7 @@ export class Assignment {
     commits.forEach((commit, i) => {
       const row = commit.rows[0]?.row;
       if (!row || outcomes[i]?.kind !== 'done') return;
-      this.#givenUp.delete(keyOfRow(row));
+      this.#released.delete(keyOfRow(row));
       toLoad.push(row);
     });
     return this.load(toLoad, context);
@@ -334,73 +336,9 @@ export class Assignment {
     const left = unknown.filter(({ epoch }) => epoch === 0);
     if (left.length > 0) await this.removeRows(left, context);
     for (const row of unknown)
-      if (row.epoch > 0 && !deletions.has(row.tableId)) await this.#keepSchemaless(row, context);
+      if (row.epoch > 0 && !deletions.has(row.tableId)) await this.#schemaless.keep(row, context);
     return known;
   }
-
-  /** A tablet of a table whose schema has vanished: its files are kept, and nobody serves it. */
-  async #keepSchemaless(row: MetadataRow, context: RequestContext): Promise<void> {
-    const { servers, metadata, env } = this.#options;
-    const { tableId, server, epoch } = row;
-    assert(epoch > 0, 'a tablet that was never given to a server is left of a creation: its row goes');
-    if (!this.#schemaless.has(tableId)) {
-      this.#schemaless.add(tableId);
-      const message =
-        `table ${tableId} has tablets and no schema, though nobody has deleted it: the schema's file has vanished from lock-service/files. Its data is kept and cannot be ` +
-        'read. Stop the server and put that file back from a copy of the directory, or have a schema made anew by "edubba inspect repair" (docs/REPAIR.md)';
-      env.logger.error(message, { table: tableId });
-    }
-    // a sweep needs an answer of every server that a row names
-    if (server === undefined || servers.get(server.name) !== undefined || !(await servers.isDead(server.name))) return;
-    const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;
-    await metadata.commit(
-      [
-        commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, {
-          ...row,
-          server: undefined,
-          epoch: epoch + 1,
-        }),
-      ],
-      context,
-    );
-  }
-}
-
-function newRow(tableId: string, range: RowRange): MetadataRow {
-  return {
-    tableId,
-    range,
-    server: undefined,
-    epoch: 0,
-    version: 0,
-    commitId: '',
-    files: {},
-    redo: { epoch: 0, sequence: 0 },
-    logs: [],
-    lastServerMicros: 0,
-  };
-}
-
-/**
- * A tablet is given away at a new epoch alone, and its row lists the new owner's log before there is a record of it
- * there.
- */
-function assertGiven({ expected, row }: MetadataCommit['rows'][number]): void {
-  assert(row?.server !== undefined, 'a tablet is given to nobody');
-  assert(row.epoch > (expected?.epoch ?? 0), 'a tablet is given away without a new epoch');
-  assert(row.logs.includes(logPathOf(row.server.name)), "a tablet is given away without its new owner's log");
-}
-
-/** The row under its next assignment. The server counts it from now on, so that the next goes to another. */
-function assignTo(row: MetadataRow, { name, address, tablets }: LiveServer): MetadataRow {
-  const log = logPathOf(name);
-  tablets.set(keyOfRow(row), 0);
-  return {
-    ...row,
-    server: { name, address },
-    epoch: row.epoch + 1,
-    logs: row.logs.includes(log) ? row.logs : [...row.logs, log],
-  };
 }
 
 function throwFirst(failures: readonly BigtableError[]): void {

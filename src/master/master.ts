@@ -36,8 +36,8 @@ export interface MasterOptions {
   readonly env: Env;
   /** Where it is reached. */
   readonly address: string;
-  /** Asked while the master starts and METADATA cannot be reached: whether it should give up. Default: never. */
-  readonly givesUp?: () => boolean;
+  /** Asked while the master starts and cannot reach METADATA: true ends the start. Default: it is tried for ever. */
+  readonly isCancelled?: () => boolean;
 }
 
 /** Between the start and its sweep: the first reads come first. */
@@ -99,13 +99,13 @@ export class Master {
    * Tablets that the last assignment could not have served; at least 1 where it could not even read which there are.
    */
   #unserved = 0;
-  readonly #forgetGauges: () => void;
+  readonly #removeGauges: () => void;
 
-  private constructor(env: Env, lock: LockHandle, givesUp: () => boolean) {
+  private constructor(env: Env, lock: LockHandle, isCancelled: () => boolean) {
     this.#env = env;
     this.#lock = lock;
     const locator = new Locator(env);
-    this.#metadata = new MetadataClient({ ...env, locator, stopped: () => this.#ended || givesUp() });
+    this.#metadata = new MetadataClient({ ...env, locator, stopped: () => this.#ended || isCancelled() });
     this.#schemas = new SchemaCache(env.lockService, (error) =>
       env.logger.error('a schema could not be read', { error: toBigtableError(error).message }),
     );
@@ -120,7 +120,7 @@ export class Master {
       deletions: this.#deletions,
     };
     this.#assignment = new Assignment(parts);
-    this.#forgetGauges = env.metrics.gauges({
+    this.#removeGauges = env.metrics.gauges({
       'master.unservedTablets': () => this.#unserved,
       'master.tables': () => this.#schemas.size,
     });
@@ -128,13 +128,13 @@ export class Master {
   }
 
   /** Becomes the master. Resolves when every tablet that can be served is. ABORTED where another is the master. */
-  static async start({ env, address, givesUp = () => false }: MasterOptions): Promise<Master> {
+  static async start({ env, address, isCancelled = () => false }: MasterOptions): Promise<Master> {
     const sessionId = await env.lockService.openSession();
     const lock = await takeLock(env, sessionId).catch(async (error: unknown) => {
       await env.lockService.closeSession(sessionId);
       throw error;
     });
-    const master = new Master(env, lock, givesUp);
+    const master = new Master(env, lock, isCancelled);
     try {
       await master.#schemas.start();
       await master.#deletions.start(master.#schemas);
@@ -155,7 +155,7 @@ export class Master {
     return master;
   }
 
-  /** Gives the lock up. Assignments stay as they are. */
+  /** Releases the lock. Assignments stay as they are. */
   async close(): Promise<void> {
     if (this.#ended) return;
     await this.#stopServing?.();
@@ -166,7 +166,7 @@ export class Master {
 
   #end(): void {
     this.#ended = true;
-    this.#forgetGauges();
+    this.#removeGauges();
     this.#assigning.abort();
     this.#stopWatching?.();
     this.#schemas.stop();

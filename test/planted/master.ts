@@ -13,7 +13,7 @@ import {
 import { chooseMoves, type TabletLoad } from '../../src/master/balance.ts';
 import { Deletions } from '../../src/master/deletions.ts';
 import { changeFamilies } from '../../src/master/family-changes.ts';
-import { GivenUp } from '../../src/master/given-up.ts';
+import { ReleasedTablets } from '../../src/master/released-tablets.ts';
 import { Servers } from '../../src/master/servers.ts';
 import type { TableSchema } from '../../src/model/index.ts';
 import type { Fault } from './fault.ts';
@@ -69,9 +69,9 @@ export const MASTER_FAULTS: readonly Fault[] = [
     fault: 'a walk over all rows ends that has not begun',
     message: /has not begun/,
     run: (planted) => {
-      const givenUp = new GivenUp();
-      if (!planted) givenUp.begin();
-      givenUp.end();
+      const released = new ReleasedTablets();
+      if (!planted) released.begin();
+      released.end();
     },
   },
   {

@@ -76,7 +76,7 @@ export class Database {
       else failed = true;
     };
     let firstFailureMs: number | undefined;
-    const givesUp = (): boolean => {
+    const isCancelled = (): boolean => {
       firstFailureMs ??= env.clock.monotonicMs();
       return database === undefined && (failed || env.clock.monotonicMs() - firstFailureMs > START_PATIENCE_MS);
     };
@@ -87,7 +87,7 @@ export class Database {
         else failure ??= start;
       }
       if (failure) throw failure.reason;
-      master = await Master.start({ env, address: MASTER_ADDRESS, givesUp });
+      master = await Master.start({ env, address: MASTER_ADDRESS, isCancelled });
       const client = await Client.open({ env, limits: LIMITS[settings.limits] });
       database = new Database(options, { client, master, servers, startServer });
       return database;

@@ -1,21 +1,21 @@
 /**
- * Tablets that the live server named in their rows has given up, each at an epoch and for ever: they go to another
+ * Tablets that the live server named in their rows has released, each at an epoch and for ever: they go to another
  * server, or to the same one at a later epoch.
  *
  * Invariant: an entry is needed for as long as METADATA shows the tablet at that epoch. Each assignment of all tablets
- * looks at every row, and drops the entries that were there when it began and that no row bears out.
+ * reads every row, and drops the entries that were there when it began and that no row confirms.
  */
 import { assert } from '../base/index.ts';
 import { keyOfRow, type MetadataKey, type MetadataRow } from '../metadata/index.ts';
 import type { TabletRef } from '../protocol/index.ts';
 
-export class GivenUp {
+export class ReleasedTablets {
   readonly #epochs = new Map<MetadataKey, number>();
-  /** Entries that were there when the assignment of all began and that no row has borne out yet. */
+  /** Entries that were there when the assignment of all began and that no row has confirmed yet. */
   #unconfirmed = new Map<MetadataKey, number>();
 
-  /** Between `begin` and `end`; a look that was broken off has no end. */
-  #isLooking = false;
+  /** Between `begin` and `end`; an assignment that fails does not get to `end`. */
+  #isAssigning = false;
 
   get size(): number {
     return this.#epochs.size;
@@ -26,7 +26,7 @@ export class GivenUp {
     this.#unconfirmed.delete(key);
   }
 
-  /** Whether the tablet is given up as the row shows it. */
+  /** True when the tablet is released at the epoch of its row. */
   has(row: MetadataRow): boolean {
     const key = keyOfRow(row);
     if (this.#epochs.get(key) !== row.epoch) return false;
@@ -39,16 +39,16 @@ export class GivenUp {
     this.#epochs.delete(key);
   }
 
-  /** From here on all rows are looked at. */
+  /** An assignment of all tablets begins: it calls `has` for every row. */
   begin(): void {
     this.#unconfirmed = new Map(this.#epochs);
-    this.#isLooking = true;
+    this.#isAssigning = true;
   }
 
-  /** All have been. */
+  /** It has seen every row. */
   end(): void {
-    assert(this.#isLooking, 'a look at all rows ends that has not begun');
-    this.#isLooking = false;
+    assert(this.#isAssigning, 'an assignment of all tablets ends that has not begun');
+    this.#isAssigning = false;
     for (const [key, epoch] of this.#unconfirmed) if (this.#epochs.get(key) === epoch) this.#epochs.delete(key);
     this.#unconfirmed.clear();
   }

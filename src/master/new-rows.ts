@@ -1,0 +1,44 @@
+/** Rows of METADATA for tablets that are created or change their server. */
+import { assert } from '../base/index.ts';
+import { keyOfRow, type MetadataCommit, type MetadataRow } from '../metadata/index.ts';
+import type { RowRange } from '../model/index.ts';
+import { logPathOf } from '../protocol/index.ts';
+import type { LiveServer } from './servers.ts';
+
+/** The row of a tablet that no server has had. */
+export function newRow(tableId: string, range: RowRange): MetadataRow {
+  return {
+    tableId,
+    range,
+    server: undefined,
+    epoch: 0,
+    version: 0,
+    commitId: '',
+    files: {},
+    redo: { epoch: 0, sequence: 0 },
+    logs: [],
+    lastServerMicros: 0,
+  };
+}
+
+/**
+ * A tablet is given away at a new epoch alone, and its row lists the new owner's log before there is a record of it
+ * there.
+ */
+export function assertGiven({ expected, row }: MetadataCommit['rows'][number]): void {
+  assert(row?.server !== undefined, 'a tablet is given to nobody');
+  assert(row.epoch > (expected?.epoch ?? 0), 'a tablet is given away without a new epoch');
+  assert(row.logs.includes(logPathOf(row.server.name)), "a tablet is given away without its new owner's log");
+}
+
+/** The row under its next assignment. The server counts it from now on, so that the next goes to another. */
+export function assignTo(row: MetadataRow, { name, address, tablets }: LiveServer): MetadataRow {
+  const log = logPathOf(name);
+  tablets.set(keyOfRow(row), 0);
+  return {
+    ...row,
+    server: { name, address },
+    epoch: row.epoch + 1,
+    logs: row.logs.includes(log) ? row.logs : [...row.logs, log],
+  };
+}

@@ -1,0 +1,45 @@
+/**
+ * Tablets of tables whose schema has vanished, though no user has deleted them: kept for the day when the schema is
+ * back (docs/decisions/0021-tables-without-a-schema.md).
+ */
+import { assert } from '../base/index.ts';
+import type { Env, RequestContext } from '../env/index.ts';
+import type { MetadataClient } from '../locator/index.ts';
+import { commitOfRow, keyOfRow, type MetadataRow } from '../metadata/index.ts';
+import type { Servers } from './servers.ts';
+
+export interface SchemalessTabletsOptions {
+  readonly env: Env;
+  readonly metadata: MetadataClient;
+  readonly servers: Servers;
+}
+
+export class SchemalessTablets {
+  readonly #options: SchemalessTabletsOptions;
+  /** Ids of the tables that the log has told of. */
+  readonly #reported = new Set<string>();
+
+  constructor(options: SchemalessTabletsOptions) {
+    this.#options = options;
+  }
+
+  /** The tablet's files are kept, and no server has it. A server that is dead is taken out of the row. */
+  async keep(row: MetadataRow, context: RequestContext): Promise<void> {
+    const { servers, metadata, env } = this.#options;
+    const { tableId, server, epoch } = row;
+    assert(epoch > 0, 'a tablet that was never given to a server is left of a creation: its row goes');
+    if (!this.#reported.has(tableId)) {
+      this.#reported.add(tableId);
+      const message =
+        `table ${tableId} has tablets and no schema, though it was not deleted: the schema's file has vanished from ` +
+        'lock-service/files. Its data is kept and cannot be read. Stop the server and put that file back from a copy ' +
+        'of the directory, or have a schema made anew by "edubba inspect repair" (docs/REPAIR.md)';
+      env.logger.error(message, { table: tableId });
+    }
+    // a sweep needs an answer of every server that a row names
+    if (server === undefined || servers.get(server.name) !== undefined || !(await servers.isDead(server.name))) return;
+    const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;
+    const released = { ...row, server: undefined, epoch: epoch + 1 };
+    await metadata.commit([commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, released)], context);
+  }
+}
