@@ -26,6 +26,7 @@ import {
   frame,
   goAwayFrame,
   Http2Error,
+  isTlsRecord,
   Setting,
   rstStreamFrame,
   settingsFrame,
@@ -97,6 +98,7 @@ export class ClientConnection implements StreamConnection {
   #isGone = false;
   #checkTimer: Timer | undefined;
   #wasHeard = true;
+  #heardAnything = false;
   #pingIsOut = false;
 
   /** `socket` is connected (and, with TLS, has agreed on h2). */
@@ -111,13 +113,17 @@ export class ClientConnection implements StreamConnection {
       this.#onFrame(type, flags, streamId, payload),
     );
     socket.on('data', (chunk: Buffer) => this.#onChunk(chunk));
-    let why = 'it was closed';
+    let why: string | undefined;
     socket.on('error', (error) => {
       why = error.message;
     });
-    socket.on('close', () =>
-      this.#gone(new BigtableError(Code.UNAVAILABLE, `the connection to ${options.address} was lost: ${why}`)),
-    );
+    socket.on('close', () => {
+      const message =
+        why !== undefined || this.#heardAnything
+          ? `the connection to ${options.address} was lost: ${why ?? 'it was closed'}`
+          : `the server at ${options.address} closed the connection before it answered: it may speak TLS where the client does not`;
+      this.#gone(new BigtableError(Code.UNAVAILABLE, message));
+    });
     this.#output.write(CLIENT_PREFACE);
     this.#output.write(
       settingsFrame([
@@ -228,6 +234,15 @@ export class ClientConnection implements StreamConnection {
   #onChunk(chunk: Buffer): void {
     if (this.#isGone) return;
     this.#wasHeard = true;
+    this.#heardAnything = true;
+    if (!this.isReady && isTlsRecord(chunk)) {
+      const { address } = this.#options;
+      return this.#lose(
+        new BigtableError(Code.UNAVAILABLE, `the server at ${address} speaks TLS: connect to it with TLS`, {
+          details: { notReached: true },
+        }),
+      );
+    }
     try {
       this.#frames.push(chunk);
     } catch (error) {

@@ -692,7 +692,14 @@ describe('WireClient with servers of every kind', () => {
     await scripted(Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n'), async (_script, client) => {
       await assert.rejects(client.unary('/t/Echo', Buffer.of(1), plain()), {
         code: Code.UNAVAILABLE,
-        message: /cannot reach a server at .*: the server .* does not speak HTTP\/2/,
+        message: /^the server at .* does not speak HTTP\/2/,
+      });
+    });
+    // an alert of TLS: unexpected message
+    await scripted(Buffer.from('15030100020246', 'hex'), async (_script, client) => {
+      await assert.rejects(client.unary('/t/Echo', Buffer.of(1), plain()), {
+        code: Code.UNAVAILABLE,
+        message: /^the server at .* speaks TLS: connect to it with TLS/,
       });
     });
     await scripted(

@@ -183,13 +183,13 @@ export class WireClient implements RpcClient {
     const socket = this.#openSocket(target);
     this.#connecting = socket;
     const timer = clock.timer(connectMs, () => socket.destroy(new Error(`no connection within ${connectMs} ms`)));
-    let why = 'it closed the connection';
+    let message = cannotReach(address, 'it closed the connection');
     socket.once('error', (error) => {
-      why = error.message;
+      message = connectError(address, error);
     });
     const onClose = (): void => {
       timer.cancel();
-      this.#failed(why);
+      this.#failed(message);
     };
     socket.once('close', onClose);
     socket.once(this.#options.tls ? 'secureConnect' : 'connect', () => {
@@ -260,21 +260,31 @@ export class WireClient implements RpcClient {
     if (this.#waiting.size > 0) this.#connect();
   }
 
-  #failed(why: string): void {
-    const { clock, random, address } = this.#options;
+  #failed(message: string): void {
+    const { clock, random } = this.#options;
     this.#connecting = undefined;
     const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, MAX_PAUSE_MS);
     this.#failures++;
     this.#pausedUntilMs = clock.monotonicMs() + pauseMs * (0.5 + random.float());
-    this.#lastError = new BigtableError(Code.UNAVAILABLE, `cannot reach a server at ${address}: ${why}`, {
-      details: { notReached: true },
-    });
+    this.#lastError = new BigtableError(Code.UNAVAILABLE, message, { details: { notReached: true } });
     this.#failWaiting(this.#lastError);
   }
 
   #closeDeadlines(): void {
     if (this.#isClosed && this.#connections.size === 0) this.#deadlines.close();
   }
+}
+
+function cannotReach(address: string, why: string): string {
+  return `cannot reach a server at ${address}: ${why}`;
+}
+
+/** The message for an error while connecting. OpenSSL has these two codes for an answer in plain text. */
+function connectError(address: string, error: Error & { readonly code?: unknown; readonly reason?: unknown }): string {
+  if (error.code === 'ERR_SSL_WRONG_VERSION_NUMBER' || error.code === 'ERR_SSL_PACKET_LENGTH_TOO_LONG')
+    return `the server at ${address} does not speak TLS: connect to it without TLS`;
+  const why = typeof error.reason === 'string' ? `the TLS handshake failed: ${error.reason}` : error.message;
+  return cannotReach(address, why);
 }
 
 /** SNI takes names and no addresses. */

@@ -1,12 +1,21 @@
 /**
- * What a client sends: the preface and then frames, taken out of the socket's chunks and handed on, for as long as the turn of the event loop has time.
+ * Reads what a client sends, the preface and then frames, from the socket's chunks, as long as the turn of the event loop
+ * has time.
  *
- * Invariant: frames are handed on in the order in which they came. What the turn has no time for is at most one chunk; meanwhile the socket is paused, and
- * holds no more than its stream's own buffer.
+ * Invariant: frames are passed on in the order in which they came. At most one chunk waits for a later turn; meanwhile the
+ * socket is paused, and holds no more than its stream's own buffer.
  */
 import type { Duplex } from 'node:stream';
 import { assert } from '../../base/index.ts';
-import { CLIENT_PREFACE, DEFAULT_MAX_FRAME_BYTES, ErrorCode, FrameReader, Http2Error, type OnFrame } from './frames.ts';
+import {
+  CLIENT_PREFACE,
+  DEFAULT_MAX_FRAME_BYTES,
+  ErrorCode,
+  FrameReader,
+  Http2Error,
+  isTlsRecord,
+  type OnFrame,
+} from './frames.ts';
 import type { ReadTurns } from './read-turns.ts';
 
 export interface ConnectionInputOptions {
@@ -15,7 +24,7 @@ export interface ConnectionInputOptions {
   readonly onFrame: OnFrame;
   /** Bytes have come. */
   readonly onHeard: () => void;
-  /** What reading or `onFrame` threw: an Http2Error where the peer broke the protocol. The input is of no use afterwards. */
+  /** Called with an error of reading or of `onFrame`: an Http2Error where the peer broke the protocol. The input has stopped then. */
   readonly onFailed: (thrown: unknown) => void;
 }
 
@@ -23,9 +32,9 @@ export class ConnectionInput {
   readonly #options: ConnectionInputOptions;
   readonly #frames: FrameReader;
   #prefaceBytes = 0;
-  /** Reasons for which nothing is read from the socket. */
+  /** Number of reasons not to read from the socket. */
   #pauses = 0;
-  /** What waits for its turn; meanwhile, and until it has been read, the socket is held. */
+  /** Bytes that wait for their turn. The socket is paused until they have been read. */
   #rest: Buffer | undefined;
   #isHeld = false;
   #hasStopped = false;
@@ -45,7 +54,7 @@ export class ConnectionInput {
     socket.on('data', (chunk: Buffer) => this.#onChunk(chunk));
   }
 
-  /** Reads nothing more from the socket, until `resume` was called as often. Frames of the chunk at hand still come. */
+  /** Reads nothing more from the socket, until `resume` was called as often. Frames of the present chunk still come. */
   pause(): void {
     if (++this.#pauses === 1) this.#options.socket.pause();
   }
@@ -55,7 +64,7 @@ export class ConnectionInput {
     if (--this.#pauses === 0) this.#options.socket.resume();
   }
 
-  /** Hands on no more frames. What comes is read and thrown away, so that the end of the connection is seen. */
+  /** Passes on no more frames. Further bytes are read and discarded, so that the end of the connection is seen. */
   stop(): void {
     this.#hasStopped = true;
     this.#rest = undefined;
@@ -65,7 +74,7 @@ export class ConnectionInput {
   #onChunk(chunk: Buffer): void {
     this.#options.onHeard();
     if (this.#hasStopped) return;
-    assert(this.#rest === undefined, 'a paused socket gives no chunks');
+    assert(this.#rest === undefined, 'a paused socket emits no chunks');
     if (this.#isTurnSpent()) this.#keep(chunk);
     else this.#read(chunk);
   }
@@ -92,11 +101,17 @@ export class ConnectionInput {
     this.#isHeld = false;
   }
 
-  /** Answers what follows the preface. */
+  /** Returns the bytes after the preface. */
   #readPreface(chunk: Buffer): Buffer {
     const bytes = Math.min(chunk.length, CLIENT_PREFACE.length - this.#prefaceBytes);
     if (CLIENT_PREFACE.compare(chunk, 0, bytes, this.#prefaceBytes, this.#prefaceBytes + bytes) !== 0) {
-      throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'the connection does not begin as HTTP/2 does');
+      const isTls = this.#prefaceBytes === 0 && isTlsRecord(chunk);
+      throw new Http2Error(
+        ErrorCode.PROTOCOL_ERROR,
+        isTls
+          ? 'the client speaks TLS, and this port plain text'
+          : 'the connection does not begin with the preface of HTTP/2',
+      );
     }
     this.#prefaceBytes += bytes;
     return chunk.subarray(bytes);

@@ -11,8 +11,13 @@ export const FRAME_HEADER_BYTES = 9;
 /** The largest payload that every peer takes, and that we take. */
 export const DEFAULT_MAX_FRAME_BYTES = 16_384;
 export const DEFAULT_WINDOW_BYTES = 65_535;
-/** What a client's first bytes are. */
+/** The first bytes of a client. */
 export const CLIENT_PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
+
+/** True for the first bytes of a peer that speaks TLS: an alert (0x15) or a handshake (0x16) of version 3.x. */
+export function isTlsRecord(bytes: Buffer): boolean {
+  return bytes.length >= 2 && (bytes[0] === 0x15 || bytes[0] === 0x16) && bytes[1] === 3;
+}
 
 export const FrameType = {
   DATA: 0,

@@ -3,10 +3,11 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { connect } from 'node:tls';
 import * as grpc from '@grpc/grpc-js';
-import { Code } from '../../base/index.ts';
-import { clockOf, ManualClock } from '../../env/index.ts';
+import { BigtableError, Code } from '../../base/index.ts';
+import { clockOf, ManualClock, requestContext } from '../../env/index.ts';
 import { systemClock } from '../../platform/index.ts';
 import { rawServer, testEnv, until } from '../../../test/raw-server.ts';
+import { WireClient } from '../client/wire-client.ts';
 
 const pem = (name: string): Buffer => readFileSync(`test/certificates/${name}`);
 const CA = pem('ca.pem');
@@ -100,6 +101,51 @@ describe('TLS', () => {
     assert.equal(await shown(), 'stranger');
     wire.server.reloadTls(SERVER);
     assert.equal(await shown(), 'server');
+  });
+});
+
+describe('TLS on one side only', () => {
+  /** The error of a call, and what the server logs of its connection. */
+  const outcome = async (server: { readonly tls?: typeof SERVER }, tls?: { readonly ca: Buffer }) => {
+    const logged: unknown[] = [];
+    const env = testEnv();
+    const logger = {
+      ...env.logger,
+      info: (_message: string, fields?: { readonly message?: unknown }) => logged.push(fields?.message),
+    };
+    const wire = await rawServer({ ...env, logger }, echo, { server });
+    const client = new WireClient({
+      address: `127.0.0.1:${wire.port}`,
+      clock: systemClock,
+      random: env.random,
+      errorOf: ({ code, message }) => new BigtableError(code, message),
+      ...(tls && { tls }),
+    });
+    const error = await client.unary('/t/Echo', Buffer.of(1), requestContext({ budget: env.requestBudget })).then(
+      () => undefined,
+      (thrown: BigtableError) => thrown,
+    );
+    await until(() => logged.length > 0);
+    client.close();
+    await wire.close();
+    return { code: error?.code, message: error?.message.replace(/:\d+/, ''), logged: logged[0] };
+  };
+
+  test('plain text to a server that speaks TLS', async () => {
+    assert.deepEqual(await outcome({ tls: SERVER }), {
+      code: Code.UNAVAILABLE,
+      message:
+        'the server at 127.0.0.1 closed the connection before it answered: it may speak TLS where the client does not',
+      logged: 'the client speaks plain text, and this port TLS',
+    });
+  });
+
+  test('TLS to a server that speaks plain text', async () => {
+    assert.deepEqual(await outcome({}, { ca: CA }), {
+      code: Code.UNAVAILABLE,
+      message: 'the server at 127.0.0.1 does not speak TLS: connect to it without TLS',
+      logged: 'the client speaks TLS, and this port plain text',
+    });
   });
 });
 

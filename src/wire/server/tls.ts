@@ -1,4 +1,4 @@
-/** TLS on sockets that a server has accepted: certificates from memory, HTTP/2 by ALPN and nothing else, and new certificates without a restart. */
+/** TLS on sockets that a server has accepted: certificates from memory, HTTP/2 by ALPN only, and new certificates without a restart. */
 import type { Socket } from 'node:net';
 import { createServer, type SecureContextOptions, type Server, type TLSSocket } from 'node:tls';
 
@@ -6,28 +6,33 @@ export interface TlsOptions {
   /** PEM. */
   readonly key: string | Buffer;
   readonly cert: string | Buffer;
-  /** PEM: who may sign the clients' certificates. */
+  /** PEM: the authorities of the clients' certificates. */
   readonly ca?: string | Buffer;
-  /** Clients must show a certificate that `ca` has signed. Default: false. */
+  /** Clients need a certificate that `ca` has signed. Default: false. */
   readonly requestCert?: boolean;
-  /** The oldest version of TLS that is spoken. Default: 1.2. */
+  /** The oldest version of TLS that is accepted. Default: 1.2. */
   readonly minVersion?: '1.2' | '1.3' | undefined;
 }
 
 type OnSecure = (socket: TLSSocket) => void;
+/** `why`: for an operator to read. */
+type OnHandshakeFailed = (address: string, why: string) => void;
 
 /**
- * Makes the handshakes. How long one may take is the matter of whoever accepted the socket, and ends it.
+ * Makes the handshakes. The caller limits their time: it ends the socket that takes too long.
  *
  * Invariant: a handshake that fails destroys its socket.
  */
 export class TlsHandshakes {
-  /** Never listens: it is handed the sockets. */
+  /** Never listens: sockets are passed to it. */
   readonly #server: Server;
-  /** Handshakes under way, by the two ends of their connections: node:tls does not tell which socket a TLSSocket was made of. */
+  /** Handshakes in progress, by the two ends of their connections: a TLSSocket does not say which socket it was made of. */
   readonly #pending = new Map<string, OnSecure>();
 
-  constructor(options: TlsOptions) {
+  readonly #onFailed: OnHandshakeFailed;
+
+  constructor(options: TlsOptions, onFailed: OnHandshakeFailed) {
+    this.#onFailed = onFailed;
     const requestCert = options.requestCert ?? false;
     this.#server = createServer({
       ...certificates(options),
@@ -36,11 +41,15 @@ export class TlsHandshakes {
       rejectUnauthorized: requestCert,
     });
     this.#server.on('secureConnection', (socket) => this.#end(socket));
-    // what goes wrong in a handshake is the client's matter; Node leaves the socket to us
-    this.#server.on('tlsClientError', (_error, socket) => socket.destroy());
+    // Node leaves the socket to us; it may be closed already
+    this.#server.on('tlsClientError', (error, socket) => {
+      const why = handshakeError(error);
+      if (why !== undefined) this.#onFailed(socket.remoteAddress ?? '', why);
+      socket.destroy();
+    });
   }
 
-  /** Calls `onSecure` once the handshake is done and the client speaks HTTP/2; destroys the socket where it does not come to that. */
+  /** Calls `onSecure` once the handshake is done and the client speaks HTTP/2; otherwise destroys the socket. */
   begin(socket: Socket, onSecure: OnSecure): void {
     const ends = endsOf(socket);
     this.#pending.set(ends, onSecure);
@@ -50,7 +59,7 @@ export class TlsHandshakes {
     this.#server.emit('connection', socket);
   }
 
-  /** For handshakes from now on. Throws what node:tls throws at certificates that are none, and then keeps the old ones. */
+  /** Sets the certificates of later handshakes. Throws the error of node:tls for invalid ones, and then keeps the old ones. */
   reload(options: TlsOptions): void {
     this.#server.setSecureContext(certificates(options));
   }
@@ -59,11 +68,18 @@ export class TlsHandshakes {
     const ends = endsOf(socket);
     const onSecure = this.#pending.get(ends);
     this.#pending.delete(ends);
-    // a client without ALPN speaks something else
     if (onSecure && socket.alpnProtocol === 'h2') return onSecure(socket);
+    this.#onFailed(socket.remoteAddress ?? '', 'the client does not offer HTTP/2 (ALPN h2)');
     socket.on('error', () => {});
     socket.destroy();
   }
+}
+
+/** The reason of a handshake that failed; undefined where the client just left. OpenSSL has these two codes for plain text. */
+function handshakeError(error: Error & { readonly code?: unknown; readonly reason?: unknown }): string | undefined {
+  if (error.code === 'ERR_SSL_HTTP_REQUEST' || error.code === 'ERR_SSL_WRONG_VERSION_NUMBER')
+    return 'the client speaks plain text, and this port TLS';
+  return typeof error.reason === 'string' ? `the TLS handshake failed: ${error.reason}` : undefined;
 }
 
 function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {

@@ -112,7 +112,9 @@ export class WireServer implements RpcServer {
     };
     this.#turns = new ReadTurns(env.clock);
     this.#sockets = new Sockets({ env, limits: this.#limits });
-    this.#handshakes = tls && new TlsHandshakes(tls);
+    const onFailed = (address: string, message: string) =>
+      env.logger.info('a connection was ended', { address, message });
+    this.#handshakes = tls && new TlsHandshakes(tls, onFailed);
     this.#authority = tls?.ca;
     this.#failedAccepts = new RareWarning(env, 'cannot take connections');
     this.#unregisterGauges = env.metrics.gauges({
