@@ -7,7 +7,7 @@
  * What has arrived takes no room of the connection's window (it is given back at once), so that a slow reader holds up its own stream alone.
  */
 import type { Socket } from 'node:net';
-import { BigtableError, Code, NumberTable } from '../../base/index.ts';
+import { assert, BigtableError, Code, NumberTable } from '../../base/index.ts';
 import type { Clock, Timer } from '../../env/index.ts';
 import { messagePrefix } from '../grpc/message-framing.ts';
 import { HeaderListTooLarge, HpackDecoder, HpackError } from '../hpack/decoder.ts';
@@ -143,6 +143,7 @@ export class ClientConnection implements StreamConnection {
 
   /** Sends a request of one message. The answer's stream, through which its reader lets more of it come. */
   open(exchange: Exchange, headers: readonly string[], message: Buffer): Stream {
+    assert(this.hasCapacity, 'a call is sent on a connection that takes none');
     const id = this.#nextId;
     this.#nextId += 2;
     const stream = new Stream(
@@ -210,8 +211,8 @@ export class ClientConnection implements StreamConnection {
     if (step > 0) this.#output.write(windowUpdateFrame(0, step));
   }
 
-  growWindow(stream: Stream, bytes: number, atOnce: boolean): void {
-    const step = stream.receiveWindow.grant(bytes, atOnce);
+  growWindow(stream: Stream, bytes: number, immediately: boolean): void {
+    const step = stream.receiveWindow.grant(bytes, immediately);
     if (step > 0) this.#output.write(windowUpdateFrame(stream.id, step));
   }
 

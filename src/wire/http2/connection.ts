@@ -6,7 +6,7 @@
  * have reserved and the output's backlog; and what it makes us do for nothing by the rates. Limits: limits.ts.
  */
 import type { Duplex } from 'node:stream';
-import { NumberTable } from '../../base/index.ts';
+import { assert, checksInvariants, NumberTable } from '../../base/index.ts';
 import type { Clock } from '../../env/index.ts';
 import { HeaderListTooLarge, HpackDecoder, HpackError } from '../hpack/decoder.ts';
 import { ClosedStreams } from './closed-streams.ts';
@@ -181,14 +181,15 @@ export class Connection implements StreamConnection {
     if (step > 0 && !this.#isDead) this.#output.write(windowUpdateFrame(0, step));
   }
 
-  growWindow(stream: Stream, bytes: number, atOnce: boolean): void {
-    const step = stream.receiveWindow.grant(bytes, atOnce);
+  growWindow(stream: Stream, bytes: number, immediately: boolean): void {
+    const step = stream.receiveWindow.grant(bytes, immediately);
     if (step > 0) this.#output.write(windowUpdateFrame(stream.id, step));
   }
 
   ended(stream: Stream): void {
     if (!stream.ownerDone) return;
     this.#running--;
+    assert(this.#running >= 0, 'more requests have ended than begun');
     this.#endIfDrained();
   }
 
@@ -341,6 +342,7 @@ export class Connection implements StreamConnection {
       throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'a content-length without content', streamId);
     const receiveWindow = new ReceiveWindow(limits.streamWindowBytes, limits.streamWindowBytes / 4);
     const stream = new Stream(streamId, this, this.#peer.windowBytes, receiveWindow, contentLength);
+    assert(!this.#isDead && !this.#isEnded, 'an ended connection takes a request');
     this.#streams.set(streamId, stream);
     this.#running++;
     stream.remoteEnded = endStream;
@@ -460,7 +462,15 @@ export class Connection implements StreamConnection {
     stream.credit(stream.uncreditedBytes);
     stream.drop();
     if (!completed && !stream.localEnded) stream.owner?.onReset();
+    if (checksInvariants && this.#streams.size === 0) this.#assertWindowIsWhole();
     this.#endIfDrained();
+  }
+
+  /** Without streams all bytes that came have been credited to the connection's window. */
+  #assertWindowIsWhole(): void {
+    const { connectionWindowBytes } = this.#options.limits;
+    const wholeBytes = Math.max(connectionWindowBytes, DEFAULT_WINDOW_BYTES);
+    assert(this.#window.grantedBytes === wholeBytes, 'a connection without streams lacks bytes of its window');
   }
 
   #endIfDrained(): void {

@@ -4,6 +4,7 @@
  * Invariant: a stream is in the list exactly when it has something that its own window lets out. A stream that waits for its window
  * waits outside and holds nobody up.
  */
+import { assert } from '../../base/index.ts';
 import type { CorkedOutput } from './corked-output.ts';
 import { SendWindow } from './flow-window.ts';
 import { DEFAULT_MAX_FRAME_BYTES, DEFAULT_WINDOW_BYTES, Flag, FrameType } from './frames.ts';
@@ -57,9 +58,14 @@ export class DataSender {
     this.#output.write(prefix);
     this.#output.write(message);
     this.frames++;
+    this.#spend(stream, bytes);
+    return true;
+  }
+
+  #spend(stream: Stream, bytes: number): void {
     stream.sendWindow.bytes -= bytes;
     this.window.bytes -= bytes;
-    return true;
+    assert(stream.sendWindow.bytes >= 0 && this.window.bytes >= 0, 'more was sent than a window allows');
   }
 
   /** Sends what may be sent now. */
@@ -112,8 +118,7 @@ export class DataSender {
       this.#output.head(bytes, FrameType.DATA, 0, stream.id);
       stream.take(bytes, this.#write);
       this.frames++;
-      stream.sendWindow.bytes -= bytes;
-      this.window.bytes -= bytes;
+      this.#spend(stream, bytes);
       stream.owner?.onSent(bytes);
     }
     const trailers = stream.takeTrailers();

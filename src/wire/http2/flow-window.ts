@@ -1,7 +1,7 @@
 /**
- * Flow control (RFC 9113, section 5.2): how much may still be sent, and how much the peer may still send us.
+ * Flow control (RFC 9113, section 5.2): the bytes that may still be sent, and those that the peer may still send us.
  *
- * Invariant: neither ever exceeds 2^31-1. A window to send may be negative, after the peer made its first size smaller.
+ * Invariant: neither ever exceeds 2^31-1. A window to send is negative after the peer has made its first size smaller.
  */
 import { assert } from '../../base/index.ts';
 import { ErrorCode, Http2Error } from './frames.ts';
@@ -25,16 +25,17 @@ export class SendWindow {
         streamId,
       );
     this.bytes += bytes;
+    assert(this.bytes >= -MAX_BYTES, 'a window to send is below its least');
   }
 }
 
-/** What the peer may send us. It is told of more in large steps, to save frames. */
+/** What the peer may send us. Grants go to it in large steps, to save frames. */
 export class ReceiveWindow {
   readonly #stepBytes: number;
   /** What the peer may still send, as far as it knows. */
   #leftBytes: number;
-  /** What it may send beside that and was not told yet. */
-  #grantedBytes = 0;
+  /** What it may send in addition, once it hears of it. */
+  #pendingBytes = 0;
 
   /** `stepBytes`: grants are gathered until there are this many. */
   constructor(bytes: number, stepBytes: number) {
@@ -46,7 +47,12 @@ export class ReceiveWindow {
     return this.#leftBytes;
   }
 
-  /** Something came. Throws Http2Error where the peer had not so much left. */
+  /** Bytes that it may send in all. */
+  get grantedBytes(): number {
+    return this.#leftBytes + this.#pendingBytes;
+  }
+
+  /** Counts bytes that came. Throws Http2Error where the peer had less left. */
   take(bytes: number, streamId: number): void {
     if (bytes > this.#leftBytes) {
       throw new Http2Error(
@@ -58,12 +64,12 @@ export class ReceiveWindow {
     this.#leftBytes -= bytes;
   }
 
-  /** Grants more; answers by how much the peer must be told now to grow its window, 0 for not yet. `atOnce`: however little it is. */
-  grant(bytes: number, atOnce = false): number {
-    this.#grantedBytes += bytes;
-    if (this.#grantedBytes < this.#stepBytes && !atOnce) return 0;
-    const step = Math.min(this.#grantedBytes, MAX_BYTES - this.#leftBytes);
-    this.#grantedBytes -= step;
+  /** Grants more. Returns the step to send to the peer now, 0 for none yet. `immediately`: however small it is. */
+  grant(bytes: number, immediately = false): number {
+    this.#pendingBytes += bytes;
+    if (this.#pendingBytes < this.#stepBytes && !immediately) return 0;
+    const step = Math.min(this.#pendingBytes, MAX_BYTES - this.#leftBytes);
+    this.#pendingBytes -= step;
     this.#leftBytes += step;
     assert(step >= 0 && this.#leftBytes <= MAX_BYTES, 'a window to receive is above its limit');
     return step;

@@ -4,6 +4,7 @@
  * Invariant: bytes leave in the order of `data`, the trailers after all of them. A stream is over when both sides have ended, or one has reset
  * it; from then on it takes nothing and tells its owner nothing.
  */
+import { assert } from '../../base/index.ts';
 import type { ErrorCode } from './frames.ts';
 import { type ReceiveWindow, SendWindow } from './flow-window.ts';
 
@@ -29,7 +30,7 @@ export interface StreamConnection {
   reset(stream: Stream, code: ErrorCode): void;
   /** Gives back to the peer what a stream's bytes took of the connection's window. */
   credit(bytes: number): void;
-  growWindow(stream: Stream, bytes: number, atOnce: boolean): void;
+  growWindow(stream: Stream, bytes: number, immediately: boolean): void;
   /** Both sides have ended, or the owner's work has. */
   ended(stream: Stream): void;
 }
@@ -147,9 +148,9 @@ export class Stream {
     if (given > 0) this.#connection.credit(given);
   }
 
-  /** Lets the peer send more of this request. `atOnce`: it waits for just this. */
-  growWindow(bytes: number, atOnce = false): void {
-    if (!this.hasEnded && !this.remoteEnded && bytes > 0) this.#connection.growWindow(this, bytes, atOnce);
+  /** Lets the peer send more of this request. `immediately`: it waits for just this. */
+  growWindow(bytes: number, immediately = false): void {
+    if (!this.hasEnded && !this.remoteEnded && bytes > 0) this.#connection.growWindow(this, bytes, immediately);
   }
 
   /** The owner's work has ended: nothing runs for this stream any more. */
@@ -161,6 +162,7 @@ export class Stream {
 
   /** Takes exactly `bytes` from the queue, part by part. */
   take(bytes: number, write: (part: Buffer) => void): void {
+    assert(bytes > 0 && bytes <= this.queuedBytes, 'more is taken of a stream than is queued');
     const queue = this.#queue!;
     this.queuedBytes -= bytes;
     for (let left = bytes; left > 0; ) {

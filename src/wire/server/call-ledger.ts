@@ -4,7 +4,7 @@
  *
  * Invariant: what is counted is bounded by the methods that are registered, whatever paths callers make up.
  */
-import { type Code, codeName } from '../../base/index.ts';
+import { assert, type Code, codeName } from '../../base/index.ts';
 import { type Counter, type Histogram, labelled, type Metrics } from '../../env/index.ts';
 import type { OnCall } from '../contract/rpc-server.ts';
 
@@ -28,6 +28,7 @@ export class MethodLedger {
 
   end(code: Code, durationMs: number): void {
     this.inFlight--;
+    assert(this.inFlight >= 0, 'more calls have ended than begun');
     this.#durations.observe(durationMs);
     const ended = (this.#ended[code] ??= this.#metrics.counter(labelled('calls.ended', this.name, codeName(code))));
     ended.value++;

@@ -3,6 +3,7 @@
  *
  * Invariant: an entry fires once, at its time or up to a tick later, never before; setting and clearing it costs a few links of a list.
  */
+import { assert } from '../../base/index.ts';
 import type { Clock, Timer } from '../../env/index.ts';
 
 const TICK_MS = 8;
@@ -50,6 +51,7 @@ export class Deadlines {
     if (!entry.slot) return;
     unlink(entry);
     this.#count--;
+    assert(this.#count >= 0, 'more deadlines were cleared than set');
   }
 
   close(): void {

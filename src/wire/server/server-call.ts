@@ -5,7 +5,7 @@
  * Invariant: the caller is told one status, the first; the handler's signal aborts whenever nobody waits for it any more; the reservation is
  * released, and the call leaves the deadlines, once the handler has ended and the answer is sent or lost.
  */
-import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
+import { assert, BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import { CallContext, CallNotes, type Owner, Pace, type Reservation } from '../../env/index.ts';
 import {
   ANSWER_HEADERS,
@@ -278,6 +278,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
 
   /** The handler's work begins. */
   #begin(): void {
+    assert(!this.#isRunning && !this.#hasEnded, 'a call is handled twice');
     this.#isRunning = true;
     const { notes } = this.context;
     if (notes !== undefined) notes.queuedMs = this.nowMs() - this.startMs;

@@ -5,7 +5,7 @@
  *
  * Invariant: nobody is ended while there is room for all. Looking costs nothing while nobody waits.
  */
-import { type BigtableError, unavailable } from '../../base/index.ts';
+import { assert, type BigtableError, unavailable } from '../../base/index.ts';
 import type { ApiEnv } from '../contract/rpc-server.ts';
 import type { Owner, Relief, Reservation, Timer } from '../../env/index.ts';
 
@@ -46,6 +46,7 @@ export class SlowCalls implements Relief {
 
   remove(call: SlowCall): void {
     if (call.listIndex < 0) return;
+    assert(this.#calls[call.listIndex] === call, 'a slow call is not where it is listed');
     const last = this.#calls.pop()!;
     if (last !== call) {
       this.#calls[call.listIndex] = last;

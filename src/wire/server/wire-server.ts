@@ -3,7 +3,7 @@
  */
 import { createServer, type ListenOptions, type Server, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
+import { assert, BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import { Connection } from '../http2/connection.ts';
 import { Http2Error } from '../http2/frames.ts';
 import type { RequestHeaders } from '../http2/header-rules.ts';
@@ -142,6 +142,7 @@ export class WireServer implements RpcServer {
   }
 
   #listen(options: ListenOptions & { readonly fd?: number }, target: string): Promise<number> {
+    assert(this.#server === undefined, 'a server listens twice');
     const server = createServer({ noDelay: true }, (socket) => this.#accept(socket));
     return new Promise((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => {
