@@ -1,7 +1,7 @@
 /**
- * The memory that clients cost a server while they do nothing, or next to nothing: idle connections, and readers of a large
- * scan that are far too slow. The server is a process of its own (the built command line); the clients are bare sockets
- * in this one, which is not measured.
+ * The memory that clients cost a server while they do nothing, or next to nothing: idle connections, and readers of a
+ * large scan that are far too slow. The server is a process of its own (the built command line); the clients are bare
+ * sockets in this one, which is not measured.
  *
  *   npm run bench -- wire [--connections=10000] [--readers=100] [--mib=1024] [--secs=30] [--tablet-servers=N]
  *

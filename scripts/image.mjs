@@ -133,7 +133,7 @@ function copyInto(from, { sources, target }, root, workdir, isKept = () => true)
   }
 }
 
-/** Does the steps of a stage on a copy of the base; gives its root. */
+/** Does the steps of a stage on a copy of the base; returns its root. */
 async function buildStage(stage, number, base, roots) {
   if (!BASE_IMAGE.test(stage.base)) throw new Error(`the base ${stage.base} is not known here`);
   const root = join(scratch, `stage-${number}`);
@@ -180,7 +180,7 @@ const userOf = ({ user }) => (user === NODE_USER.name ? NODE_USER.id : fail(`the
 
 /**
  * Starts the image on a read-only root with `volume` at its only volume, as process 1 of its namespaces, with loopback
- * up. Gives what one does with a container.
+ * up. Returns what one does with a container.
  */
 async function startContainer(root, image, volume) {
   const id = userOf(image);
@@ -251,7 +251,7 @@ async function startContainer(root, image, volume) {
     pid,
     output: () => output,
     within,
-    /** The signal that an engine sends, and SIGKILL when it is not heard. Gives the exit status, or the signal. */
+    /** The signal that an engine sends, and SIGKILL when it is not heard. Returns the exit status, or the signal. */
     async stop() {
       const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
       process.kill(pid, image.stopSignal);

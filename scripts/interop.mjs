@@ -145,7 +145,7 @@ async function runClients(where, words = []) {
 
 const clients = () => withEdubba('clients', (server) => runClients({ BIGTABLE_EMULATOR_HOST: server.address }));
 
-/** How a program of docs/clients.md is run, by its language; each gives a command with its arguments. */
+/** How a program of docs/clients.md is run, by its language; each returns a command with its arguments. */
 const HELLO = {
   async js(text, folder) {
     // the client is found in the folders above a program, and nowhere else

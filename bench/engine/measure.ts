@@ -1,6 +1,6 @@
 /**
- * The resources that a process has used since a moment: time, CPU of all its threads, bytes written; and the wait until nothing runs
- * any more.
+ * The resources that a process has used since a moment: time, CPU of all its threads, bytes written; and the wait until
+ * nothing runs any more.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';

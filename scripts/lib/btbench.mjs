@@ -24,13 +24,13 @@ export const WORKLOADS = [
 /** Crashwrite's line on standard error once a row was acknowledged: before that there is not even a table. */
 const FIRST_ROW = 'the first row was acknowledged';
 
-/** Builds it; gives the path of the executable. */
+/** Builds it; returns the path of the executable. */
 export const buildBtbench = () => goProgram('bench/btbench', 'btbench');
 
-/** Builds the prober; gives the path of the executable. */
+/** Builds the prober; returns the path of the executable. */
 export const buildProbe = () => goProgram('bench/btbench', 'probe', './rpcprobe');
 
-/** Runs btbench; gives one object a workload (its JSON line) and what it said on standard error. */
+/** Runs btbench; returns one object a workload (its JSON line) and what it said on standard error. */
 export const btbench = (path, address, args, timeoutMs = 600_000, heard = undefined) =>
   workloadResults(path, ['-addr', address, '-json', ...args], timeoutMs, heard);
 
@@ -53,7 +53,7 @@ export const errorKinds = ({ error_kinds: kinds = {} }) =>
 
 /**
  * Writes rows to a fresh table until `stopServer` (called `delayMs` after the first row was acknowledged) has ended the
- * server. Gives the number of rows that were acknowledged; their names are in `ackFile`.
+ * server. Returns the number of rows that were acknowledged; their names are in `ackFile`.
  */
 export async function writeUntilGone(path, server, { table, ackFile, delayMs, stopServer, valueBytes = 1000 }) {
   const words = [
@@ -81,7 +81,7 @@ export async function writeUntilGone(path, server, { table, ackFile, delayMs, st
   return JSON.parse(readFileSync(ackFile, 'utf8')).length;
 }
 
-/** Looks for every row that `ackFile` names. Gives { rows, errors, text }. */
+/** Looks for every row that `ackFile` names. Returns { rows, errors, text }. */
 export async function lookAgain(path, address, { table, ackFile, valueBytes = 1000 }) {
   const { results, err } = await btbench(path, address, [
     '-keep',

@@ -161,7 +161,7 @@ function printVerdict({ lines, meanRatio, passes }, { MAX_MEAN_RATIO, MAX_LINE_R
   console.log(passes ? 'passes' : 'does not pass');
 }
 
-/** Measures the rounds in turn; gives line -> [{ before, now }]. */
+/** Measures the rounds in turn; returns line -> [{ before, now }]. */
 async function measure(kind, roots, scratch, settings) {
   const generator = await kind.prepare();
   const rounds = new Map(settings.lines.map((line) => [line, []]));
@@ -176,7 +176,7 @@ async function measure(kind, roots, scratch, settings) {
   return rounds;
 }
 
-/** `words`: what stands after `compare`. This checkout must be built. Gives the exit status. */
+/** `words`: what stands after `compare`. This checkout must be built. Returns the exit status. */
 export async function compare(words) {
   const option = (name, fallback) =>
     words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;

@@ -36,7 +36,7 @@ export function filesUnder(folder, wanted) {
   return found.sort();
 }
 
-/** Runs a program to its end with our own input and output; gives its exit status. */
+/** Runs a program to its end with our own input and output; returns its exit status. */
 export function run(command, args, options = {}) {
   const done = spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', ...options });
   if (done.error) throw done.error;
@@ -44,9 +44,9 @@ export function run(command, args, options = {}) {
 }
 
 /**
- * Runs a program to its end and gives { status, out, err }. A status of 1 also stands for an end by a signal. Options:
- * those of spawn, `timeoutMs` (none by default; then the process is killed), `input`, `heard` (gets all of standard
- * error so far whenever more comes).
+ * Runs a program to its end and returns { status, out, err }. A status of 1 also stands for an end by a signal.
+ * Options: those of spawn, `timeoutMs` (none by default; then the process is killed), `input`, `heard` (gets all of
+ * standard error so far whenever more comes).
  */
 export function capture(command, args, { timeoutMs = 0, input = '', heard = () => {}, ...options } = {}) {
   return new Promise((resolve, reject) => {

@@ -70,8 +70,8 @@ const rounded = (value, digits) =>
   value === undefined || !Number.isFinite(value) ? undefined : Number(value.toFixed(digits));
 
 /**
- * For each server what prepares it: gives `start`, which starts it on an empty folder, and `load`, which runs workloads
- * with btbench's options against it; `atOnce`: all in one run.
+ * For each server what prepares it: returns `start`, which starts it on an empty folder, and `load`, which runs
+ * workloads with btbench's options against it; `atOnce`: all in one run.
  */
 const SERVERS = {
   edubba: () => underBtbench((dir) => startEdubba(dir)),
@@ -112,8 +112,8 @@ class Contestant {
   }
 
   /**
-   * Gives their results, those there are where it fails: what it and the others came to is worth its table. Once failed
-   * it takes nothing more.
+   * Returns their results, those there are where it fails: what it and the others came to is worth its table. Once
+   * failed it takes nothing more.
    */
   async run(workloads) {
     const results = await this.#load(workloads, [

@@ -32,7 +32,7 @@ export function freePort() {
 
 /**
  * Starts `command` and waits, `readyMs` at most, for a line of its output that matches `ready`, whose first group is
- * HOST:PORT. Gives { name, address, pid, output(), exited, kill(signal) }: `exited` resolves with { code, signal },
+ * HOST:PORT. Returns { name, address, pid, output(), exited, kill(signal) }: `exited` resolves with { code, signal },
  * kill waits for the end.
  */
 export function startServer(name, command, args, ready, readyMs = READY_MS) {
@@ -93,7 +93,7 @@ export function startEmulator(path) {
 }
 
 /**
- * HBase standalone (bench/hbase) with its files in `dir`; `java` is what hbase() of tools.mjs gives. The address is
+ * HBase standalone (bench/hbase) with its files in `dir`; `java` is the result of hbase() of tools.mjs. The address is
  * that of its ZooKeeper.
  */
 export function startHbase(java, dir) {

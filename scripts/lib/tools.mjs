@@ -44,13 +44,13 @@ export async function pythonMissing() {
   return status === 0 ? undefined : 'python3 (3.9 or newer, with venv and ensurepip) is needed';
 }
 
-/** Google's emulator; gives the path of its executable. */
+/** Google's emulator; returns the path of its executable. */
 export const emulator = () => goInstalled(EMULATOR, 'emulator');
 
 /** The folder of Google's command line, cbt. */
 export const cbtFolder = async () => dirname(await goInstalled(CBT, 'cbt'));
 
-/** A program of a Go module, as `go install` names it; gives the path of its executable. */
+/** A program of a Go module, as `go install` names it; returns the path of its executable. */
 export async function goInstalled(program, name) {
   const folder = join(CACHE, 'go', 'installed', program.replaceAll(/[^a-z0-9.]+/gi, '-'));
   const path = join(folder, name);
@@ -70,12 +70,12 @@ export async function javaMissing() {
   return major >= OLDEST_JAVA ? undefined : `javac ${OLDEST_JAVA} or newer is needed, not ${err.trim()}`;
 }
 
-/** Google's Java client and the scenario for it, compiled; gives the class path. */
+/** Google's Java client and the scenario for it, compiled; returns the class path. */
 export const javaClient = () => javaProgram("Google's Java client", 'test/interop/clients/java');
 
 /**
- * HBase, and the server and load generator of bench/hbase, compiled; gives the arguments of java that stand before the
- * name of a class.
+ * HBase, and the server and load generator of bench/hbase, compiled; returns the arguments of java that stand before
+ * the name of a class.
  */
 export const hbase = async () => [
   `@${join(ROOT, 'bench/hbase/jvm.options')}`,
@@ -111,7 +111,7 @@ async function javaProgram(what, folder) {
 }
 
 /**
- * Builds the Go program in `folder` (relative to the repository), package `pkg` of it; gives the path of its
+ * Builds the Go program in `folder` (relative to the repository), package `pkg` of it; returns the path of its
  * executable.
  */
 export async function goProgram(folder, name, pkg = '.') {
@@ -121,7 +121,7 @@ export async function goProgram(folder, name, pkg = '.') {
   return path;
 }
 
-/** Google's Node client, in the version that npm picks for this Node; gives { folder, version }. */
+/** Google's Node client, in the version that npm picks for this Node; returns { folder, version }. */
 export async function nodeClient() {
   const folder = join(CACHE, `node${process.versions.node.split('.', 1)[0]}`);
   const manifest = join(folder, 'node_modules', ...NODE_CLIENT.split('/'), 'package.json');
@@ -137,7 +137,7 @@ export async function nodeClient() {
   return { folder, version: JSON.parse(readFileSync(manifest, 'utf8')).version };
 }
 
-/** Google's Python client in an environment of its own; gives the path of its interpreter. */
+/** Google's Python client in an environment of its own; returns the path of its interpreter. */
 export async function pythonClient() {
   const out = await must("installing Google's Python client", 'bash', [
     join(ROOT, 'test/interop/suites/python-venv.sh'),

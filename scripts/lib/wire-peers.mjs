@@ -67,7 +67,7 @@ export async function grpcCases({ tls }, result) {
   }
 }
 
-/** Runs h2spec on a server; gives { total, passed, skipped, failed, text }. */
+/** Runs h2spec on a server; returns { total, passed, skipped, failed, text }. */
 export async function h2spec(address, { tls }) {
   const path = await goInstalled(H2SPEC, 'h2spec');
   const [host, port] = address.split(':');

@@ -1,4 +1,7 @@
-/** Whether src/grpc/generated is still what proto/ gave: by digests of both, which scripts/generate.mjs leaves in proto/generated.json. */
+/**
+ * Checks that src/grpc/generated is what proto/ gave, by digests of both, which scripts/generate.mjs leaves in
+ * proto/generated.json.
+ */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';

@@ -1,5 +1,6 @@
 /**
- * The width of pages (docs/STYLE.md, "Pages"): one sentence a line, at most 100 columns; tables, code blocks and headings apart.
+ * The width of pages (docs/STYLE.md, "Pages"): one sentence a line, at most 100 columns; tables, code blocks and
+ * headings apart.
  *
  *   node scripts/lint/page-width.mjs --write PAGE...     wraps the pages' paragraphs so
  */

@@ -1,6 +1,6 @@
 /**
  * One suite of behaviour for every door: the embedded library in memory and in a directory, and a server through the
- * Cloud API. It speaks the library's words; a subject is whatever gives a Database. Features that a subject lacks are
+ * Cloud API. It speaks the library's words; a subject returns a Database. Features that a subject lacks are
  * named in its manifest and skipped with words, never by edits here.
  */
 import assert from 'node:assert/strict';

@@ -47,7 +47,7 @@ for (const { name, open } of DOORS.filter((door) => door.isServer)) {
       return all;
     }
 
-    /** The rows that a ReadRows gives. */
+    /** The rows that a ReadRows returns. */
     async function rowsOf(fields: Parameters<typeof message>[0]): Promise<string> {
       const chunks = (await answers(`${DATA}ReadRows`, message({ 1: TABLE, ...fields }))).flatMap((answer) => [
         ...(fieldsOf(answer).get(1) ?? []),

@@ -1,6 +1,6 @@
 /**
- * The contract of every FileSystem, as tests: each adapter runs them with a factory of its own. They use the seam alone, so
- * that a directory, memory and an object store are held to the same words (src/env/seams/file-system.ts).
+ * The contract of every FileSystem, as tests: each adapter runs them with a factory of its own. They use the seam
+ * alone, so that a directory, memory and an object store are held to the same words (src/env/seams/file-system.ts).
  *
  * `make` answers a fresh, empty file system. `reopen` ends the present one without closing its writers, as a process
  * that dies does, and answers a new one over the same storage; it is called at most once a test. `close` cleans up.

@@ -1,6 +1,6 @@
 /**
- * The contract of every LockService, as tests (src/env/seams/lock-service.ts). Each test has a service of its own, empty at
- * the beginning.
+ * The contract of every LockService, as tests (src/env/seams/lock-service.ts). Each test has a service of its own,
+ * empty at the beginning.
  *
  * `endSession` ends a session the way the adapter can: by expiry where a test can bring that about, else by closing it.
  */

@@ -1,6 +1,6 @@
 /**
- * The contract of every Transport, as tests (src/env/calls/transport.ts). Messages are plain cloneable data; whether they
- * are copied is the adapter's affair. `pass` lets time pass on the clock that deadlines use.
+ * The contract of every Transport, as tests (src/env/calls/transport.ts). Messages are plain cloneable data; whether
+ * they are copied is the adapter's affair. `pass` lets time pass on the clock that deadlines use.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -1,5 +1,6 @@
 /**
- * The contract of every Workers, as tests. `make` returns workers that know the tasks of workers-tasks/ by their file names.
+ * The contract of every Workers, as tests. `make` returns workers that know the tasks of workers-tasks/ by their file
+ * names.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

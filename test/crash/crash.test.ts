@@ -20,7 +20,7 @@ const ROUNDS = Number(process.env['EDUBBA_CRASH_ROUNDS'] ?? 5);
 const MAX_ITERATIONS = 600;
 const pathOf = (writer: string): string => fileURLToPath(import.meta.url).replace('crash.test', writer);
 
-/** Starts the writer and kills it after `iterations` acknowledged ones; gives all that it printed. */
+/** Starts the writer and kills it after `iterations` acknowledged ones; returns all that it printed. */
 async function writeAndKill(
   writer: string,
   directory: string,

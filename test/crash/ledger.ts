@@ -83,7 +83,7 @@ async function checkWriter(table: Table, writer: number, last: number): Promise<
 }
 
 /**
- * Fails on the first row that is lost, wrong or too many. Gives where each writer stands now: the acknowledged of the
+ * Fails on the first row that is lost, wrong or too many. Returns where each writer stands now: the acknowledged of the
  * next round.
  */
 export async function checkLedger(database: Database, last: readonly number[]): Promise<number[]> {

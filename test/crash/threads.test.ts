@@ -20,7 +20,7 @@ const module = moduleUrl('./mortal-thread.ts', import.meta.url);
 const keyOf = (writer: number, n: number): string => `${'abcdefghijkl'[writer]}-${String(n).padStart(6, '0')}`;
 
 /**
- * Writes rows 1, 2, 3 … until told to stop. What has an unknown outcome is written again. Gives the last one
+ * Writes rows 1, 2, 3 … until told to stop. What has an unknown outcome is written again. Returns the last one
  * acknowledged.
  */
 async function write(table: Table, writer: number, until: () => boolean, progress: number[]): Promise<number> {

@@ -88,7 +88,7 @@ export class Place {
   }
 
   /**
-   * Runs the block's commands; gives what they printed. Servers among them run until the block ends. `export` lasts.
+   * Runs the block's commands; returns what they printed. Servers among them run until the block ends. `export` lasts.
    */
   async shell(block: Block, replacements: Replacements = []): Promise<string> {
     const servers: Server[] = [];
@@ -122,7 +122,7 @@ export class Place {
 
   /**
    * Runs a program in TypeScript in a project that has Edubba as a dependency, checked strictly first, `times` times;
-   * gives what it printed last.
+   * returns what it printed last.
    */
   async program(
     block: Block,

@@ -1,7 +1,7 @@
 /**
- * The record that the soak keeps of its table: the contents of every row now, and since the oldest scan began that still
- * goes on. It judges each row that is read: it must be as the row was at some instant between the
- * beginning of the read and the row's arrival.
+ * The record that the soak keeps of its table: the contents of every row now, and since the oldest scan began that
+ * still goes on. It judges each row that is read: it must be as the row was at some instant between the beginning of
+ * the read and the row's arrival.
  *
  * Instants are numbers that grow with every begin and end of a write. A write that is under way may show or not; what
  * arrives meanwhile is judged when it has ended. After a loss of power the writer of the row reads it, to learn what
