@@ -1,7 +1,7 @@
 /**
- * Whether it is worth the time to try a block: after several in a row that did not shrink enough, only one in sixteen
- * is tried, until one of them does. Images and encrypted values so cost little, and a file that changes its contents
- * half way loses at most fifteen blocks.
+ * Decides whether to try to compress a block: after several blocks in a row that did not shrink enough, only one in
+ * sixteen is tried, until one does. So images and encrypted values cost little, and a file whose contents change loses
+ * at most fifteen blocks.
  */
 const FAILURES_BEFORE_SAMPLING = 8;
 const SAMPLE_EVERY = 16;
@@ -10,7 +10,7 @@ export class Attempts {
   #failures = 0;
   #skipped = 0;
 
-  /** To be asked once a block. */
+  /** Call it once for each block. */
   shouldTry(): boolean {
     if (this.#failures < FAILURES_BEFORE_SAMPLING) return true;
     this.#skipped++;
@@ -19,7 +19,7 @@ export class Attempts {
     return true;
   }
 
-  /** What came of a try. */
+  /** Records the outcome of a try. */
   record(shrank: boolean): void {
     this.#failures = shrank ? 0 : this.#failures + 1;
     if (shrank) this.#skipped = 0;

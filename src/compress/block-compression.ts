@@ -1,7 +1,7 @@
 /**
- * Compression of an SSTable's blocks, one at a time, so that a point read decodes one block. Some kinds draw on bytes
- * that all blocks of a file share (a dictionary, or the reference of the long common strings), which the file keeps in
- * a section of its own.
+ * Compression of an SSTable's blocks, one at a time, so that a point read decodes one block. Some kinds use bytes that
+ * all blocks of a file share (a dictionary, or the reference of the long common strings), which are a section of the
+ * file.
  *
  * Formats: docs/formats/compression.md. A compressed block begins with its raw length (varint), which is checked before
  * anything is decoded.
@@ -19,22 +19,22 @@ export interface Compression {
   readonly level?: number;
 }
 
-/** The codec byte of a block's trailer. Stored in SSTables: never renumber. 0 = stored as it is. */
+/** The codec byte of a block's trailer. Stored in SSTables: never renumber. 0 = uncompressed. */
 export const BlockCodec = { none: 0, lz4: 1, zstd: 2, zstdDict: 3, twoPass: 4 } as const;
 export type BlockCodec = (typeof BlockCodec)[keyof typeof BlockCodec];
 
 /** Compresses the blocks of one file, in any order. Used by one writer. */
 export interface BlockCompressor {
-  /** Raw bytes of blocks that it wants to see before it compresses the first one; 0 = none. */
+  /** Raw bytes of blocks that it needs as samples before it compresses the first one; 0 = none. */
   readonly sampleBytes: number;
   /**
-   * Called once, before the first `compress`, with the file's first blocks (fewer than sampleBytes where the file is
-   * small). Answers the shared bytes to be kept in the file; undefined = none.
+   * Call it once, before the first `compress`, with the file's first blocks (fewer than sampleBytes if the file is
+   * small). Returns the shared bytes to store in the file; undefined = none.
    */
   prepare(samples: readonly Uint8Array[]): Buffer | undefined;
   /**
-   * Undefined = not worth it: to be stored raw. Blocks that do not shrink by an eighth are not, and after many such in
-   * a row only some are tried.
+   * Undefined: store the block uncompressed. Blocks that do not shrink by an eighth are not worth compressing, and
+   * after many of them in a row only some are tried.
    */
   compress(block: Uint8Array): { readonly codec: BlockCodec; readonly bytes: Buffer } | undefined;
   close(): void;
@@ -42,7 +42,7 @@ export interface BlockCompressor {
 
 /** Decodes the blocks of one file. */
 export interface BlockDecompressor {
-  /** Throws RangeError for bytes that are no block of that codec, and for a raw length above `limitBytes`. */
+  /** RangeError for bytes that are not a block of that codec, and for a raw length above `limitBytes`. */
   decompress(codec: number, bytes: Uint8Array, limitBytes: number): Buffer;
   close(): void;
 }

@@ -1,6 +1,6 @@
 /**
- * The compressor of one file's blocks: an encoder, and around it what all kinds have in common: the frame, and the
- * decision that a block is stored as it is. Two kinds make their encoder anew when they have seen samples.
+ * The compressor of one file's blocks: an encoder, with what all kinds share: the frame, and the decision to store a
+ * block uncompressed. Two kinds replace their encoder once they have samples.
  */
 import { assert } from '../base/index.ts';
 import type { Codecs } from '../env/index.ts';
@@ -14,25 +14,28 @@ import { TwoPassEncoder } from './two-pass.ts';
 const DEFAULT_ZSTD_LEVEL = 3;
 const MAX_ZSTD_LEVEL = 19;
 /** The compressed form is kept only if it is at most this share of the raw size. */
-const WORTH = 7 / 8;
-/** What is larger is stored as it is: encoders hold several times a block in memory. */
+const MAX_COMPRESSED_SHARE = 7 / 8;
+/** A larger block is stored uncompressed: encoders hold several times a block in memory. */
 const MAX_BLOCK_BYTES = 128 * 1024 * 1024;
 
-/** Seen before the first block is compressed. The dictionary hardly gains by more; the reference does. */
+/**
+ * Bytes of samples before the first block is compressed. More hardly improves the dictionary; the reference gains by
+ * them.
+ */
 const DICTIONARY_SAMPLE_BYTES = 4 * 1024 * 1024;
 const REFERENCE_SAMPLE_BYTES = 8 * 1024 * 1024;
-/** zstd prepares its dictionary for every block anew, so a large one costs more time than it saves bytes. */
+/** zstd prepares its dictionary for every block, so a large one costs more time than it saves bytes. */
 const MAX_DICTIONARY_BYTES = 112 * 1024;
 const MAX_REFERENCE_BYTES = 1024 * 1024;
-/** Share of a small file's samples: shared bytes are stored too. */
+/** Part of a small file's samples: shared bytes are stored, too. */
 const DICTIONARY_PART = 1 / 16;
 const REFERENCE_PART = 1 / 8;
 const SEGMENT_BYTES = 512;
-/** zstd takes no shorter dictionary. */
+/** zstd refuses shorter dictionaries. */
 const MIN_SHARED_BYTES = 8;
-/** The reference's fingerprints are taken by words. */
+/** Fingerprints of the reference are computed by words. */
 const WORD_BYTES = 4;
-/** A dictionary that begins with this would be read as one of zstd's own format. */
+/** zstd reads a dictionary that begins with this as one of its own format. */
 const ZSTD_DICTIONARY_MAGIC = 0xec30_a437;
 
 interface Encoder {
@@ -41,7 +44,7 @@ interface Encoder {
   close(): void;
 }
 
-/** How a kind makes shared bytes out of samples, and the encoder that draws on them. */
+/** How a kind derives shared bytes from samples, and the encoder that uses them. */
 interface Preparation {
   readonly sampleBytes: number;
   prepare(samples: readonly Uint8Array[]): { readonly shared: Buffer; readonly encoder: Encoder } | undefined;
@@ -55,7 +58,7 @@ class FileCompressor implements BlockCompressor {
   readonly #attempts = new Attempts();
   #encoder: Encoder;
 
-  /** `encoder` serves until samples have been seen, and where nothing comes of them. */
+  /** `encoder` is used until there are samples, and if nothing comes of them. */
   constructor(encoder: Encoder, preparation = NO_PREPARATION) {
     this.#encoder = encoder;
     this.#preparation = preparation;
@@ -73,7 +76,7 @@ class FileCompressor implements BlockCompressor {
   compress(block: Uint8Array): { readonly codec: BlockCodec; readonly bytes: Buffer } | undefined {
     if (block.length === 0 || block.length > MAX_BLOCK_BYTES || !this.#attempts.shouldTry()) return undefined;
     const bytes = frameBlock(block.length, this.#encoder.encode(block));
-    const shrank = bytes.length <= block.length * WORTH;
+    const shrank = bytes.length <= block.length * MAX_COMPRESSED_SHARE;
     this.#attempts.record(shrank);
     return shrank ? { codec: this.#encoder.codec, bytes } : undefined;
   }
@@ -83,7 +86,7 @@ class FileCompressor implements BlockCompressor {
   }
 }
 
-/** Stores every block as it is. */
+/** Stores every block uncompressed. */
 const noCompressor: BlockCompressor = {
   sampleBytes: 0,
   prepare: () => undefined,
@@ -91,7 +94,7 @@ const noCompressor: BlockCompressor = {
   close() {},
 };
 
-const nothingHeld = (): void => {};
+const noResources = (): void => {};
 
 const totalBytes = (samples: readonly Uint8Array[]): number => samples.reduce((sum, { length }) => sum + length, 0);
 
@@ -120,7 +123,7 @@ function withDictionary({ zstd }: Codecs, level: number): Preparation {
 
 const twoPasses = ({ lz4 }: Codecs, reference: Buffer): Encoder => {
   const encoder = new TwoPassEncoder(lz4, reference);
-  return { codec: BlockCodec.twoPass, encode: (block) => encoder.encode(block), close: nothingHeld };
+  return { codec: BlockCodec.twoPass, encode: (block) => encoder.encode(block), close: noResources };
 };
 
 function withReference(codecs: Codecs): Preparation {
@@ -146,13 +149,13 @@ export function blockCompressor({ kind, level = DEFAULT_ZSTD_LEVEL }: Compressio
   const plainZstd: Encoder = {
     codec: BlockCodec.zstd,
     encode: (block) => zstd.compress(block, level),
-    close: nothingHeld,
+    close: noResources,
   };
   switch (kind) {
     case 'none':
       return noCompressor;
     case 'lz4':
-      return new FileCompressor({ codec: BlockCodec.lz4, encode: (block) => lz4.compress(block), close: nothingHeld });
+      return new FileCompressor({ codec: BlockCodec.lz4, encode: (block) => lz4.compress(block), close: noResources });
     case 'zstd':
       return new FileCompressor(plainZstd);
     case 'zstd-dict':

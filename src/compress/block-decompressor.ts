@@ -1,9 +1,9 @@
 /**
- * The decompressor of one file's blocks, of whatever codecs they are. Invariant: no byte of a block is believed: every
- * length is checked before memory is taken for it or anything copied, and whatever is wrong with the bytes becomes a
- * RangeError.
+ * The decompressor of one file's blocks, for all codecs.
  *
- * The shared bytes are decoded when the first block needs them, and kept.
+ * Invariant: no byte of a block is trusted. Every length is checked before memory is allocated for it or anything is
+ * copied, and whatever is wrong with the bytes results in a RangeError. The shared bytes are decoded for the first
+ * block that needs them, and kept.
  */
 import { asBuffer } from '../base/index.ts';
 import type { Codecs, ZstdDictionary } from '../env/index.ts';
@@ -43,7 +43,7 @@ class FileDecompressor implements BlockDecompressor {
         this.#twoPass ??= new TwoPassDecoder(lz4, this.#shared ? this.#sharedBytes() : Buffer.alloc(0));
         return this.#twoPass.decode(payload, rawBytes);
       default:
-        throw new RangeError(`codec ${codec} is not known`);
+        throw new RangeError(`unknown codec ${codec}`);
     }
   }
 
@@ -59,6 +59,6 @@ class FileDecompressor implements BlockDecompressor {
   }
 }
 
-/** The decompressor of one file. `shared`: the bytes that its compressor's `prepare` gave. */
+/** The decompressor of one file. `shared` are the bytes that its compressor's `prepare` returned. */
 export const blockDecompressor = (codecs: Codecs, shared: Buffer | undefined): BlockDecompressor =>
   new FileDecompressor(codecs, shared);

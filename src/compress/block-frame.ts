@@ -1,6 +1,6 @@
 /**
- * What stands before every compressed block: its raw length, checked before anything is taken for it. Format:
- * docs/formats/compression.md.
+ * The frame of a compressed block: its raw length comes first and is checked before anything is allocated for it.
+ * Format: docs/formats/compression.md.
  */
 import { VarintReader, varintLength, writeVarint } from '../base/index.ts';
 
@@ -11,7 +11,7 @@ export function frameBlock(rawBytes: number, payload: Uint8Array): Buffer {
   return framed;
 }
 
-/** Throws RangeError where the raw length is above `limitBytes`, or 0: an empty block is stored as it is. */
+/** RangeError if the raw length is above `limitBytes`, or 0: an empty block is stored uncompressed. */
 export function openFrame(
   bytes: Uint8Array,
   limitBytes: number,

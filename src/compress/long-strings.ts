@@ -1,21 +1,21 @@
 /**
  * The long common strings of a block, the first of the two passes: strings that occurred before, in the reference or in
  * the block, become copies (after Bentley and McIlroy, "Data compression using long common strings", 1999). A
- * fingerprint rolls over the text; where it meets one that was kept, the strings are compared and grown in both
+ * fingerprint rolls over the text; where it equals one that was kept, the strings are compared and extended in both
  * directions.
  *
- * Which fingerprints are kept is decided by their own bits (one in SAMPLE_EVERY), not, as in 1999, by an aligned place:
- * so only these need be looked up, and repetitions shorter than two windows are found more often.
+ * A fingerprint is kept by its own bits (one in SAMPLE_EVERY), not, as in 1999, by an aligned offset: so only these are
+ * looked up, and repetitions shorter than two windows are found more often.
  *
- * Reference and block are one address space here: the block stands behind the reference. No copy crosses from one to
- * the other.
+ * Reference and block are one address space here: the block follows the reference. No copy crosses from one to the
+ * other.
  */
 import { assert } from '../base/index.ts';
 
-/** No copy is shorter. Part of the format. */
+/** Shortest copy. Part of the format. */
 export const MIN_COPY = 32;
 
-/** What the finder reports, in order. Addresses: reference first, then block. */
+/** Receives what the finder finds, in order. Addresses: reference first, then block. */
 export interface CopySink {
   /** `literals` bytes of the block at address `at`, then a copy of `length` bytes from address `from`. */
   copy(at: number, literals: number, from: number, length: number): void;
@@ -23,29 +23,30 @@ export interface CopySink {
   rest(at: number, literals: number): void;
 }
 
-/** Text is read by words of 4 bytes: in JavaScript a read costs more than what is done with it. */
+/** Text is read by words of 4 bytes: in JavaScript a read costs more than its use. */
 const WORD_BYTES = 4;
 /**
- * Each byte multiplies the fingerprint by twice an odd number, so that what is 32 bytes back has been shifted out of
- * its 32 bits: a window that needs nothing taken out. Fingerprints are no part of the format: only the encoder knows
- * them.
+ * Each byte multiplies the fingerprint by twice an odd number. So a byte 32 positions back is shifted out of its 32
+ * bits, and nothing need be subtracted for it. Fingerprints are not part of the format: only the encoder uses them.
  */
 const MULTIPLIER = 0x2c92_77b6;
 const WINDOW_BYTES = 32;
-/** High bits, which nearly all of the window has touched; one in SAMPLE_EVERY fingerprints has them all 0. */
+/** High bits, which depend on nearly all of the window. One in SAMPLE_EVERY fingerprints has all of them 0. */
 const SAMPLE_MASK = 0x0780_0000;
 const SAMPLE_EVERY = 16;
-/** Slots of the table for each fingerprint that is expected. */
+/** Slots of the table for each expected fingerprint. */
 const SLOTS_PER_FINGERPRINT = 2;
-/** A slot is a fingerprint and the address behind its window; address 0 = empty. */
+/** A slot is a fingerprint and the address after its window; address 0 = empty. */
 const SLOT_NUMBERS = 2;
-/** A slot that the block has taken: where it is, and the two numbers that were there. */
+/** A slot that the block has overwritten: its index, and its two former numbers. */
 const TAKEN_NUMBERS = 3;
 const SPREAD = 0x9e3779b1;
-/** How many times what is expected of a block is kept of it: bytes that repeat may all be in the sample. */
+/**
+ * Most fingerprints kept of a block, as a multiple of the expected number: bytes that repeat may all be in the sample.
+ */
 const MAX_TAKEN = 4;
 
-/** Memory with room for `sizeBytes`, as bytes, words, and words at any address. */
+/** Memory of `sizeBytes`, as bytes, words, and words at any address. */
 class Text {
   readonly bytes: Uint8Array;
   readonly words: Int32Array;
@@ -61,16 +62,16 @@ class Text {
 
 export class LongStrings {
   readonly #referenceBytes: number;
-  /** The reference, then the block now being looked at. */
+  /** The reference, then the present block. */
   #text: Text;
   #table = new Int32Array(0);
   #shift = 0;
   #taken = new Int32Array(0);
   #takenEnd = 0;
-  /** What of the block has been reported. */
+  /** Address up to which the block has been reported. */
   #anchor = 0;
 
-  /** The reference is whole words: its length is a multiple of 4. */
+  /** The reference consists of whole words: its length is a multiple of 4. */
   constructor(reference: Uint8Array) {
     assert(reference.length % WORD_BYTES === 0, 'a reference is whole words');
     this.#referenceBytes = reference.length;
@@ -79,7 +80,7 @@ export class LongStrings {
     this.#makeTable(0);
   }
 
-  /** Finds the block's copies. Nothing of it is kept. */
+  /** Finds the block's copies. Keeps nothing of the block. */
   find(block: Uint8Array, sink: CopySink): void {
     this.#makeRoom(block.length);
     const start = this.#referenceBytes;
@@ -100,7 +101,7 @@ export class LongStrings {
     this.#makeTable(text.bytes.length - this.#referenceBytes);
   }
 
-  /** A table with the reference's fingerprints and room for those of a block. */
+  /** A table with the reference's fingerprints and space for those of a block. */
   #makeTable(blockBytes: number): void {
     const expected = (this.#referenceBytes + blockBytes) / SAMPLE_EVERY;
     const bits = Math.max(8, Math.ceil(Math.log2(expected * SLOTS_PER_FINGERPRINT)));
@@ -123,7 +124,7 @@ export class LongStrings {
     this.#table[slot + 1] = at;
   }
 
-  /** Latest first, so that a slot taken twice gets back what it had at first. */
+  /** Latest first, so that a slot that was overwritten twice is restored to its first content. */
   #restore(): void {
     const table = this.#table;
     const taken = this.#taken;
@@ -136,8 +137,8 @@ export class LongStrings {
   }
 
   /**
-   * Four bytes a turn. Both `start` and what is left behind a copy are rounded up to a word: a window that long loses
-   * nothing by it.
+   * Four bytes a turn. `start` and the end of a copy are rounded up to a word, which loses nothing with a window of
+   * this length.
    */
   #scan(start: number, end: number, sink: CopySink): void {
     const { words } = this.#text;
@@ -164,8 +165,8 @@ export class LongStrings {
   }
 
   /**
-   * A fingerprint of the sample, its window ending before `here`. Where a copy comes of it, reports that and answers
-   * its end; otherwise keeps the fingerprint and answers 0.
+   * Handles a fingerprint of the sample whose window ends before `here`. If it leads to a copy, reports the copy and
+   * returns its end; otherwise keeps the fingerprint and returns 0.
    */
   #meet(print: number, here: number, start: number, end: number, sink: CopySink): number {
     const table = this.#table;
@@ -190,7 +191,7 @@ export class LongStrings {
     return 0;
   }
 
-  /** How many bytes, up to `limit`, are the same from `a` and from `b` on. */
+  /** Number of equal bytes, up to `limit`, from `a` and from `b` on. */
   #commonAfter(a: number, b: number, limit: number): number {
     const { bytes, view } = this.#text;
     let n = 0;
@@ -199,7 +200,7 @@ export class LongStrings {
     return n;
   }
 
-  /** How many bytes, up to `limit`, are the same before `a` and before `b`. */
+  /** Number of equal bytes, up to `limit`, before `a` and before `b`. */
   #commonBefore(a: number, b: number, limit: number): number {
     const { bytes, view } = this.#text;
     let n = 0;

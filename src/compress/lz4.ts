@@ -1,23 +1,23 @@
 /**
- * LZ4's block format in plain JavaScript, for machines that no native build fits: a whole decoder, and an encoder that
- * keeps one candidate a hash, as LZ4's own fast one does.
+ * LZ4's block format in plain JavaScript, for machines without a native build: a complete decoder, and an encoder that
+ * keeps one candidate for each hash, as LZ4's fast one does.
  *
- * A block is a row of sequences: token (literals << 4 | match - 4), more of the literal length, literals, offset (2
- * bytes, little-endian), more of the match length. The last sequence ends after its literals. Format:
+ * A block is a series of sequences: token (literals << 4 | match - 4), rest of the literal length, literals, offset (2
+ * bytes, little-endian), rest of the match length. The last sequence ends after its literals. Format:
  * docs/formats/compression.md.
  */
 import { asBuffer } from '../base/index.ts';
 import type { Lz4 } from '../env/index.ts';
 
 const MIN_MATCH = 4;
-/** The format wants the last 5 bytes to be literals, and no match to begin in the last 12. */
+/** The last 5 bytes are literals, and no match begins in the last 12. */
 const LAST_LITERALS = 5;
 const NO_MATCH_IN_LAST = 12;
 const MAX_OFFSET = 0xffff;
-/** A byte of LZ4 stands for at most 255 bytes of the result: what claims more is refused before memory is taken. */
+/** A byte of LZ4 stands for at most 255 bytes of the result: a larger claim is refused before memory is allocated. */
 const MAX_RATIO = 255;
 const HASH_BITS = 14;
-/** Steps get longer the longer nothing was found: one more byte each 64 tries. */
+/** The search step grows by one byte after every 64 tries without a match. */
 const SKIP_BITS = 6;
 
 const malformed = (what: string): RangeError => new RangeError(`no LZ4 block: ${what}`);
@@ -25,7 +25,7 @@ const malformed = (what: string): RangeError => new RangeError(`no LZ4 block: ${
 const read32 = (bytes: Uint8Array, at: number): number =>
   bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
 
-/** Writes the 255, 255, … rest form of a length that did not fit its 4 bits. */
+/** Writes the rest of a length that does not fit its 4 bits: 255, 255, … */
 function writeLength(out: Uint8Array, at: number, length: number): number {
   let rest = length - 15;
   while (rest >= 255) {
@@ -36,7 +36,7 @@ function writeLength(out: Uint8Array, at: number, length: number): number {
   return at;
 }
 
-/** Writes a sequence's token and literals, and returns the offset behind them. `matchLength` 0: the last sequence. */
+/** Writes a sequence's token and literals, and returns the offset after them. `matchLength` 0: the last sequence. */
 function writeLiterals(out: Buffer, at: number, from: Buffer, start: number, end: number, matchLength: number): number {
   const literals = end - start;
   const match = matchLength === 0 ? 0 : matchLength - MIN_MATCH;
@@ -132,7 +132,7 @@ class Decoder {
     }
     const out = this.#out;
     const end = this.#written + length;
-    // a match may overlap what it writes: then it repeats, and only byte after byte is right
+    // a match may overlap what it writes: then it repeats, and must be copied byte by byte
     if (offset >= length) out.copyWithin(this.#written, this.#written - offset, end - offset);
     else for (let i = this.#written; i < end; i++) out[i] = out[i - offset]!;
     this.#written = end;

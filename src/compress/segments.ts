@@ -2,16 +2,16 @@
  * Chooses, from samples of a file's blocks, the strings that are worth sharing between all its blocks: a dictionary for
  * zstd, or the reference of the long common strings.
  *
- * What a string is worth is judged by its grams (every 8 bytes in a row): a gram counts for the number of other blocks
- * that have it, as inside one block the codec finds repetitions by itself. The samples are cut into as many epochs as
- * segments are wanted, so that all parts of them are heard; in each the segment with the highest worth is taken, and
- * its grams count nothing from then on. The most valuable segments come last, where they are nearest to the block.
+ * The worth of a string is that of its grams (every 8 consecutive bytes): a gram counts for the number of other blocks
+ * that have it, since in one block the codec finds repetitions by itself. The samples are cut into as many epochs as
+ * segments are wanted, so that all parts of them count. The segment with the highest worth of each epoch is chosen, and
+ * its grams count nothing from then on. The most valuable segments come last, nearest to the block.
  *
- * Pure and the same for the same samples; time is linear in them.
+ * Pure and deterministic; linear time.
  */
 const GRAM_BYTES = 8;
 const TABLE_BITS = 22;
-/** Rounds over the epochs: segments are trimmed, which leaves room for more. */
+/** Rounds over the epochs: segments are trimmed, which leaves space for more. */
 const ROUNDS = 4;
 const MULTIPLIER = 0x2c9277b5;
 
@@ -28,7 +28,7 @@ interface Segment {
   readonly worth: number;
 }
 
-/** MULTIPLIER to the power of GRAM_BYTES, times a byte: what the byte that leaves the window takes away. */
+/** MULTIPLIER to the power of GRAM_BYTES, times a byte: what to subtract for the byte that leaves the window. */
 const LEAVING = leavingTable();
 
 function leavingTable(): Int32Array {
@@ -37,7 +37,7 @@ function leavingTable(): Int32Array {
   return Int32Array.from({ length: 256 }, (_, byte) => Math.imul(power, byte + 1));
 }
 
-/** The slot in the table of every gram of `text`, by the place where it begins. */
+/** The slot of every gram of `text`, by the offset at which it begins. */
 function gramSlots(text: Buffer): Int32Array {
   const slots = new Int32Array(Math.max(text.length - GRAM_BYTES + 1, 0));
   let hash = 0;
@@ -49,7 +49,7 @@ function gramSlots(text: Buffer): Int32Array {
   return slots;
 }
 
-/** For each gram, how many samples have it beyond the first. */
+/** For each gram, the number of samples that have it, minus one. */
 function gramWorths(slots: Int32Array, samples: readonly Uint8Array[]): Uint16Array {
   const worths = new Uint16Array(1 << TABLE_BITS);
   const lastSample = new Uint16Array(1 << TABLE_BITS);
@@ -68,11 +68,11 @@ function gramWorths(slots: Int32Array, samples: readonly Uint8Array[]): Uint16Ar
   return worths;
 }
 
-/** Chooses segments until the budget is full or nothing of worth is left. */
+/** Chooses segments until the budget is full or no string is of worth. */
 class Chooser {
   readonly #slots: Int32Array;
   readonly #worths: Uint16Array;
-  /** How often each gram is in the window now. */
+  /** Number of times that each gram is in the present window. */
   readonly #inWindow = new Uint16Array(1 << TABLE_BITS);
 
   constructor(slots: Int32Array, worths: Uint16Array) {
@@ -102,7 +102,7 @@ class Chooser {
     return chosen;
   }
 
-  /** The segment of most worth among the grams from `start` to `end`; its grams are worth nothing afterwards. */
+  /** The segment of most worth among the grams from `start` to `end`; its grams count nothing afterwards. */
   #best(start: number, end: number, segmentBytes: number): Segment | undefined {
     const slots = this.#slots;
     const worths = this.#worths;
@@ -139,7 +139,7 @@ class Chooser {
   }
 }
 
-/** The chosen segments as one buffer; empty where no string is in two samples. */
+/** The chosen segments as one buffer; empty if no string is in two samples. */
 export function chooseSegments(samples: readonly Uint8Array[], options: SegmentOptions): Buffer {
   const text = Buffer.concat(samples);
   const slots = gramSlots(text);

@@ -1,6 +1,6 @@
 /**
  * The paper's two passes: long common strings over a large window (the file's reference and the block so far), then LZ4
- * over what is left, in its window of 64 KB. Format: docs/formats/compression.md, "Two passes".
+ * over the rest, in its window of 64 KB. Format: docs/formats/compression.md, "Two passes".
  */
 import { asBuffer, VarintReader, writeVarint } from '../base/index.ts';
 import type { Lz4 } from '../env/index.ts';
@@ -10,10 +10,10 @@ import { type CopySink, LongStrings, MIN_COPY } from './long-strings.ts';
 const MAX_COPY_BYTES = 15;
 /** The lengths of the two parts. */
 const MAX_HEAD_BYTES = 10;
-/** From here on a call of native code is cheaper than a loop. */
+/** From this length on native code is faster than a loop. */
 const LOOP_BELOW_BYTES = 48;
 
-/** Memory beyond the reference that is kept between blocks. */
+/** Memory in addition to the reference that is kept between blocks. */
 const KEPT_BYTES = 512 * 1024;
 
 const malformed = (what: string): RangeError => new RangeError(`no block of two passes: ${what}`);
@@ -21,7 +21,7 @@ const malformed = (what: string): RangeError => new RangeError(`no block of two 
 const zigzag = (value: number): number => (value < 0 ? -2 * value - 1 : 2 * value);
 const unzigzag = (value: number): number => (value % 2 === 0 ? value / 2 : -(value + 1) / 2);
 
-/** Most bytes that the copies of a block can take. */
+/** Upper bound of the bytes that the copies of a block take. */
 const maxCopiesBytes = (blockBytes: number): number => Math.floor(blockBytes / MIN_COPY) * MAX_COPY_BYTES;
 
 /** Gathers the first pass's output in one buffer: copies at its front, literals from `#literalsStart` on. */
@@ -127,7 +127,7 @@ export class TwoPassDecoder {
     this.#memory = memory;
   }
 
-  /** Fills the block up to `end`, which is where the literals begin. */
+  /** Fills the block up to `end`, where the literals begin. */
   #run(copies: VarintReader, end: number, literalsEnd: number): void {
     const memory = this.#memory;
     const copiesBytes = copies.bytes.length;
@@ -154,7 +154,7 @@ export class TwoPassDecoder {
     move(memory, literalsAt, written, end - written);
   }
 
-  /** A copy comes from the reference alone or from the block alone, and begins before what is written. */
+  /** A copy lies wholly in the reference or wholly in the block, and begins before the end of what is written. */
   #checkSource(from: number, length: number, written: number): void {
     const inReference = from >= 0 && from + length <= this.#referenceBytes;
     const inBlock = from >= this.#referenceBytes && from < written;
@@ -162,7 +162,7 @@ export class TwoPassDecoder {
   }
 }
 
-/** Moves bytes forward inside `memory`; where they overlap they repeat, as byte after byte does. */
+/** Moves bytes forward in `memory`. Overlapping bytes repeat, as if copied one by one. */
 function move(memory: Buffer, from: number, to: number, length: number): void {
   if (length >= LOOP_BELOW_BYTES && (from + length <= to || to <= from)) memory.copyWithin(to, from, from + length);
   else for (let i = 0; i < length; i++) memory[to + i] = memory[from + i]!;
