@@ -71,7 +71,7 @@ async function openedFile(clips = [range]): Promise<TabletFile> {
 export const TABLET_FAULTS: readonly Fault[] = [
   {
     fault: 'the lock of a row is unlocked twice',
-    message: /not held/,
+    message: /not locked/,
     run: async (planted) => {
       const locks = new RowLocks();
       await locks.lockExclusive('row');
@@ -81,7 +81,7 @@ export const TABLET_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'the lock of a tablet is unlocked twice',
-    message: /not held/,
+    message: /not locked/,
     run: async (planted) => {
       const locks = new RowLocks();
       await locks.lockTablet();

@@ -136,7 +136,7 @@ async function withStream<T>(
       pacer,
       check: () => {
         if (Atomics.load(job.cancelled, 0) !== 0)
-          throw new BigtableError(Code.CANCELLED, 'the compaction was called off');
+          throw new BigtableError(Code.CANCELLED, 'the compaction was cancelled');
       },
     });
     try {

@@ -390,7 +390,7 @@ describe('compactions', () => {
     }
     const compaction = fixture.tablet.compact('merging');
     await fixture.tablet.close({ flush: false });
-    await assert.rejects(compaction, /called off/);
+    await assert.rejects(compaction, /cancelled/);
     await fixture.env.clock.yield();
     assert.equal((await fixture.files()).length, MERGED_FILES);
     await fixture.assertNoOrphans();

@@ -77,10 +77,10 @@ export class FileCompactor {
   }
 
   async #carryOut(kind: CompactionKind, plan: Plan, cancelled: Int32Array): Promise<void> {
-    const { env, options, range, time, ownedFiles, opener, layers, commits, serving } = this.#context;
-    const { metrics, clock, workers } = env;
+    const { env, options, range, time, ownedFiles, layers } = this.#context;
     const schema = this.#context.schema();
     const grouping = groupingOf(schema);
+    const hold = layers.holdFiles(plan.inputs);
     const outputs = plan.outputs.map(
       (output): CompactionOutput => ({
         ...output,
@@ -90,14 +90,13 @@ export class FileCompactor {
       }),
     );
     const paths = outputs.map(({ path }) => path);
-    const hold = layers.holdFiles(plan.inputs);
-    let isInUse = false;
-    const startMs = clock.monotonicMs();
+    let mayBeListed = false;
+    const startMs = env.clock.monotonicMs();
     try {
       const job: CompactionJob = {
         range,
         schema,
-        nowMicros: clock.nowMicros(),
+        nowMicros: env.clock.nowMicros(),
         collection: plan.collection,
         newest: plan.inputs[0]?.properties.newest,
         since: plan.since,
@@ -106,51 +105,74 @@ export class FileCompactor {
         outputs,
         cancelled,
       };
-      const result = (await workers.run(COMPACTION_TASK, job)) as CompactionResult;
-      if (cancelled[0] !== 0) throw new BigtableError(Code.CANCELLED, 'the compaction was called off');
-      const byPath = new Map(outputs.map((output) => [output.path, output]));
-      const merged: TabletFile[] = [];
-      assert(result.written.length <= outputs.length, 'a compaction writes no more files than it was told to');
-      for (const { path } of result.written) {
-        const output = byPath.get(path);
-        assert(output !== undefined, 'a compaction writes the files that it was told to');
-        merged.push(await opener.open(path, grouping.tuning(output.group), range));
-      }
-      const isDone = await commits
-        .compacted(() => {
-          const list = serving.failure ? undefined : layers.withMerged(plan.inputs, merged);
-          // from here on the row may list them, even if the call fails
-          isInUse = list !== undefined;
-          return list;
-        })
-        .catch((error: unknown) => {
-          this.#context.noteError(error);
-          throw error;
-        });
-      metrics
-        .histogram(labelled('tablet.compactionMs', kind === 'major' ? 'major' : 'merging'), COMPACTION_BOUNDS_MS)
-        .observe(clock.monotonicMs() - startMs);
-      metrics.add('tablet.compactionReadBytes', result.readBytes);
-      metrics.add(
-        'tablet.compactionWrittenBytes',
-        result.written.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
-      );
-      // otherwise rows were dropped meanwhile, and files with them
-      if (isDone)
-        env.logger.debug('files were compacted', {
-          table: schema.name,
-          kind,
-          inputs: plan.inputs.length,
-          readBytes: result.readBytes,
-          ms: Math.round(clock.monotonicMs() - startMs),
-        });
-      if (isDone) metrics.add(kind === 'major' ? 'tablet.majorCompactions' : 'tablet.mergingCompactions');
-      else for (const unused of merged) unused.close();
+      const result = (await env.workers.run(COMPACTION_TASK, job)) as CompactionResult;
+      if (cancelled[0] !== 0) throw new BigtableError(Code.CANCELLED, 'the compaction was cancelled');
+      const merged = await this.#open(outputs, result);
+      const isDone = await this.#commit(plan.inputs, merged, () => {
+        mayBeListed = true;
+      });
+      this.#report(kind, plan, result, isDone, env.clock.monotonicMs() - startMs);
     } finally {
       hold.release();
-      if (!isInUse) ownedFiles.discard(paths);
+      if (!mayBeListed) ownedFiles.discard(paths);
       ownedFiles.finish(paths, layers.heldFiles());
     }
+  }
+
+  async #open(outputs: readonly CompactionOutput[], { written }: CompactionResult): Promise<TabletFile[]> {
+    const { opener, range } = this.#context;
+    assert(written.length <= outputs.length, 'a compaction writes no more files than it was told to');
+    const files: TabletFile[] = [];
+    try {
+      for (const { path } of written) {
+        const output = outputs.find((one) => one.path === path);
+        assert(output !== undefined, 'a compaction writes the files that it was told to');
+        files.push(await opener.open(path, output.tuning, range));
+      }
+    } catch (error) {
+      for (const file of files) file.close();
+      throw error;
+    }
+    return files;
+  }
+
+  /** Puts `merged` in the place of `inputs`. Returns false if rows were dropped meanwhile, and inputs with them. */
+  async #commit(inputs: readonly TabletFile[], merged: readonly TabletFile[], onCommit: () => void): Promise<boolean> {
+    const { layers, commits, serving } = this.#context;
+    try {
+      const isDone = await commits.compacted(() => {
+        const list = serving.failure ? undefined : layers.withMerged(inputs, merged);
+        // from here on the row may list them, even if the call fails
+        if (list !== undefined) onCommit();
+        return list;
+      });
+      if (!isDone) for (const file of merged) file.close();
+      return isDone;
+    } catch (error) {
+      this.#context.noteError(error);
+      throw error;
+    }
+  }
+
+  #report(
+    kind: CompactionKind,
+    plan: Plan,
+    { written, readBytes }: CompactionResult,
+    isDone: boolean,
+    ms: number,
+  ): void {
+    const { metrics, logger } = this.#context.env;
+    const label = kind === 'major' ? 'major' : 'merging';
+    metrics.histogram(labelled('tablet.compactionMs', label), COMPACTION_BOUNDS_MS).observe(ms);
+    metrics.add('tablet.compactionReadBytes', readBytes);
+    metrics.add(
+      'tablet.compactionWrittenBytes',
+      written.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+    );
+    if (!isDone) return;
+    metrics.add(kind === 'major' ? 'tablet.majorCompactions' : 'tablet.mergingCompactions');
+    const table = this.#context.schema().name;
+    logger.debug('files were compacted', { table, kind, inputs: plan.inputs.length, readBytes, ms: Math.round(ms) });
   }
 
   /** The run of files to merge, of the group with the most files that has one. */
