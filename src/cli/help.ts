@@ -16,7 +16,7 @@ Examples:
   edubba --dir ./data ls                          without a server, in this process
   edubba inspect metadata ./data                  what is in the files of a directory
 
-edubba help COMMAND tells more of each command. Its exit status is 0, 1 where it failed, and 2 where it was
+edubba help COMMAND describes a command. Its exit status is 0, 1 where it failed, and 2 where it was
 not understood.`;
 
 /** Commands that read and write no tables, and say themselves what they take. */

@@ -1,8 +1,7 @@
 /**
- * `connect`: a database that lies behind a server of the Bigtable v2 API, with the calls that `open` gives for one in a
- * directory.
+ * `connect`: a database on a server of the Bigtable v2 API, with the same calls as `open` for a directory.
  *
- * Invariant: after `close` nothing of the connection is left that keeps the process alive.
+ * Invariant: after `close` no part of the connection keeps the process alive.
  */
 import { checkOptions, describeValue, invalidArgument, isObjectOfNames, type OptionTable } from '../base/index.ts';
 import { connect as connectTo, KeepAlive } from '../boot/index.ts';
@@ -14,9 +13,9 @@ import { Database } from './database.ts';
 import { textOf } from './values/input.ts';
 
 export interface ConnectTlsOptions {
-  /** Who must have signed the server's certificate, PEM. Default: those that Node trusts. */
+  /** The authorities of the server's certificate, PEM. Default: those that Node trusts. */
   readonly ca?: string | Uint8Array | undefined;
-  /** Our own certificate and its key, PEM, for servers that ask for one. */
+  /** Our own certificate and its key, PEM, for servers that require one. */
   readonly cert?: string | Uint8Array | undefined;
   readonly key?: string | Uint8Array | undefined;
   /** The same three, each in a file. */
@@ -28,13 +27,13 @@ export interface ConnectTlsOptions {
 }
 
 export interface ConnectOptions {
-  /** Where tables live that are named by their id alone. Default: `local`. */
+  /** The project or instance of tables that are named by their id. Default: `local`. */
   readonly project?: string | undefined;
-  /** Where tables live that are named by their id alone. Default: `local`. */
+  /** The project or instance of tables that are named by their id. Default: `local`. */
   readonly instance?: string | undefined;
   /** `true`: TLS, with the authorities that Node trusts. Default: plain text. */
   readonly tls?: boolean | ConnectTlsOptions | undefined;
-  /** A bearer token, sent with every call; to another machine over TLS alone. */
+  /** A bearer token, sent with every call; to another machine only over TLS. */
   readonly token?: string | undefined;
 }
 
@@ -48,13 +47,13 @@ const TLS_OPTIONS = {
   keyFile: 'free',
   serverName: 'free',
 } satisfies OptionTable<ConnectTlsOptions>;
-/** `close` waits so long for calls that a server does not answer. */
+/** The time that `close` waits for unanswered calls. */
 const CLOSE_PATIENCE_MS = 5000;
 
 /**
- * A database behind a server of the Bigtable v2 API: Edubba's own, or Google's emulator. `address` is HOST:PORT, as in
- * BIGTABLE_EMULATOR_HOST. Nothing is sent before the first call; a lost server is UNAVAILABLE, and later calls connect
- * anew. INVALID_ARGUMENT for an address or an option that is none, and for files that cannot be read.
+ * A database on a server of the Bigtable v2 API: Edubba's own, or Google's emulator. `address` is HOST:PORT, as in
+ * BIGTABLE_EMULATOR_HOST. Nothing is sent before the first call; a lost server is UNAVAILABLE, and later calls
+ * reconnect. INVALID_ARGUMENT for an invalid address or option, and for files that cannot be read.
  */
 export async function connect(address: string, options: ConnectOptions = {}): Promise<Database> {
   const where = textOf(address, 'the address of a server');
@@ -62,16 +61,16 @@ export async function connect(address: string, options: ConnectOptions = {}): Pr
   const parent = `projects/${partOf(options.project, 'project', DEFAULT_PROJECT)}/instances/${partOf(options.instance, 'instance', DEFAULT_INSTANCE)}`;
   const token = options.token === undefined ? undefined : textOf(options.token, 'token');
   const { service, env, close } = await connectTo(where, { tls: tlsOf(options.tls), token });
-  // what a call waits for may be no connection: the source of a load, a pause
+  // a call may wait for something else than a connection: the source of a load, a pause
   return overService(service, env, close, { where, parent, keepAlive: new KeepAlive() });
 }
 
 export interface ServiceOptions {
-  /** Where the service is, for readers. */
+  /** The place of the service, for people. */
   readonly where?: string;
-  /** Where tables live that are named by their id alone. */
+  /** The instance of tables that are named by their id. */
   readonly parent?: string;
-  /** Keeps the process alive while a call is awaited. Default: whoever made the service sees to that. */
+  /** Keeps the process alive while a call is awaited. Default: the owner of the service does it. */
   readonly keepAlive?: KeepAlive;
 }
 

@@ -23,18 +23,18 @@ import { INSPECT, type Inspect, type InspectOptions, inspected } from './values/
 import { Table } from './table.ts';
 import { type AskedTable, askedTable, type TableOptions } from './schema/table-options.ts';
 
-/** What there is of a database besides its service. */
+/** The parts of a database other than its service. */
 export interface DatabaseHooks {
   /** A directory, ':memory:' or the address of a server. */
   readonly where: string;
   close(): Promise<void>;
 }
 
-/** Who gives a compaction up stops what has not begun of it; what has begun ends in the background. */
+/** Cancellation stops compactions that have not begun. Those that have begun end in the background. */
 export interface CompactOptions extends CallOptions {
   /**
-   * Told at once how many tablets there are, then after each tablet, and at least every ten seconds. What it throws
-   * ends the call.
+   * Called first with the number of tablets, then after each tablet, and at least every ten seconds. If it throws, the
+   * call ends.
    */
   readonly onProgress?: ((progress: CompactionProgress) => void) | undefined;
 }
@@ -51,9 +51,7 @@ export class Database {
     this.#hooks = hooks;
   }
 
-  /**
-   * Creates a table. ALREADY_EXISTS where there is one of that name; INVALID_ARGUMENT for an option that is not known.
-   */
+  /** Creates a table. ALREADY_EXISTS if there is one of that name; INVALID_ARGUMENT for an unknown option. */
   async createTable(name: string, options: TableOptions = {}): Promise<Table> {
     const [{ table }, call] = this.#asked(name, options, 'createTable');
     await this.#calls.write((service, context) => service.createTable(context, table), call);
@@ -61,10 +59,9 @@ export class Database {
   }
 
   /**
-   * The table of that name, made where there is none, with the families of the options, made where they are missing.
-   * What exists is never changed: FAILED_PRECONDITION where the table is otherwise than the options say (another GC
-   * rule, aggregate, granularity or locality group). A rule that is left out agrees with any; `splits` are for a new
-   * table alone. Many may do it at once.
+   * Opens a table. Creates it if it is missing, and the missing families of the options. Never changes existing parts:
+   * FAILED_PRECONDITION if the table contradicts the options (another GC rule, aggregate, granularity or locality
+   * group). A rule that is left out matches any; `splits` apply to a new table only. Concurrent calls are safe.
    */
   async openTable(name: string, options: TableOptions = {}): Promise<Table> {
     const [wanted, call] = this.#asked(name, options, 'openTable');
@@ -81,8 +78,8 @@ export class Database {
   }
 
   /**
-   * The table of that name, whether or not it exists: its calls fail with NOT_FOUND where it does not. A full resource
-   * name is taken as it is.
+   * The table of that name, without a check: its calls fail with NOT_FOUND if it does not exist. A full resource name
+   * is used unchanged.
    */
   table(name: string): Table {
     return new Table(this.#fullName(name), this.#calls);
@@ -130,8 +127,8 @@ export class Database {
 
   /**
    * Major compactions of a table, or of all: afterwards every locality group of a tablet is one SSTable without deleted
-   * data and without versions that garbage collection drops. They come by themselves too, every `majorCompactionMs`.
-   * Calls at once share the work. NOT_FOUND for a table that does not exist; INVALID_ARGUMENT for undefined.
+   * data and without versions that garbage collection drops. They also run by themselves, every `majorCompactionMs`.
+   * Concurrent calls share the work. NOT_FOUND for a table that does not exist; INVALID_ARGUMENT for undefined.
    */
   async compact(...more: ThenOptions<string, CompactOptions>): Promise<void> {
     const [table, options = {}] = takeOptions<string, CompactOptions>(more);
@@ -153,7 +150,7 @@ export class Database {
         }
       }
     }, callOptionsOf(options));
-    // the caller's own error comes back as it is
+    // the caller's own error is thrown unchanged
     if (fault !== undefined) throw (fault as { readonly thrown: unknown }).thrown;
   }
 
@@ -212,17 +209,17 @@ export class Database {
 
 export interface OpenOptions extends Partial<DatabaseSettings> {
   /**
-   * Reads what is there and changes nothing: not a byte of the directory is written, also where its last writer was
-   * killed, and every call that would change something fails with FAILED_PRECONDITION. Any number of programs may read
-   * at once, while none has it open for writing. NOT_FOUND where there is no database. Default: false.
+   * Opens for reading only: no byte of the directory is written, even if its last writer was killed, and every call
+   * that would change something fails with FAILED_PRECONDITION. Any number of programs may read concurrently while none
+   * has it open for writing. NOT_FOUND if there is no database. Default: false.
    */
   readonly readOnly?: boolean | undefined;
 }
 
 /**
- * Opens the database in a directory (made if it is not there, with those above it), or a fresh one in memory with
- * ':memory:'. A directory is a path or a `file:` URL. FAILED_PRECONDITION where another process has the directory open,
- * this one has it already, or a file is there; INVALID_ARGUMENT for settings that are none.
+ * Opens the database in a directory (created with its parents if missing), or an empty one in memory with ':memory:'. A
+ * directory is a path or a `file:` URL. FAILED_PRECONDITION if another process or this one has the directory open, or
+ * if the path is a file; INVALID_ARGUMENT for invalid settings.
  */
 export async function open(directory: string | URL, options: OpenOptions = {}): Promise<Database> {
   const path = asked(() => pathOf(directory));
@@ -243,7 +240,7 @@ function objectOf(options: OpenOptions): OpenOptions {
   if (!isObjectOfNames(options)) throw invalidArgument(`the settings must be an object, not ${describeValue(options)}`);
   for (const name in options)
     if (name !== 'readOnly' && name.toLowerCase() === 'readonly')
-      throw invalidArgument(`there is no setting "${name}"; readOnly is one`);
+      throw invalidArgument(`unknown setting "${name}"; did you mean readOnly?`);
   return { ...options };
 }
 

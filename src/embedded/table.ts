@@ -131,14 +131,14 @@ export class Table {
     return applied;
   }
 
-  /** As the caller names tables. */
+  /** The failures with tables named as the caller names them. */
   #named(failures: readonly BatchFailure[]): readonly BatchFailure[] {
     return failures.map(({ index, error }) => ({ index, error: renamed(error, this.#calls.parent) }));
   }
 
   /**
-   * One row with what the options ask for (default: the newest version of every column); undefined where nothing is
-   * there.
+   * One row, with the cells that the options select (default: the newest version of every column); undefined if it has
+   * none.
    */
   get(row: Bytes, options: RowOptions = NEWEST): Promise<Row | undefined> {
     const rows = new RowStream(
@@ -157,8 +157,8 @@ export class Table {
   }
 
   /**
-   * Several rows by their keys, in the order of the keys: undefined where there is no row, the same row where a key
-   * comes twice. Each row is seen in one instant, not all of them in the same.
+   * Several rows by their keys, in the order of the keys: undefined for a missing row, the same row where a key comes
+   * twice. Each row is seen in one instant, not all of them in the same.
    */
   async getMany(rows: readonly Bytes[], options: RowOptions = NEWEST): Promise<(Row | undefined)[]> {
     const [keys, call] = asked(() => {
@@ -273,8 +273,8 @@ export class Table {
   }
 
   /**
-   * What each column family takes: cells, logical bytes, bytes on disk and in memory. Versions that are hidden count
-   * until a compaction drops them. Servers that are not Edubba's cannot tell: UNIMPLEMENTED.
+   * The size of each column family: cells, logical bytes, bytes on disk and in memory. Hidden versions count until a
+   * compaction drops them. UNIMPLEMENTED on servers other than Edubba.
    */
   statistics(options?: CallOptions): Promise<readonly FamilyUsage[]> {
     return this.#calls.read((service, context) => service.familyUsage(context, this.fullName), options);

@@ -221,7 +221,7 @@ describe('edubba inspect', () => {
     bytes.copy(bytes, 64 + end + 1024, 64, 200);
     await writeFile(file, bytes);
     const torn = await output(['inspect', 'log', file]);
-    assert.match(torn, /torn tail: 1\d{3} bytes behind the end/);
+    assert.match(torn, /torn tail: 1\d{3} bytes after the end/);
     assert.equal(torn.split('  torn tail')[0], whole.split('  read without a lock')[0]);
 
     const [root] = (await readdir(join(directory, 'files', 'lock-service', 'files'))).map((entry) =>
@@ -238,14 +238,14 @@ describe('edubba inspect', () => {
     await copyFile(sstables[0] as string, join(elsewhere, 'a copy'));
     assert.match(await output(['inspect', 'sstable', join(elsewhere, 'a copy'), '--verify']), /verified: /);
     const CASES: readonly [readonly string[], string, RegExp][] = [
-      [['sstable', join(elsewhere, 'nothing')], 'NOT_FOUND', /there is no .*nothing/],
+      [['sstable', join(elsewhere, 'nothing')], 'NOT_FOUND', /file .*nothing not found/],
       [['sstable', directory], 'INVALID_ARGUMENT', /is a directory: name an SSTable/],
       [['sstable', join(directory, 'EDUBBA')], 'DATA_LOSS', /EDUBBA: corrupt at byte/],
-      [['log', elsewhere], 'NOT_FOUND', /lies in no database/],
-      [['log', directory], 'INVALID_ARGUMENT', /is no log/],
-      [['log', sstables[0] as string], 'INVALID_ARGUMENT', /is no log/],
+      [['log', elsewhere], 'NOT_FOUND', /is not in a database/],
+      [['log', directory], 'INVALID_ARGUMENT', /is not a log/],
+      [['log', sstables[0] as string], 'INVALID_ARGUMENT', /is not a log/],
       [['log', join(directory, 'logs', 'logs')], 'NOT_FOUND', /there is no log/],
-      [['metadata', elsewhere], 'NOT_FOUND', /lies in no database: there is no file EDUBBA/],
+      [['metadata', elsewhere], 'NOT_FOUND', /is not in a database: no file EDUBBA/],
     ];
     for (const [words, code, message] of CASES) {
       const { status, err } = await edubba(['inspect', ...words]);

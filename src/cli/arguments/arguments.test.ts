@@ -63,7 +63,7 @@ describe('cells', () => {
   });
 });
 
-test('words that were no UTF-8 are refused, as they would name something else', () => {
+test('words that are not UTF-8 are refused, as they would name something else', () => {
   checkText(['set', 't', 'Šipka ☃', '']);
-  refused(() => checkText(['set', 't', 'a\ufffd']), /"a\ufffd" holds bytes that are no UTF-8/);
+  refused(() => checkText(['set', 't', 'a\ufffd']), /"a\ufffd" has bytes that are not UTF-8/);
 });

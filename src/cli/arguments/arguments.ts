@@ -65,7 +65,7 @@ export function int64Argument(text: string, what: string): bigint {
   return value;
 }
 
-/** As cbt takes them; undefined is false. */
+/** A boolean in cbt's form; undefined is false. */
 export function truth(text: string | undefined, what: string): boolean {
   if (text === undefined || text === 'false') return false;
   if (text === 'true') return true;
@@ -79,7 +79,7 @@ export interface CellArgument {
   readonly timestamp: bigint | undefined;
 }
 
-/** family:column=value[@timestamp]; an @ that no number follows belongs to the value. */
+/** family:column=value[@timestamp]; an @ without a number after it belongs to the value. */
 export function cellArgument(word: string): CellArgument {
   const match = /^([^:=]+:[^=]*)=([\s\S]*?)(?:@(-?\d+))?$/.exec(word);
   if (!match)
@@ -98,15 +98,12 @@ export function looksLikeMilliseconds(micros: bigint): boolean {
   return micros >= 1_000_000_000_000n && micros < 10_000_000_000_000n;
 }
 
-/**
- * Node hands on arguments as text: bytes that are no UTF-8 have become U+FFFD by now, and would name another row than
- * was meant.
- */
+/** Node passes arguments as text. Bytes that are not UTF-8 have become U+FFFD, and would name another row. */
 export function checkText(words: readonly string[]): void {
   const broken = words.find((word) => word.includes('\ufffd'));
   if (broken !== undefined) {
     throw new UsageError(
-      `argument "${broken}" holds bytes that are no UTF-8 text, which cannot be given on the command line: use a client or the library for them`,
+      `argument "${broken}" has bytes that are not UTF-8 text, which the command line cannot pass: use a client or the library`,
     );
   }
 }

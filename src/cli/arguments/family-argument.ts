@@ -29,7 +29,7 @@ export const FAMILY_HELP = `
 
 export interface FamilyArgument {
   readonly name: string;
-  /** As it was given; undefined where none was. */
+  /** The given type; undefined if none was given. */
   readonly policy: string | undefined;
   readonly type: string | undefined;
 }
@@ -47,7 +47,7 @@ export function familySchema({ name, policy, type }: FamilyArgument, defaultPoli
   const gcRule = parseGcPolicy(policy ?? defaultPolicy);
   const valueType = type === undefined ? undefined : ownOf(TYPES, type);
   if (type !== undefined && valueType === undefined) {
-    throw new UsageError(`family "${name}": there is no type "${type}"; there are ${Object.keys(TYPES).join(', ')}`);
+    throw new UsageError(`family "${name}": unknown type "${type}"; known: ${Object.keys(TYPES).join(', ')}`);
   }
   return { name, ...(gcRule && { gcRule }), ...(valueType && { valueType }) };
 }

@@ -1,4 +1,4 @@
-/** What completions know of arguments and options: names of cbt's `name=value` words, choices, tables. */
+/** Arguments and options with information for completions: names of cbt's `name=value` words, choices, tables. */
 import { Argument, Option } from 'commander';
 
 export class WordsArgument extends Argument {

@@ -32,7 +32,7 @@ const CELLS = `  columns=FAMILY:COLUMN,…   only these columns. FAMILY: is a wh
 
 const SET = `
 The timestamp is in microseconds since 1970 (default: now). One that looks like milliseconds is taken as
-it is, with a warning. An @ without a whole number behind it belongs to the value. FAMILY:=VALUE sets the
+it is, with a warning. An @ without a whole number after it belongs to the value. FAMILY:=VALUE sets the
 column with the empty name.
 
 Examples:
@@ -61,7 +61,7 @@ Examples:
 const LOOKUP = `
 ${CELLS}
 
-Exit status 1 and NOT_FOUND where the row is not there, or has nothing in these columns.
+Exit status 1 and NOT_FOUND if the row is missing, or has nothing in these columns.
 
 Example: edubba lookup web com.cnn.www columns=anchor: cells-per-column=1`;
 
@@ -190,7 +190,7 @@ function columnFilter(word: string): RowFilter {
   return filters.length === 1 ? filters[0]! : { kind: 'chain', filters };
 }
 
-/** What several commands take: which rows by their key, which columns, how many versions. */
+/** The options of several commands: rows by their key, columns, number of versions. */
 function cellOptions(
   given: { readonly columns?: string; readonly regex?: string; readonly 'cells-per-column'?: string },
   keysOnly: boolean,
@@ -216,7 +216,7 @@ function show(session: Session, row: Row, kinds: ValueKinds | undefined): Promis
   return terminal.print(json ? rowJson(row, kinds) : rowText(row, kinds));
 }
 
-/** Undefined where only keys are shown. */
+/** Undefined if only keys are shown. */
 async function kindsOf(table: Table, keysOnly: boolean, int64: string | undefined): Promise<ValueKinds | undefined> {
   return keysOnly ? undefined : new ValueKinds(await table.schema(), int64);
 }
@@ -247,7 +247,7 @@ async function lookup(session: Session, table: string, key: string, words: reado
     if (row !== undefined) return show(session, row, kinds);
     const where = `row "${key}" of ${found.fullName}`;
     throw notFound(
-      given.columns === undefined ? `there is no ${where}` : `there is nothing in columns ${given.columns} of ${where}`,
+      given.columns === undefined ? `${where} not found` : `columns ${given.columns} of ${where} have no cells`,
     );
   });
 }

@@ -30,7 +30,7 @@ names. With --project or --instance: the tables of that instance by their ids. W
 what garbage collection drops of them, and their types.`;
 
 const WAIT = `
-Returns when all writes acknowledged by now are in every cluster. Edubba has one, so it returns at once.`;
+Returns when all writes acknowledged by now are in every cluster. Edubba has one, so it returns immediately.`;
 
 /** Between two questions whether replication has caught up. */
 const REPLICATION_POLL_MS = 1000;

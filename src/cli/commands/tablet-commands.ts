@@ -13,7 +13,7 @@ For each column family: cells (versions), logical bytes (row key, column, 8 for 
 on disk, bytes in memory. Versions that are hidden or that garbage collection drops count until a compaction.`;
 
 const TABLETS = `
-For each tablet, in the order of the rows: its first row, the first row behind it, the tablet server that
+For each tablet, in the order of the rows: its first row, the first row after it, the tablet server that
 serves it, its files, their bytes, and the bytes in memory that are in no file yet.`;
 
 const COMPACT = `

@@ -1,5 +1,5 @@
 /**
- * What a command works on: a directory, opened in this process, or a server at an address. The address may come from
+ * The database of a command: a directory, opened in this process, or a server at an address. The address may come from
  * --address or from BIGTABLE_EMULATOR_HOST, which the official clients read too; a bearer token from --token-file or
  * EDUBBA_TOKEN.
  */
@@ -42,11 +42,11 @@ type Place =
       readonly access: { readonly tls: Tls | undefined; readonly token: string | undefined };
     };
 
-/** What a command has at hand: its options, where it prints, and the database they name. */
+/** The surroundings of a command: its options, its output, and its database. */
 export class Session {
   readonly options: TargetOptions;
   readonly terminal: Terminal;
-  /** Whether --project or --instance was given. */
+  /** True when --project or --instance was given. */
   readonly namesInstance: boolean;
 
   constructor(command: Command, terminal: Terminal) {
@@ -61,13 +61,13 @@ export class Session {
     return this.options.json === true;
   }
 
-  /** What stands before a table's id in its full name. */
+  /** The part of a full name before the table's id. */
   get prefix(): string {
     const { project, instance } = this.options;
     return `projects/${project}/instances/${instance}/tables/`;
   }
 
-  /** Table ids as the user gives them, in full. Full names pass. */
+  /** The full name of a table's id. Full names are returned unchanged. */
   tableName(id: string): string {
     return id.includes('/') ? id : `${this.prefix}${id}`;
   }
@@ -132,7 +132,7 @@ export class Session {
     return { directory: undefined, address: where, access: { tls: this.#tls, token: await this.#token() } };
   }
 
-  /** Whoever names a file for TLS wants TLS. */
+  /** A file for TLS turns TLS on. */
   get #tls(): Tls | undefined {
     const { tls, tlsCa: caFile, tlsKey: keyFile, tlsCert: certFile } = this.options;
     return tls || caFile !== undefined || keyFile !== undefined || certFile !== undefined
@@ -175,6 +175,6 @@ async function checkDirectory(dir: string, create: boolean): Promise<void> {
   if (dir === ':memory:')
     throw invalidArgument('a database in memory would end with this command: give --dir a directory');
   if (!create && (await findDirectory(dir)) === undefined) {
-    throw notFound(`there is no database in ${dir}; createtable and serve make one where there is none`);
+    throw notFound(`no database found in ${dir}; createtable and serve create one`);
   }
 }

@@ -33,9 +33,7 @@ export function addTokenCommand(program: Command, terminal: Terminal): void {
   const wantsJson = (command: Command): boolean => command.optsWithGlobals<{ json?: boolean }>().json === true;
   token
     .command('add <file> <name>')
-    .description(
-      'make a token for a name, put its hash into the file (a new one where there is none) and print the token',
-    )
+    .description('make a token for a name, put its hash into the file (created if missing) and print the token')
     .option('--out <file>', 'write the token into this new file, which only its owner may read, instead of printing it')
     .action(async (file: string, name: string, { out }: { readonly out?: string }) => {
       const added = `${new Date().toISOString().slice(0, 19)}Z`;

@@ -12,7 +12,7 @@ export function fishScript(tree: readonly CommandWords[]): string {
     ),
   );
   return `# Completes the words of edubba in fish. Made by: edubba completion fish
-# Prints the command that the line has, how many words stand behind it, and the options that say where the tables are.
+# Prints the command that the line has, how many words follow it, and the options that name the database.
 function __edubba_line
   set -l tokens (commandline -opc)
   set -l state ''
@@ -96,7 +96,7 @@ function optionWords({ flags, description, value }: OptionWords): string {
   return `${names} -d ${quoted(description)}${words}`;
 }
 
-/** '' where nothing can be offered. */
+/** '' if there is nothing to offer. */
 function answer(word: WordKind): string {
   switch (word.kind) {
     case 'choices':

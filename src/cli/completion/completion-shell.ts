@@ -1,4 +1,4 @@
-/** What the scripts for bash and zsh have in common: both are shells of POSIX's kind. */
+/** The common parts of the scripts for bash and zsh, both POSIX shells. */
 import type { CommandWords, WordKind } from './completion-tree.ts';
 
 /** One word, whatever it holds. */

@@ -5,7 +5,7 @@
 import { type Argument, type Command, Help, type Option } from 'commander';
 import { choicesOf, WordsArgument } from '../arguments/words-argument.ts';
 
-/** What a word may be: one of some, the name of a table, a path, or anything. */
+/** The possible values of a word: a list, the name of a table, a path, or anything. */
 export type WordKind =
   | { readonly kind: 'choices'; readonly choices: readonly string[] }
   /** `NAME=`, to be followed by a value. */
@@ -16,17 +16,17 @@ export interface OptionWords {
   /** --json, -V. */
   readonly flags: readonly string[];
   readonly description: string;
-  /** Undefined where it takes no value. */
+  /** Undefined if it takes no value. */
   readonly value: WordKind | undefined;
 }
 
 export interface CommandWords {
   /** '' for edubba itself, `ls`, `inspect check`. */
   readonly path: string;
-  /** By name. */
+  /** Sorted by name. */
   readonly subcommands: readonly { readonly name: string; readonly description: string }[];
   readonly options: readonly OptionWords[];
-  /** By place. The last one stands for all that follow where it repeats. */
+  /** By position. The last one also applies to all that follow if it repeats. */
   readonly places: readonly WordKind[];
   readonly repeats: boolean;
 }

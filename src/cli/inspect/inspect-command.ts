@@ -1,6 +1,5 @@
 /**
- * `edubba inspect`: looks inside the files of a database, beside a running server too, and changes nothing; but for
- * `repair`, which says so.
+ * `edubba inspect`: shows the content of a database's files, also while a server runs. Only `repair` changes anything.
  */
 import { stat } from 'node:fs/promises';
 import { basename, dirname, relative, resolve, sep } from 'node:path';
@@ -18,8 +17,8 @@ import type { Terminal } from '../output/terminal.ts';
 
 const MORE = `
 FILE is a path on disk. The database it belongs to is found by its file EDUBBA, in a directory above. Nothing
-is locked or written but by repair, so a server may be running there. Damage is told with the file and the
-byte where it is, and exit status 1. With --json all of them print JSON.`;
+is locked or written except by repair, so a server may run there. Damage is reported with the file and the
+byte, and exit status 1. With --json all of them print JSON.`;
 
 const SSTABLE = `
 FILE is an SSTable, in a database (files/sstables/…; inspect metadata lists them) or by itself. Its footer,
@@ -96,7 +95,7 @@ const REPAIR = `
 Makes METADATA again from the SSTables, which tell where they belong, and from the logs, when it or the
 location of the root tablet is lost or damaged (inspect check tells). Stop the server first. With --write-to
 nothing in --dir is changed, and the new directory must be new. With --yes --dir itself is repaired, which is
-refused where something could not be saved. What could not be saved is told. docs/REPAIR.md tells more.
+refused if something could not be saved, which is listed. docs/REPAIR.md has more.
 
 Example: edubba --dir ./data inspect repair --write-to ./repaired`;
 
@@ -110,7 +109,7 @@ interface Place {
 
 async function placeOf(file: string): Promise<Place> {
   const found = await stat(file).catch(() => undefined);
-  if (!found) throw notFound(`there is no ${file}`);
+  if (!found) throw notFound(`file ${file} not found`);
   const directory = await findDirectory(file);
   const parts = directory === undefined ? [] : relative(directory, resolve(file)).split(sep);
   return { directory, parts, isDirectory: found.isDirectory() };
@@ -138,7 +137,7 @@ async function log(file: string, options: InspectOptions, terminal: Terminal): P
   if (directory === undefined) throw noDatabase(file);
   const path = (isDirectory ? parts : parts.slice(0, -1)).slice(1).join('/');
   if (parts[0] !== 'logs' || path === '')
-    throw invalidArgument(`${file} is no log: name a directory below ${directory}${sep}logs, or a segment in one`);
+    throw invalidArgument(`${file} is not a log: name a directory below ${directory}${sep}logs, or a segment in one`);
   const source = await openForInspection(directory);
   try {
     await inspectLogFile(source, { path, segment: isDirectory ? undefined : basename(file) }, options, terminal);
@@ -159,5 +158,5 @@ async function metadata(file: string, options: InspectOptions, terminal: Termina
 }
 
 function noDatabase(file: string): Error {
-  return notFound(`${file} lies in no database: there is no file EDUBBA in ${dirname(resolve(file))} or above it`);
+  return notFound(`${file} is not in a database: no file EDUBBA in ${dirname(resolve(file))} or above it`);
 }

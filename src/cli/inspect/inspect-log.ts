@@ -1,4 +1,4 @@
-/** Shows what is inside a commit log: where it lies, its appends, their records, and how it ends. */
+/** Shows the content of a commit log: its place, its appends, their records, and its end. */
 import { asBuffer, jsonField, jsonKey, notFound, quote, toBigInt } from '../../base/index.ts';
 import type { FileSystem } from '../../env/index.ts';
 import { type InspectedAppend, type InspectedRecord, inspectLog } from '../../inspect/index.ts';
@@ -22,7 +22,7 @@ interface LogSource {
 
 const ORIGINS = ['user', 'garbage collection', 'replication'];
 
-/** `segment`: the name of the one that is asked for; undefined for the whole log. */
+/** `segment`: the name of the requested segment; undefined for the whole log. */
 export async function inspectLogFile(
   source: LogSource,
   { path, segment }: { readonly path: string; readonly segment: string | undefined },
@@ -44,7 +44,7 @@ export async function inspectLogFile(
   await terminal.print(options.json ? jsonLine({ log: path, ...files, ...sum }) : summaryText(path, files, sum));
 }
 
-/** Where the segment begins and the next one does. */
+/** The base of the segment and that of the next. */
 async function segmentOf(
   source: LogSource,
   path: string,
@@ -120,7 +120,7 @@ function summaryText(
     `  ends at ${end}${fenced ? ', fenced: nothing is appended any more' : ''}\n`,
     tornBytes === 0
       ? ''
-      : `  torn tail: ${counted(tornBytes, 'byte')} behind the end belong to an append that was never finished or acknowledged (or is being written now)\n`,
+      : `  torn tail: ${counted(tornBytes, 'byte')} after the end belong to an append that was never finished or acknowledged (or is being written now)\n`,
     fenced ? '' : '  read without a lock: if a server is writing it, this is what it held at some instant\n',
   ].join('');
 }

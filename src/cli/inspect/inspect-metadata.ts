@@ -102,7 +102,7 @@ function tabletText(
     rowIn === 'METADATA' ? `${tableId} ${tableName ?? '(its table has no schema any more)'}` : `${tableId} METADATA`;
   const lines = [
     `  ${table}, rows ${range.start === '' ? 'from the first' : `from ${quote(range.start)}`} ${range.end === undefined ? 'to the last' : `to ${quote(range.end)}`}`,
-    `    ${server ? `assigned to ${server.name} at ${server.address}` : 'assigned to nobody'}, epoch ${epoch}, version ${version}; its row is in the ${rowIn === 'METADATA' ? 'table METADATA' : rowIn}`,
+    `    ${server ? `assigned to ${server.name} at ${server.address}` : 'not assigned'}, epoch ${epoch}, version ${version}; its row is in the ${rowIn === 'METADATA' ? 'table METADATA' : rowIn}`,
     `    redo point: epoch ${redo.epoch}, record ${redo.sequence}; later records are in ${logs.length === 0 ? 'no log' : logs.join(', ')}`,
   ];
   if (lastServerMicros > 0)

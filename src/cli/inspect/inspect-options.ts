@@ -1,4 +1,4 @@
-/** What every kind of `edubba inspect` takes. */
+/** The common options of `edubba inspect`. */
 export interface InspectOptions {
   /** Check everything that can be checked. */
   readonly verify?: boolean;

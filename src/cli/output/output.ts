@@ -1,4 +1,4 @@
-/** How times and tables of text are written, and JSON for programs. */
+/** The formats of times, tables of text, and JSON for programs. */
 /** One line. int64 comes as text, since JSON's numbers end at 2^53. */
 export function jsonLine(value: unknown): string {
   return `${JSON.stringify(value, (_key, part: unknown) => (typeof part === 'bigint' ? part.toString() : part))}\n`;
@@ -15,7 +15,7 @@ export function formatMicros(micros: bigint): string {
   return `${date.slice(0, 10).replaceAll('-', '/')}-${date.slice(11, 19)}.${String(micros % 1_000_000n).padStart(6, '0')}`;
 }
 
-/** Columns joined by tabs of eight, as cbt's lists are: at least four columns of air behind the widest. */
+/** Columns joined by tabs of eight, as cbt's lists are: at least four spaces after the widest. */
 export function tabbed(rows: readonly (readonly string[])[]): string {
   const columns = rows[0]?.length ?? 0;
   const stops = Array.from({ length: columns }, (_, column) =>

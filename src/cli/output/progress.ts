@@ -1,6 +1,6 @@
 /**
- * How far long work is, on standard error: one line that is written again and again where that is a terminal, and
- * nothing elsewhere unless --progress asks for lines.
+ * The progress of long work, on standard error: one rewritten line on a terminal, and nothing elsewhere unless
+ * --progress asks for lines.
  *
  * Invariant: at most five lines a second; nothing of it is on standard output; the line is gone when the work has
  * ended.

@@ -52,7 +52,7 @@ function hex(letter: string, value: number, digits: number): string {
   return `\\${letter}${value.toString(16).padStart(digits, '0')}`;
 }
 
-/** The character whose UTF-8 begins at `at`; undefined where there is none. */
+/** The character whose UTF-8 begins at `at`; undefined if there is none. */
 function characterAt(bytes: Buffer, at: number): string | undefined {
   const lead = bytes[at]!;
   if (lead < 0x80) return String.fromCharCode(lead);

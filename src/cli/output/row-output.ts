@@ -1,4 +1,4 @@
-/** How rows are written: cbt's layout for people, a line of JSON for programs. */
+/** The formats of rows: cbt's layout for people, a line of JSON for programs. */
 import { jsonBase64, jsonField } from '../../base/index.ts';
 import type { Cell, Row } from '../../embedded/index.ts';
 import { formatMicros, jsonLine } from './output.ts';

@@ -1,12 +1,11 @@
 /**
- * Where commands print: answers on one stream, complaints on the other. Printing waits for the reader, so that a long
- * answer into a slow pipe takes no memory; where nobody reads any more (`edubba read t | head`) the command ends
- * quietly.
+ * The output of commands: answers on one stream, complaints on the other. Printing waits for the reader, so that a long
+ * answer into a slow pipe takes no memory. When the reader has gone (`edubba read t | head`) the command ends quietly.
  */
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import type { Clock } from '../../env/index.ts';
 
-/** Where there is no room for log lines it is tried again so often. */
+/** The interval of retries while there is no space for log lines. */
 const FULL_MS = 20;
 
 export interface Terminal {
@@ -19,7 +18,7 @@ export interface Terminal {
    */
   log?(text: string): Promise<void>;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** How wide the terminal is that complaints go to; left out where they go to none. */
+  /** The width of the terminal for complaints; absent if it is not a terminal. */
   readonly columns?: number | undefined;
   /** Default: the machine's. */
   readonly clock?: Clock;
@@ -27,13 +26,13 @@ export interface Terminal {
 
 export class OutputClosed extends Error {
   constructor() {
-    super('nobody reads the output any more');
+    super('the reader of the output has gone');
   }
 }
 
 /**
- * As Node writes: to files at once, elsewhere when the reader has taken what came before. What nobody reads keeps the
- * process from its end.
+ * Writes as Node does: to files synchronously, elsewhere when the reader has taken the earlier output. Unread output
+ * keeps the process alive.
  */
 function writeByNode(text: string): Promise<void> {
   return new Promise((resolve) => {

@@ -1,6 +1,6 @@
 /**
- * How the values of a column are shown: as text, as a number or as base64. The table's schema and the reader's `int64=`
- * decide, never the bytes of a value, so that a program meets one type in a column.
+ * The kind of the values of a column: text, number or base64. The table's schema and the reader's `int64=` decide,
+ * never the bytes of a value, so a column has one type.
  */
 import { invalidArgument } from '../../base/index.ts';
 import type { TableSchema } from '../../model/index.ts';

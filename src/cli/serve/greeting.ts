@@ -1,4 +1,4 @@
-/** What `edubba serve` prints before it listens: how each client finds it. */
+/** The greeting of `edubba serve`: how each client connects. */
 import type { DatabaseSettings } from '../../boot/index.ts';
 
 interface Greeting {
@@ -6,11 +6,11 @@ interface Greeting {
   readonly directory: string;
   readonly durability: DatabaseSettings['durability'];
   readonly tls: boolean;
-  /** Whether callers need a bearer token. */
+  /** True when callers need a bearer token. */
   readonly tokens: boolean;
-  /** What describeMemory says. */
+  /** The text of describeMemory. */
   readonly memory: string;
-  /** Where metrics and probes are. */
+  /** The address of metrics and probes. */
   readonly metrics: string;
 }
 
@@ -27,7 +27,7 @@ export function greeting({ address, directory, durability, tls, tokens, memory, 
   ];
 }
 
-/** Where one listens on all addresses nobody can call: `host` stands there for one that a caller may use. */
+/** The address for callers: a wildcard address is replaced by `host`. */
 function reachable(address: string, host: string): string {
   return address.replace(/^(0\.0\.0\.0|\[::\]):/, `${host}:`);
 }

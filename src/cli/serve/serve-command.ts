@@ -31,7 +31,7 @@ acknowledged.
 
 An address that other machines can reach needs TLS and a way for callers to say who they are: bearer tokens of
 --tokens (\`edubba help token\`), tokens that an issuer signs (--jwt-…), or certificates (--tls-client-ca).
-Where tokens are set up every call needs one. Only the gRPC health check is open to everybody. Certificates,
+With tokens every call needs one. Only the gRPC health check is open to all callers. Certificates,
 tokens and keys are read again when their files change. At --max-connections a new connection takes the place
 of one that has no calls.
 
@@ -39,7 +39,7 @@ An uncaught exception ends it in order too, with status 1.
 
 Each setting may also stand in the environment (EDUBBA_MEMTABLE_BYTES for --memtable-bytes) or in the file of
 --settings: the flag goes first, then the environment, then the file. \`edubba settings\` prints what is in
-force and where it comes from.
+force and its source.
 
 Examples:
   edubba serve
@@ -71,13 +71,13 @@ async function serve(
   const { dir, durability, tabletServers, compactionsAtOnce } = settings;
   // before anything is loaded or opened that could fail for want of descriptors, and not say so
   connectionLimit(tabletServers, compactionsAtOnce);
-  // a server goes on when nobody reads what it prints
+  // a server continues when its output is not read
   const say = (line: string): Promise<void> => terminal.print(`${line}\n`).catch(() => {});
   const monitor = new ServeMonitor(settings, terminal);
   const { logger, metrics } = monitor;
   for (const warning of warnings) logger.warn(warning);
   const open = { directory: dir, settings: databaseSettings(settings), logger, metrics };
-  // where nobody set it, the limit of open files may lower it in silence
+  // the limit of open files may silently lower the default
   const door = doorOf(settings, { isMaxConnectionsSet: origins.maxConnections.source !== 'default' });
   const stop = new StopReason(logger, metrics, () => logger.flush());
   let server: Awaited<ReturnType<typeof startIn>> | undefined;
@@ -102,10 +102,7 @@ async function serve(
     await monitor.close();
   }
   if (stop.isFailure)
-    throw new BigtableError(
-      Code.INTERNAL,
-      'the server has ended because of an exception that nobody caught: see above',
-    );
+    throw new BigtableError(Code.INTERNAL, 'the server has ended because of an uncaught exception: see above');
 }
 
 function databaseSettings(settings: ServeSettings): DatabaseSettings {
@@ -172,7 +169,7 @@ async function startIn(
 > {
   // loaded while the disk is waited for: the API's messages alone take as long as opening a small directory
   const opening = tabletServers > 1 ? undefined : openDatabase(open);
-  // that it failed is told below
+  // the failure is reported below
   opening?.catch(() => {});
   const { startServer, startThreadedServer } = await import('../../server/index.ts');
   if (opening === undefined) {
@@ -189,7 +186,7 @@ async function startIn(
   }
 }
 
-/** What came to one thread and belonged to another, or to the master. */
+/** Calls that one thread received for another, or for the master. */
 async function passedOn(database: ThreadedDatabase): Promise<string[]> {
   const counters = [...(await database.counters())];
   return counters.map(

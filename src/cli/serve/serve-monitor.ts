@@ -1,6 +1,5 @@
 /**
- * What `edubba serve` tells of itself beside its answers: the log on standard error, and the port with metrics and
- * probes.
+ * The monitoring of `edubba serve`: the log on standard error, and the port with metrics and probes.
  *
  * The port is there before the database is opened, and until it is closed: /readyz tells that the server starts, and
  * that it stops.
@@ -16,9 +15,9 @@ import type { Terminal } from '../output/terminal.ts';
 /** Without --metrics-address: the server's port plus this, on this machine alone. */
 const METRICS_PORT_OFFSET = 1000;
 const LAST_PORT = 65_535;
-/** With less room than this on the disk the server is not ready: the commit log asks for so much at a time. */
+/** With less space than this on the disk the server is not ready: the commit log reserves this much at a time. */
 const MIN_FREE_BYTES = 1024 * 1024;
-/** What is left of the log when the server ends has this long to be read. */
+/** The time for readers to take the rest of the log when the server ends. */
 const LAST_LINES_MS = 1000;
 
 export type ServeMonitorOptions = Pick<ServeSettings, 'dir' | 'address' | 'metricsAddress' | 'logLevel' | 'logFormat'>;
@@ -30,9 +29,9 @@ export class ServeMonitor {
   readonly #options: ServeMonitorOptions;
   readonly #page: MetricsPage;
   #server: MonitorServer | undefined;
-  /** Where it tells, or why not. */
+  /** The address of the metrics, or the reason why there is none. */
   #where = 'off';
-  /** The figures of the threads of tablet servers, where there are any. */
+  /** The figures of the threads of tablet servers, if there are any. */
   #threads: () => Promise<readonly MetricsReport[]> = async () => [];
   #disk: { readonly freeBytes: number; readonly sizeBytes: number } | undefined;
 
@@ -54,7 +53,7 @@ export class ServeMonitor {
     this.metrics.gauge(labelled('build.info', VERSION, process.version), () => 1);
   }
 
-  /** Begins to tell. Fails where an address that was asked for is in use or is none. */
+  /** Starts the port. Fails if an explicit address is in use or invalid. */
   async start(): Promise<void> {
     const { metricsAddress } = this.#options;
     if (metricsAddress === 'off') return;
@@ -74,17 +73,17 @@ export class ServeMonitor {
     }
     this.#where = `http://${this.#server.address}/metrics, /healthz, /readyz`;
     if (this.#server.isPublic)
-      this.logger.warn('other machines can read the metrics: nobody is asked who they are', {
+      this.logger.warn('other machines can read the metrics without authentication', {
         address: this.#server.address,
       });
   }
 
-  /** A line for whoever starts the server. */
+  /** A line for the user who starts the server. */
   get greeting(): string {
     return `metrics: ${this.#where}`;
   }
 
-  /** The server serves. `threads`: the figures of its threads, where it has some. */
+  /** The server serves. `threads`: the figures of its threads, if it has any. */
   serving(threads?: () => Promise<readonly MetricsReport[]>): void {
     if (threads) this.#threads = threads;
     this.readiness.serving();

@@ -1,6 +1,6 @@
 /**
- * Why a server is to stop: a signal, or an exception that nobody caught. After an exception nothing is sure but what is
- * on disk, so the server ends in order, and with status 1.
+ * The reason to stop a server: a signal, or an uncaught exception. After an exception only the disk is trusted, so the
+ * server ends in order, and with status 1.
  *
  * Invariant: while it watches, no error ends the process in silence.
  */
@@ -10,11 +10,11 @@ import type { Logger, Metrics } from '../../env/index.ts';
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 /** A process whose state is unknown gets this long to end in order. */
 const LAST_MS = 30_000;
-/** What it says last has this long to be read. */
+/** The time for readers to take the last output. */
 const LAST_LINES_MS = 1000;
 
 export class StopReason {
-  /** Before a server serves an exception ends the process at once: nobody was promised anything. */
+  /** Before a server serves, an exception ends the process immediately: no write was acknowledged. */
   isServing = false;
   /** Set by an exception. */
   isFailure = false;

@@ -1,4 +1,4 @@
-/** What settings mean together: what cannot be is refused, what may go wrong is a warning. */
+/** Checks of settings together: contradictions are refused, risks are warnings. */
 import { checkShares, defaultOf, memoryBytes } from '../../boot/index.ts';
 import { flagOf, keyOf, SERVE_SETTINGS, type ServeSettings, type SettingName } from './serve-settings.ts';
 import { roughBytes } from '../output/rough-bytes.ts';
@@ -12,7 +12,7 @@ const MEMORY = [
   ['inMemoryBytes', 'in-memory groups'],
 ] as const satisfies readonly (readonly [SettingName, string])[];
 
-/** What an idle server takes, and each of several tablet servers besides. */
+/** Memory of an idle server, and of each of several tablet servers in addition. */
 const PROGRAM_BYTES = 80 * 1024 * 1024;
 const THREAD_BYTES = 16 * 1024 * 1024;
 
@@ -30,7 +30,7 @@ export function checkTogether(settings: ServeSettings, availableBytes = memoryBy
       `tokens of an issuer need all of ${flagOf('jwtIssuer')}, ${flagOf('jwtAudience')} and ${flagOf('jwtJwks')}`,
     );
   for (const [name] of MEMORY) {
-    // a default that is too large is only told of, below
+    // a default that is too large only leads to the warning below
     if (settings[name] > availableBytes && settings[name] !== defaultOf(SERVE_SETTINGS[name]))
       problems.push(
         `${keyOf(name)} is ${roughBytes(settings[name])}, more than the memory there is (${roughBytes(availableBytes)})`,

@@ -48,7 +48,7 @@ function jsonOf({ values, origins }: EffectiveSettings): string {
   return `${documents.join('\n')}\n`;
 }
 
-/** A settings file. Defaults are comments in it, so that it pins nothing that nobody has set. */
+/** A settings file. Defaults are comments in it, so it fixes only values that were set. */
 function tomlOf({ values, origins }: EffectiveSettings): string {
   const groups = [...settingGroups()].map(([group, names]) => {
     const lines = names.map((name) => {

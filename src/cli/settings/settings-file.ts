@@ -15,12 +15,12 @@ export interface FileEntry {
   readonly where: string;
 }
 
-/** INVALID_ARGUMENT where it cannot be read or is no TOML in UTF-8. */
+/** INVALID_ARGUMENT if it cannot be read or is not TOML in UTF-8. */
 export async function readSettingsFile(path: string): Promise<SettingsFile> {
   const bytes = await readFile(path).catch((error: Error) => {
     throw invalidArgument(`cannot read the settings: ${error.message}`);
   });
-  if (!isUtf8(bytes)) throw invalidArgument(`${path}: the settings are no UTF-8 text`);
+  if (!isUtf8(bytes)) throw invalidArgument(`${path}: the settings are not UTF-8 text`);
   const text = bytes.toString('utf8');
   const document = await parseToml(path, text);
   const lines = text.split('\n');
@@ -41,7 +41,7 @@ async function parseToml(path: string, text: string): Promise<Readonly<Record<st
   }
 }
 
-/** The key, or the first part of it, that a line begins with; undefined where it begins with none. */
+/** The key, or its first part, at the beginning of a line; undefined if there is none. */
 function keyOfLine(line: string): string | undefined {
   const [, quote, quoted, bare] = /^\s*\[*\s*(?:(["'])(.*?)\1|([\w-]+))/.exec(line) ?? [];
   return quote === undefined ? bare : quoted;

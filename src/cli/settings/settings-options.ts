@@ -68,7 +68,7 @@ function placeholderOf(setting: Setting): string {
   );
 }
 
-/** As help has it: the page has the whole text. */
+/** The short text for help; the page has the whole text. */
 function helpOf(setting: Setting): string {
   const [first = ''] = /^.*?\.(?= |$)/.exec(setting.doc.replaceAll('`', '')) ?? [];
   const { brief: sentence = `${first.charAt(0).toLowerCase()}${first.slice(1, -1)}` } = setting;

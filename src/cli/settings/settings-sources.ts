@@ -40,7 +40,7 @@ export interface GivenSettings {
   readonly file?: SettingsFile | undefined;
 }
 
-/** A value that somebody gave, and where. */
+/** A given value and its source. */
 interface Found {
   readonly value: unknown;
   readonly origin: Origin & { readonly where: string };
@@ -73,7 +73,7 @@ export function effectiveSettings(given: GivenSettings): EffectiveSettings {
   return { values: Object.freeze(values) as ServeSettings, origins: origins as Record<SettingName, Origin> };
 }
 
-/** INVALID_ARGUMENT where there are any. */
+/** INVALID_ARGUMENT if there are problems. */
 export function complain(problems: readonly string[]): void {
   if (problems.length === 1) throw invalidArgument(problems[0]!);
   if (problems.length > 1) throw invalidArgument(`${problems.length} settings are wrong:\n  ${problems.join('\n  ')}`);
@@ -114,17 +114,17 @@ function quoted(text: string): string {
   return JSON.stringify(text.length > MAX_QUOTED_CHARS ? `${text.slice(0, MAX_QUOTED_CHARS)}…` : text);
 }
 
-/** What Kubernetes sets in every container for a service whose name begins with "edubba". */
+/** Variables that Kubernetes sets in every container for a service whose name begins with "edubba". */
 const OF_KUBERNETES =
   /^EDUBBA_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
 
-/** Whether the variable is Edubba's by its name, and known to nobody. */
+/** True for an unknown variable with Edubba's prefix. */
 function unknownVariables(environment: GivenSettings['environment']): string[] {
   const known = [...SETTING_NAMES.map(variableOf), ...OTHER_VARIABLES];
   const unknown = Object.keys(environment).filter(
     (name) => name.startsWith('EDUBBA_') && !known.includes(name) && !OF_KUBERNETES.test(name),
   );
-  return unknown.map((name) => `there is no setting for the environment variable ${name}${didYouMean(name, known)}`);
+  return unknown.map((name) => `unknown setting in the environment: ${name}${didYouMean(name, known)}`);
 }
 
 function unknownKeys(file: SettingsFile | undefined): string[] {
@@ -132,6 +132,6 @@ function unknownKeys(file: SettingsFile | undefined): string[] {
   const unknown = file?.entries.filter(({ key }) => !known.includes(key)) ?? [];
   return unknown.map(({ key, value, where }) => {
     const isTable = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return `${where}: there is no setting ${JSON.stringify(key)}${isTable ? '; settings stand in no table' : didYouMean(key, known)}`;
+    return `${where}: unknown setting ${JSON.stringify(key)}${isTable ? '; tables are not allowed' : didYouMean(key, known)}`;
   });
 }

@@ -2,23 +2,23 @@ import { BigtableError, Code } from '../../base/index.ts';
 import { cut, INSPECT, type InspectOptions } from '../values/show.ts';
 
 export interface BatchFailure {
-  /** Which of the mutations given. */
+  /** The index of the mutation in the batch. */
   readonly index: number;
   readonly error: BigtableError;
 }
 
-/** So many failures are told in the message. */
+/** The most failures in the message. */
 const MAX_TOLD = 5;
-/** So many of a list are inspected: Node's own default. */
+/** The most failures that are inspected: Node's own default. */
 const MAX_INSPECTED = 100;
 
 /** Some mutations of a batch failed; the others were applied. The code is that of the first failure. */
 export class BatchError extends BigtableError {
   override readonly name: string = 'BatchError';
-  /** All of them, by index. They are not enumerable: Node would show the stack of each beside an uncaught error. */
+  /** All failures, by index. Not enumerable, because Node would print the stack of each with an uncaught error. */
   declare readonly failures: readonly BatchFailure[];
 
-  /** `more`: what else there is to say of the batch, after how many have failed. */
+  /** `more`: text after the number of failures. */
   constructor(failures: readonly BatchFailure[], more = '') {
     super(failures[0]?.error.code ?? Code.UNKNOWN, messageOf(failures, more), {
       retry: failures.every(({ error }) => error.retry),

@@ -1,20 +1,20 @@
 /**
- * How a call ends before its answer: by its caller's signal, or because its time is over.
+ * The end of a call before its answer: by its caller's signal, or by its timeout.
  *
  * Invariants: after `stop`, and after the end, no timer and no listener is left. A signal has one listener, however
- * many calls it is given to.
+ * many calls use it.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import { type ByteBudget, CallContext, type Clock, type Timer } from '../../env/index.ts';
 import { type CallOptions, checkCallValues } from './call-options.ts';
 
 /**
- * The caller's signal aborted (CANCELLED), or the call's time was over (DEADLINE_EXCEEDED). Its name is `AbortError` or
- * `TimeoutError`, as of what Node's own calls fail with; its `cause` is the signal's reason.
+ * The caller's signal aborted (CANCELLED), or the call timed out (DEADLINE_EXCEEDED). Its name is `AbortError` or
+ * `TimeoutError`, as in Node's own calls; its `cause` is the signal's reason.
  */
 export class CallEndedError extends BigtableError {
   override readonly name: string;
-  /** Whether the call may have changed something all the same: it was a write, and had begun. */
+  /** True when the call may have changed something: it was a write, and had begun. */
   readonly outcomeUnknown: boolean;
 
   constructor(
@@ -31,7 +31,7 @@ export class CallEndedError extends BigtableError {
   }
 }
 
-/** Whether a call that has begun may have changed something. */
+/** The kind of a call: a write that has begun may have changed something. */
 export type CallKind = 'read' | 'write';
 
 const BEGUN: Readonly<Record<CallKind, string>> = {
@@ -87,12 +87,12 @@ export class CallEnd implements AbortListener {
   readonly #options: CallOptions;
   readonly #kind: CallKind;
   #timer: Timer | undefined;
-  /** Whoever waits for the call now. */
+  /** Rejects the promise of the current waiter. */
   #reject: ((error: CallEndedError) => void) | undefined;
-  /** Told of the end where nobody waits. */
+  /** Called at the end if there is no waiter. */
   onEnd: (() => void) | undefined;
 
-  /** Throws where the call is over before it begins. */
+  /** Throws if the call has ended before it begins. */
   constructor({ clock, budget, aborts, kind, options }: CallEndParts) {
     checkCallValues(options);
     const { signal, timeoutMs = Number.POSITIVE_INFINITY } = options;
@@ -107,7 +107,7 @@ export class CallEnd implements AbortListener {
     if (signal !== undefined) aborts.add(signal, this);
   }
 
-  /** Why the call ended, where it did. */
+  /** The reason of the end, if the call has ended. */
   get error(): BigtableError | undefined {
     return this.context.interruption;
   }

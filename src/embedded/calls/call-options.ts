@@ -1,15 +1,15 @@
-/** What every call of the library takes in its last argument: how it may be given up, and how long it may take. */
+/** The options of every call of the library, in its last argument: a signal that cancels it, and a timeout. */
 import { checkOptions, describeValue, invalidArgument, isObjectOfNames, type OptionTable } from '../../base/index.ts';
 
 export interface CallOptions {
   /**
-   * Gives the call up when it aborts: the call fails with a `CallEndedError` whose `cause` is the signal's reason. A
+   * Cancels the call when it aborts: the call fails with a `CallEndedError` whose `cause` is the signal's reason. A
    * write that had begun may have been applied.
    */
   readonly signal?: AbortSignal | undefined;
   /**
-   * How long the call may take, milliseconds; the loop over a scan's rows included. After it the call fails with a
-   * `CallEndedError` of code DEADLINE_EXCEEDED. Default: no limit. 0 or less: the time is over already.
+   * The timeout of the call, milliseconds, including the loop over a scan's rows. After it the call fails with a
+   * `CallEndedError` of code DEADLINE_EXCEEDED. Default: no limit. 0 or less: the call fails immediately.
    */
   readonly timeoutMs?: number | undefined;
 }
@@ -21,12 +21,12 @@ export function callOptionsOf({ signal, timeoutMs }: CallOptions): CallOptions |
   return signal === undefined && timeoutMs === undefined ? undefined : { signal, timeoutMs };
 }
 
-/** INVALID_ARGUMENT where these are no options of a call. */
+/** INVALID_ARGUMENT for an unknown option. */
 export function checkCallOptions(options: CallOptions): void {
   checkOptions(options, CALL_OPTIONS, 'the options of a call');
 }
 
-/** INVALID_ARGUMENT where the two have values that they cannot have. */
+/** INVALID_ARGUMENT for a value of the wrong type. */
 export function checkCallValues({ signal, timeoutMs }: CallOptions): void {
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw invalidArgument(`signal must be an AbortSignal, not ${describeValue(signal)}`);

@@ -1,6 +1,6 @@
 /**
- * What a call of the library fails with, as its caller gets it: a BigtableError whose stack goes on to the caller's
- * line, and which names tables as the caller does.
+ * The error of a failed call for its caller: a BigtableError whose stack continues to the caller's line, and which
+ * names tables as the caller does.
  *
  * An error is made far from the caller, and often for several of them: one failed write of the log fails every mutation
  * in it. So each caller gets a copy. The caller's lines come from the engine's own trace of who awaits whom, taken when
@@ -12,7 +12,7 @@ import { inOwnWords } from '../values/names.ts';
 
 /**
  * The outcome of the work for the caller who awaits it; the process stays alive meanwhile. The promise must go to the
- * caller as it is, or through async functions: a second listener (`then`, `catch`) would hide who awaits it.
+ * caller unchanged, or through async functions: a second listener (`then`, `catch`) would hide the await.
  */
 export async function forCaller<T>(work: Promise<T>, parent: string, keepAlive?: KeepAlive): Promise<T> {
   keepAlive?.hold();
@@ -25,7 +25,7 @@ export async function forCaller<T>(work: Promise<T>, parent: string, keepAlive?:
   }
 }
 
-/** A copy of the error with the lines of whoever awaits this, or has called it. */
+/** A copy of the error with the stack lines of its caller, who called or awaits this. */
 export function callersError(thrown: unknown, parent: string): BigtableError {
   const error = toBigtableError(thrown);
   const message = inOwnWords(error.message, parent);

@@ -1,5 +1,6 @@
 /**
- * How the library calls the service: a context for each call, its bytes given back at the end, and nothing after close.
+ * The library's calls of the service. Each call has a context, releases its bytes at its end, and is refused after
+ * close.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import type { KeepAlive } from '../../boot/index.ts';
@@ -12,13 +13,13 @@ import { type CallOptions, checkCallOptions } from './call-options.ts';
 import { callersError, forCaller } from './caller-error.ts';
 import { asked } from '../values/input.ts';
 
-/** What the library needs of its surroundings. */
+/** The parts of Env that the library uses. */
 export type CallEnv = Pick<Env, 'clock' | 'requestBudget'>;
 
 export interface Call {
   readonly service: Service;
   readonly context: RequestContext;
-  /** Undefined where nothing but its answer ends the call. */
+  /** Undefined if only its answer can end the call. */
   readonly end: CallEnd | undefined;
 }
 
@@ -27,8 +28,8 @@ type Work<T> = (service: Service, context: RequestContext) => Promise<T>;
 export class Calls {
   readonly parent: string;
   /**
-   * The filter for the newest version of a column, by the column: the same object every time, for which its program is
-   * kept.
+   * The filter for the newest version of a column, by column. Always the same object, because programs are cached by
+   * identity.
    */
   readonly newestOfColumn = new Map<string, RowFilter>();
   readonly #service: Service;
@@ -41,8 +42,8 @@ export class Calls {
   #onIdle: (() => void) | undefined;
 
   /**
-   * `keepAlive`: keeps the process alive while a call is awaited, where nothing else does. `parent`: where tables live
-   * that are named by their id alone.
+   * `keepAlive`: keeps the process alive while a call is awaited. `parent`: the instance of tables that are named by
+   * their id.
    */
   constructor(service: Service, env: CallEnv, keepAlive?: KeepAlive, parent = DEFAULT_PARENT) {
     this.parent = parent;
@@ -72,22 +73,25 @@ export class Calls {
     return options === undefined ? this.#runForCaller(work) : this.awaited(this.#runUntilEnd(work, options, 'read'));
   }
 
-  /** A call that may change something: when it is given up after it began, its outcome is unknown. */
+  /** A call that may change something: if it is cancelled after it began, its outcome is unknown. */
   write<T>(work: Work<T>, options?: CallOptions): Promise<T> {
     return options === undefined ? this.#runForCaller(work) : this.awaited(this.#runUntilEnd(work, options, 'write'));
   }
 
-  /** What a caller awaits: see `forCaller`. */
+  /** The promise for the caller: see `forCaller`. */
   awaited<T>(work: Promise<T>): Promise<T> {
     return forCaller(work, this.parent, this.#keepAlive);
   }
 
-  /** What a caller gets in place of the error: see `callersError`. */
+  /** The caller's copy of the error: see `callersError`. */
   failure(error: unknown): BigtableError {
     return callersError(error, this.parent);
   }
 
-  /** A call that goes on; whoever makes it releases its context's reservation at its end, and stops its `end`. */
+  /**
+   * Begins a call that continues. The caller releases the context's reservation at the end of the call, and stops its
+   * `end`.
+   */
   begin(options: CallOptions, kind: CallKind = 'read'): Call {
     if (this.#closed) throw new BigtableError(Code.FAILED_PRECONDITION, 'the database is closed');
     const { clock, requestBudget: budget } = this.#env;

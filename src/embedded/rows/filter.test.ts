@@ -110,9 +110,9 @@ describe('filters in the library', () => {
     [
       'an unknown kind',
       { kind: 'valueRegexp', regex: 'a' },
-      /no filter of kind string "valueRegexp"; there are chain, interleave/,
+      /unknown kind of filter string "valueRegexp"; known: chain, interleave/,
     ],
-    ["a kind of Object's own", { kind: 'toString' }, /no filter of kind string "toString"/],
+    ["a kind of Object's own", { kind: 'toString' }, /unknown kind of filter string "toString"/],
     ['nothing', undefined, /filter must be a filter, an object with a kind, not undefined/],
     ['text', 'passAll', /not string "passAll"/],
     ['an array', [GOOD.passAll], /not an array of 1/],

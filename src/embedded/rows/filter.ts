@@ -2,9 +2,8 @@
  * Row filters in the library's words: the twenty kinds of google.bigtable.v2.RowFilter as plain data, with text where
  * the API has bytes.
  *
- * Every filter that a user gives comes in here and leaves as the filter that all doors have. So a filter that is not
- * built as one is refused with the name of the field, and changing a filter between two reads changes what the second
- * one reads.
+ * Every filter of a user is converted here to the model's filter. So a malformed filter is refused with the name of the
+ * field, and a filter changed between two reads affects the second.
  */
 import {
   type BigtableError,
@@ -26,7 +25,7 @@ import { bytePattern } from '../values/text-pattern.ts';
 /** One end of a range; a range without it is open to that side. */
 export interface FilterBound {
   readonly value: Bytes;
-  /** Whether `value` itself is in the range. */
+  /** True when `value` itself is in the range. */
   readonly closed: boolean;
 }
 
@@ -112,10 +111,7 @@ const { filterDepth: MAX_DEPTH, filterBytes } = LIMITS.default;
 /** A filter inside another takes four bytes at the least. */
 const MAX_FILTERS = filterBytes / 4;
 
-/**
- * The filter as all doors have it. INVALID_ARGUMENT, which names the field, where it is not built as one; its meaning
- * is checked where it is compiled.
- */
+/** The model's filter. INVALID_ARGUMENT names the field if it is malformed; the compiler checks its meaning. */
 export function rowFilterOf(filter: RowFilter, where = 'filter'): ModelFilter {
   return new Reader().read(filter, where, 0);
 }
@@ -200,7 +196,7 @@ function cellsOf(cells: number, where: string): number {
 
 function unknownKind(where: string, kind: unknown): BigtableError {
   return invalidArgument(
-    `${where}: there is no filter of kind ${describeValue(kind)}; there are ${Object.keys(FIELDS).join(', ')}`,
+    `${where}: unknown kind of filter ${describeValue(kind)}; known: ${Object.keys(FIELDS).join(', ')}`,
   );
 }
 

@@ -1,4 +1,4 @@
-/** Rows by their keys, in the order of the keys: one scan underneath, of so many keys at a time. */
+/** Rows by their keys, in the order of the keys, by scans of a bounded number of keys. */
 import type { ByteString } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { Service } from '../../service/index.ts';
@@ -9,7 +9,7 @@ import { type KeptFilters, type RowOptions, rowsRequest } from './scan.ts';
 /** Keys in one read. */
 const READ = { keys: 5000, bytes: 1024 * 1024 } as const;
 
-/** The row of each key, undefined where there is none. A key that comes twice has one row. */
+/** The row of each key, undefined if it is missing. Equal keys share one row. */
 export async function getMany(
   service: Service,
   context: RequestContext,
@@ -34,7 +34,7 @@ export async function getMany(
   return keys.map((key) => found.get(key));
 }
 
-/** At least one part, so that the table is looked for where there are no keys. */
+/** At least one part, so that a missing table is detected even without keys. */
 function* partsOf(keys: Iterable<ByteString>): Generator<readonly ByteString[]> {
   let part: ByteString[] = [];
   let bytes = 0;

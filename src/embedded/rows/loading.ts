@@ -59,9 +59,9 @@ export function checkLoad(source: MutationSource, options: LoadOptions): void {
 export interface LoadOutcome {
   /** Mutations that are on disk. */
   readonly applied: number;
-  /** By their index. */
+  /** Sorted by index. */
   readonly failures: readonly BatchFailure[];
-  /** What the source, or who is told of progress, has thrown. */
+  /** The error that the source, or `onProgress`, threw. */
   readonly thrown: { readonly error: unknown } | undefined;
 }
 
@@ -98,9 +98,9 @@ class Loading {
   #taken = 0;
   #applied = 0;
   readonly #failures: BatchFailure[] = [];
-  /** What ended it besides failures of mutations. */
+  /** The error that ended the load, other than failures of mutations. */
   #thrown: { readonly error: unknown } | undefined;
-  /** The batch on its way; rejects only where it is empty. */
+  /** The batch in flight; rejects only if it is empty. */
   #sending: Promise<void> | undefined;
 
   constructor(service: Service, context: RequestContext, table: string, onProgress: LoadOptions['onProgress']) {

@@ -12,7 +12,7 @@ const METHODS: Readonly<Record<Mutation['kind'], string>> = {
   deleteFromRow: 'deleteRow',
 };
 
-/** How the parts of a step are written. */
+/** The formats of the parts of a step. */
 interface Style {
   readonly bytes: (name: string, bytes: Uint8Array) => object;
   readonly column: (family: string, qualifier: ByteString) => object;

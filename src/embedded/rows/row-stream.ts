@@ -1,7 +1,6 @@
 /**
- * The rows of one read, as the library gives them out: fragments of the service joined into whole rows. It begins with
- * the first pull, where a wrong request fails too. A row that is ready costs no promise, which is what makes a `get` of
- * a cached row cheap.
+ * The rows of one read: fragments of the service joined into whole rows. It begins with the first pull, which also
+ * reports an invalid request. Hot path: no promise for a row that is ready.
  */
 import {
   BigtableError,
@@ -46,7 +45,7 @@ export class RowStream extends PullStream<Row> implements Rows {
   #batches: PullStream<ReadBatch> | undefined;
   #fragments = NOTHING;
   #next = 0;
-  /** Why the read ended, until it is told. */
+  /** The error that ended the read, until it is reported. */
   #failure: BigtableError | undefined;
   readonly #rows = new RowBuilder();
 
@@ -144,7 +143,7 @@ export class RowStream extends PullStream<Row> implements Rows {
   #giveUp(): void {
     this.#failure = this.#call?.end?.error;
     const ending = this.end();
-    // the caller is told why the read ended, and nothing else
+    // the caller gets only the error that ended the read
     if (ending instanceof Promise) ending.catch(() => {});
   }
 

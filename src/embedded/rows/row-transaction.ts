@@ -19,9 +19,7 @@ import { type RowFilter, rowFilterOf } from './filter.ts';
 import { type Bytes, type Column, columnOf, keyOf, type Value, valueOf } from '../values/input.ts';
 import { Mutations } from './row-mutation.ts';
 
-/**
- * What to ask of a row before a `checkAndMutate`: a column that is there, that holds a value, or any filter of the API.
- */
+/** The condition of a `checkAndMutate`: an existing column, a column with a value, or any filter of the API. */
 export type Predicate =
   | { readonly column: Column; readonly equals?: Value; readonly filter?: never }
   | { readonly filter: RowFilter; readonly column?: never; readonly equals?: never };
@@ -30,11 +28,11 @@ const PREDICATE = { column: 'bound', equals: 'bound', filter: 'bound' } satisfie
 
 export interface CheckAndMutateOutcomes {
   /**
-   * Adds the steps to apply where the predicate matched, before it returns; what it throws, the call fails with as its
+   * Adds the steps to apply if the predicate matched, before it returns. If it throws, the call fails with that as its
    * cause.
    */
   readonly then?: (row: Mutations) => unknown;
-  /** The same, for where it did not. */
+  /** The same, if the predicate did not match. */
   readonly otherwise?: (row: Mutations) => unknown;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Rows and cells as the library gives them out: a map of maps of maps (family, qualifier, timestamp -> value), newest
+ * Rows and cells as the library returns them: a map of maps of maps (family, qualifier, timestamp -> value), newest
  * version first.
  */
 import {
@@ -66,7 +66,7 @@ export class Cell {
     return this.value.toString('utf8');
   }
 
-  /** The value as a counter; FAILED_PRECONDITION where it is not 8 bytes. */
+  /** The value as a counter; FAILED_PRECONDITION if it is not 8 bytes. */
   get int(): bigint {
     if (this.value.length !== 8)
       throw new BigtableError(
@@ -101,16 +101,16 @@ export class Cell {
   }
 }
 
-/** Up to so many cells the columns of a row are found by looking at each. */
+/** Up to this number of cells a column is found by a linear search. */
 const FEW_CELLS = 8;
-/** Values of a row that take no more together are copied into one piece of memory. */
+/** Values of a row up to this size together are copied into one buffer. */
 const COPIED_BYTES = 32 * 1024;
 
 export class Row {
   readonly #key: ByteString;
-  /** By family, qualifier, newest first. */
+  /** Sorted by family, qualifier, newest first. */
   readonly cells: readonly Cell[];
-  /** Made when a row of many cells is asked for a column. */
+  /** Made at the first look-up of a column in a row of many cells. */
   #columns: Map<string, Cell[]> | undefined;
 
   constructor(key: ByteString, cells: readonly ModelCell[]) {
@@ -136,8 +136,8 @@ export class Row {
   }
 
   /**
-   * The newest version of the column; with `at` the newest at or below it. Undefined where there is none.
-   * INVALID_ARGUMENT for an `at` that is undefined.
+   * The newest version of the column; with `at` the newest at or below it. Undefined if there is none. INVALID_ARGUMENT
+   * for an `at` that is undefined.
    */
   get(column: Column, ...at: [] | [at: Timestamp]): Cell | undefined {
     const versions = this.versions(column);

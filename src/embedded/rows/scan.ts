@@ -1,5 +1,5 @@
 /**
- * What to read, in the words of the paper's Scanner (section 3, figure 3), turned into a read request of the service.
+ * The options of a scan, after the paper's Scanner (section 3, figure 3), converted to a read request of the service.
  */
 import {
   BigtableError,
@@ -101,7 +101,7 @@ type ColumnRange = NonNullable<ScanOptions['columnRange']>;
 const COLUMN_RANGE = { family: 'bound', start: 'bound', end: 'bound' } satisfies OptionTable<ColumnRange>;
 const ROW_BOUNDS = { prefix: 'bound', start: 'bound', end: 'bound' } satisfies OptionTable<RowBounds>;
 
-/** What is asked for where no options are given. */
+/** The default options. */
 export const NEWEST: RowOptions = Object.freeze({});
 
 /** One row. */
@@ -165,7 +165,7 @@ function boundedRange({ prefix, start, end }: Pick<ScanOptions, keyof RowBounds>
   };
 }
 
-/** INVALID_ARGUMENT where there is no bound at all: to delete all rows has a name of its own. */
+/** INVALID_ARGUMENT without any bound: `deleteAllRows` deletes all rows. */
 export function rangeToDelete(bounds: RowBounds): RowRange {
   checkOptions(bounds, ROW_BOUNDS, 'deleteRows');
   const { prefix, start, end } = bounds;
@@ -218,8 +218,8 @@ const ROW_KEYS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The name of the one column whose newest version is asked for, '' for the newest of all columns; undefined where
- * anything else is.
+ * The name of the one column whose newest version is requested, '' for the newest of all columns; undefined for any
+ * other request.
  */
 function onlyColumn(options: ScanOptions): string | undefined {
   let name = '';

@@ -1,6 +1,6 @@
 /**
  * Many mutations, in requests that any server takes: at most as many steps as the API allows in one, and bytes within
- * bounds. Each mutation is atomic by itself, so that nobody can tell where a request ended.
+ * bounds. Only each mutation is atomic, so the ends of requests are not observable.
  */
 import { type BigtableError, toBigtableError } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
@@ -22,7 +22,7 @@ export interface BatchBounds {
 const MIB = 1024 * 1024;
 /** Bounds of one request. */
 const REQUEST: BatchBounds = { steps: LIMITS.default.mutationsPerRequest, bytes: 32 * MIB };
-/** What a step takes besides its qualifier and value, about. */
+/** The approximate size of a step without its qualifier and value. */
 const STEP_BYTES = 32;
 
 export function bytesOf({ row, mutations }: Entry): number {
@@ -36,7 +36,7 @@ export function bytesOf({ row, mutations }: Entry): number {
   return bytes;
 }
 
-/** Where the request that begins with entry `from` ends: after its last entry. */
+/** The end, exclusive, of the request that begins with entry `from`. */
 function endOfRequest(entries: readonly Entry[], from: number, bounds: BatchBounds): number {
   let [steps, bytes] = [0, 0];
   for (let index = from; index < entries.length; index++) {
@@ -49,8 +49,8 @@ function endOfRequest(entries: readonly Entry[], from: number, bounds: BatchBoun
 }
 
 /**
- * Applies all entries, one request after another, and answers the failures. What fails as a whole (no such table, no
- * server) fails as it is where it is the first; later it fails every entry that is left.
+ * Applies all entries by sequential requests and returns the failures. If the first request fails as a whole (no such
+ * table, no server), the error is thrown; a later one fails every remaining entry.
  */
 export async function applyEntries(
   service: Service,

@@ -47,7 +47,7 @@ const AGGREGATES: readonly AggregateKind[] = ['sum', 'min', 'max', 'hll'];
 /** A family as a program asks for it. */
 export interface AskedFamily {
   readonly schema: FamilySchema;
-  /** Whether it says anything of its rule; one that does not takes any rule that is there. */
+  /** True when a rule is given. Otherwise any existing rule is accepted. */
   readonly saysRule: boolean;
 }
 
@@ -132,10 +132,7 @@ const RULES: Readonly<Record<GcRule['kind'], Readonly<Record<string, 'bound'>>>>
 /** A rule takes two bytes at the least. */
 const MAX_RULES = LIMITS.default.gcRuleBytes / 2;
 
-/**
- * The rule, undefined for `never`. INVALID_ARGUMENT where it is not built as a rule is; its numbers are checked where
- * every door's are.
- */
+/** The rule, undefined for `never`. INVALID_ARGUMENT if it is malformed; the service checks its numbers. */
 export function gcRuleOf(rule: GcRule | 'never', what: string): GcRule | undefined {
   if (rule === 'never') return undefined;
   let count = 0;
@@ -152,7 +149,7 @@ export function gcRuleOf(rule: GcRule | 'never', what: string): GcRule | undefin
       );
     const fields = typeof part.kind === 'string' ? ownOf(RULES, part.kind) : undefined;
     if (fields === undefined)
-      throw invalidArgument(`${where}: there is no rule of kind ${describeValue(part.kind)}; there are ${kinds}`);
+      throw invalidArgument(`${where}: unknown kind of rule ${describeValue(part.kind)}; known: ${kinds}`);
     checkOptions(part, fields, where, 'field');
     if (part.kind === 'maxVersions') numberOf(part.versions, `${where}.versions`);
     if (part.kind === 'maxAge') numberOf(part.ageMicros, `${where}.ageMicros`);

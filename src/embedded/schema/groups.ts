@@ -31,7 +31,7 @@ export function layoutOf(groups: GroupLayout): ModelLayout {
   return Object.fromEntries(Object.entries(groups).map(([name, options]) => [name, groupOf(name, options)]));
 }
 
-/** What the options mean, as every door checks it: over a server before it is asked. */
+/** Checks the layout as the service does, before a request is sent. */
 export function checkedLayout(layout: ModelLayout): ModelLayout {
   checkGroupLayout(layout, LIMITS.default);
   return layout;

@@ -1,6 +1,6 @@
 /**
- * What an existing table lacks of the schema that a program asks for. Nothing that is there is ever changed: what is
- * said and contradicts it is refused, and what is left out is not compared
+ * The difference between an existing table and the schema that a program requests. Existing parts are never changed:
+ * options that contradict them are refused, and options that are left out are not compared
  * (docs/decisions/0028-the-library-explains-itself.md).
  */
 import { BigtableError, Code, ownOf } from '../../base/index.ts';
@@ -17,15 +17,17 @@ import {
 import type { Service } from '../../service/index.ts';
 import type { AskedTable } from './table-options.ts';
 
-/** Another program may make or delete the same things meanwhile; more often than this it is no accident. */
+/**
+ * Another program may create or delete the same things concurrently. More attempts than this point to another cause.
+ */
 export const MAX_ATTEMPTS = 10;
 
-/** Whether the call found the table otherwise than it was an instant before. */
+/** True when another program changed the table since it was read. */
 export function isOvertaken(error: unknown): boolean {
   return error instanceof BigtableError && (error.code === Code.ALREADY_EXISTS || error.code === Code.NOT_FOUND);
 }
 
-/** One attempt: creates what is missing of the table as it was an instant before. */
+/** One attempt: reads the table, or creates it, and creates its missing families. */
 export async function bringTo(service: Service, context: RequestContext, asked: AskedTable): Promise<void> {
   let there: TableSchema;
   try {
@@ -45,7 +47,8 @@ export async function bringTo(service: Service, context: RequestContext, asked: 
 }
 
 /**
- * The families to create. FAILED_PRECONDITION, which says what to call, where the table is otherwise than asked for.
+ * The families to create. FAILED_PRECONDITION if the table contradicts the options; the message names the call that
+ * changes it.
  */
 export function missingFamilies(table: TableSchema, asked: AskedTable): readonly FamilySchema[] {
   const {
@@ -100,7 +103,7 @@ function groupOf(family: string, groups: GroupLayout): string | undefined {
   return Object.entries(groups).find(([, { families }]) => families?.includes(family))?.[0];
 }
 
-/** What groups are that say nothing. The size of a block is the server's setting. */
+/** The default options of groups. The size of a block is the server's setting. */
 const TUNING = { compression: { kind: 'lz4' }, bloomFilter: 'row', inMemory: false } as const satisfies LocalityGroup;
 
 function checkGroup(table: TableSchema, name: string, { families: _, ...asked }: GroupLayout[string]): void {
@@ -125,7 +128,7 @@ function checkGroup(table: TableSchema, name: string, { families: _, ...asked }:
   }
 }
 
-/** Compares only the fields that were asked for. */
+/** Compares only the given fields. */
 function agrees(there: unknown, asked: unknown): boolean {
   if (typeof asked !== 'object' || asked === null || typeof there !== 'object' || there === null)
     return there === asked;

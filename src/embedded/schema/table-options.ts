@@ -1,4 +1,4 @@
-/** What `createTable` and `openTable` take, turned into the model's words. */
+/** The options of `createTable` and `openTable`, converted to the model's types. */
 import { type ByteString, checkOptions, describeValue, invalidArgument, type OptionTable } from '../../base/index.ts';
 import type { Granularity } from '../../model/index.ts';
 import type { NewTable } from '../../service/index.ts';
@@ -11,7 +11,7 @@ export interface TableOptions extends CallOptions {
   readonly families?: Readonly<Record<string, FamilyOptions>>;
   /** Rows at which the table is split into tablets from the start. */
   readonly splits?: readonly Bytes[];
-  /** What timestamps are multiples of. Default: micros. */
+  /** The unit of timestamps. Default: micros. */
   readonly granularity?: Granularity;
   /**
    * Locality groups: families that are read together, and how their files are written. Families named in none lie in

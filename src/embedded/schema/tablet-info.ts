@@ -1,4 +1,4 @@
-/** A tablet as the library tells of it: its rows, where it is served, how large it is. */
+/** A tablet as the library shows it: its rows, its server, its size. */
 import { toBytes } from '../../base/index.ts';
 import type { TabletStatistics } from '../../model/index.ts';
 

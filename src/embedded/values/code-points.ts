@@ -55,7 +55,7 @@ export function complement(set: readonly CodeRange[]): readonly CodeRange[] {
   return rest;
 }
 
-/** What matches one character of the set: alternatives of an expression over bytes, in which case matters. */
+/** An expression over bytes that matches one character of the set: alternatives, case-sensitive. */
 export function alternativesOf(set: readonly CodeRange[]): readonly ByteString[] {
   if (isAll(set)) return ANY_CHARACTER;
   return set.flatMap(([first, last]) =>
@@ -130,7 +130,7 @@ export function casesOf(code: number): readonly number[] {
   return [code, ...(cases().get(code) ?? [])];
 }
 
-/** By character, all others that differ in case alone. Costly to make, and seldom needed. */
+/** By character, all others that differ only in case. Costly to make, and seldom needed. */
 const cases = once((): ReadonlyMap<number, readonly number[]> => {
   const together = new Map<number, Set<number>>();
   for (let code = 0x41; code < END_OF_CASES; code++) {

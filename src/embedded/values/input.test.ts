@@ -18,7 +18,7 @@ describe('timestamps', () => {
     for (const time of [1e12, 1_700_000_000_000, 1e13 - 1, -1e12, 1 - 1e13]) {
       assert.throws(
         () => timestampOf(time, 'since'),
-        invalid(/^since must be microseconds since 1970, and -?\d+ looks like milliseconds/),
+        invalid(/^since must be microseconds since 1970, and -?\d+ looks like the milliseconds/),
       );
       assert.equal(timestampOf(BigInt(time)), time);
       assert.equal(BigInt(timestampOf(new Date(time))), BigInt(time) * 1000n);

@@ -1,6 +1,6 @@
 /**
- * What users may write where the model wants byte strings, bytes and int64: text (as UTF-8), bytes, numbers, bigints,
- * dates. Everything is checked here, so that a wrong argument is named by its own name.
+ * Users' forms of the model's byte strings, bytes and int64: text (as UTF-8), bytes, numbers, bigints, dates. All are
+ * checked here, so errors use the argument's own name.
  */
 import {
   asBuffer,
@@ -69,7 +69,7 @@ export function numberOf(value: number, what: string): number {
   return value;
 }
 
-/** Text as it is. */
+/** The text, checked. */
 export function textOf(text: string, what: string): string {
   if (typeof text !== 'string') throw invalidArgument(`${what} must be text, not ${describeValue(text)}`);
   return text;
@@ -90,7 +90,7 @@ export function valueOf(value: Value): Uint8Array {
   );
 }
 
-/** What to write for values that have no bytes of their own. */
+/** The hint what to write for a value without an encoding. */
 function valueHint(value: unknown): string {
   if (typeof value === 'number') {
     const whole = Number.isSafeInteger(value) ? `${value}n for 8 bytes that increment can add to, or ` : '';
@@ -118,7 +118,7 @@ export function timestampOf(timestamp: Timestamp, what = 'a timestamp'): Int64 {
   return int64(micros);
 }
 
-/** What is no date stays as it is. */
+/** A date's microseconds; other values are returned unchanged. */
 // biome-ignore lint/style/noRestrictedGlobals: as above
 function dateMicros(date: Date): number | bigint | Date {
   // biome-ignore lint/style/noRestrictedGlobals: as above
@@ -135,8 +135,8 @@ function refuseMilliseconds(timestamp: number, what: string): void {
   const size = Math.abs(timestamp);
   if (size < LIKE_MILLISECONDS.least || size >= LIKE_MILLISECONDS.below) return;
   throw invalidArgument(
-    `${what} must be microseconds since 1970, and ${timestamp} looks like milliseconds, as Date.now() gives them: ` +
-      `write new Date(${timestamp}), or ${timestamp}n if you do mean so many microseconds`,
+    `${what} must be microseconds since 1970, and ${timestamp} looks like the milliseconds of Date.now(): ` +
+      `write new Date(${timestamp}), or ${timestamp}n if you do mean microseconds`,
   );
 }
 

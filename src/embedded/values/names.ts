@@ -4,7 +4,7 @@
 import { invalidArgument } from '../../base/index.ts';
 import { textOf } from './input.ts';
 
-/** A full resource name is taken as it is. */
+/** A full resource name is returned unchanged. */
 export function fullTableName(name: string, parent: string): string {
   if (textOf(name, 'a table name') === '') throw invalidArgument('a table name must not be empty');
   return name.includes('/') ? name : `${parent}/tables/${name}`;

@@ -1,9 +1,9 @@
 /**
- * How what the library hands out is shown: by console.log (Node's `util.inspect`, which other runtimes follow) and by
- * JSON.stringify. What is shown is named as the properties and methods that give it.
+ * The output of the library's objects by console.log (Node's `util.inspect`, which other runtimes follow) and by
+ * JSON.stringify. Fields have the names of the properties and methods that return them.
  *
- * JSON has everything, each field of one type: int64 as a decimal text, bytes in `NAME` where they are UTF-8 and else
- * in `NAMEBase64`, as on the command line. What is inspected is for people, so long values are cut.
+ * JSON has everything, each field of one type: int64 as a decimal text, bytes in `NAME` if they are UTF-8 and otherwise
+ * in `NAMEBase64`, as on the command line. Inspected output is for people, so long values are cut.
  */
 import { asBuffer, type Int64, toBigInt, utf8Text } from '../../base/index.ts';
 
@@ -41,7 +41,7 @@ export function inspected(
   return `${name} ${inspect(fields, inner)}`;
 }
 
-/** For people: text where it can be read, else bytes. */
+/** For people: text if it is readable, otherwise bytes. */
 export function readable(bytes: Uint8Array): string | Buffer {
   const text = utf8Text(bytes);
   return text === undefined || NOT_SHOWN.test(text) ? asBuffer(bytes) : text;

@@ -2,9 +2,9 @@
  * Regular expressions given as text, made into the expressions over bytes that the API has (RE2's Latin-1 mode).
  *
  * In text a character is one thing, whatever its bytes: `ü?` and `[äö]` speak of characters, `.` and `[^a]` take one,
- * `(?i)` folds all of Unicode. What repeats any characters (`.*`, `[^/]*`, `\S*`) is left as it is: over UTF-8 it means
- * the same, and it passes bytes that are no text. Escapes of bytes above 0x7F and Unicode classes have no such meaning
- * and are refused.
+ * `(?i)` folds all of Unicode. A repetition of any characters (`.*`, `[^/]*`, `\S*`) is left unchanged: over UTF-8 it
+ * is equivalent, and it passes bytes that are not text. Escapes of bytes above 0x7F and Unicode classes have no such
+ * meaning and are refused.
  *
  * Invariant: on UTF-8 text the result matches what the expression says of the text's characters; but without regard to
  * case a k and an s of the expression do not match the Kelvin sign and the long s, which have the same lower and upper
@@ -23,7 +23,7 @@ import {
   withCases,
 } from './code-points.ts';
 
-/** Where none of these stands, characters and bytes are the same. */
+/** Without any of these, characters and bytes are the same. */
 const NEEDS_TRANSLATION = /[^\x00-\x7f]|[.[\\]/;
 
 /** INVALID_ARGUMENT, which names `what`, for an escape that means nothing in text. */
@@ -62,7 +62,7 @@ const NEGATED_ESCAPES: Readonly<Record<string, string>> = { D: '\\d', W: '\\w', 
 class Translator {
   readonly #text: string;
   readonly #what: string;
-  /** Inside a character `\B` matches between bytes, so no run of bytes may stand for characters beside it. */
+  /** Inside a character `\B` matches between bytes, so no run of bytes may stand for characters next to it. */
   readonly #mayRun: boolean;
   #at = 0;
   #out = '';
@@ -99,7 +99,7 @@ class Translator {
     }
   }
 
-  /** What a sticky expression finds here. */
+  /** The match of a sticky expression at the current position. */
   #find(expression: RegExp): RegExpExecArray | null {
     expression.lastIndex = this.#at;
     return expression.exec(this.#text);
@@ -126,7 +126,7 @@ class Translator {
     this.#take(this.#find(GROUP_NAME)?.[0].length ?? 1);
   }
 
-  /** One character as itself; ASCII is escaped where it would be an operator. */
+  /** One literal character; ASCII operators are escaped. */
   #literal(code: number): void {
     const { ignoresCase } = this.#flags;
     if (code <= 0x7f) {
@@ -172,7 +172,7 @@ class Translator {
   #quoted(): void {
     const end = this.#text.indexOf('\\E', this.#at + 2);
     const quoted = this.#text.slice(this.#at + 2, end < 0 ? undefined : end);
-    // an operator behind the quote speaks of its last character, which looks at what follows
+    // an operator after the quote applies to its last character, which checks what follows
     this.#at = end < 0 ? this.#text.length : end + 2;
     for (const c of quoted) this.#literal(c.codePointAt(0)!);
   }
@@ -194,7 +194,7 @@ class Translator {
     if (number > 0x7f) {
       throw invalidArgument(
         `${this.#what}: ${whole} in text is neither surely a byte nor surely a character: ` +
-          'write the character itself, or give the whole expression as bytes, where it is the byte',
+          'write the character itself, or give the whole expression as bytes to match the byte',
       );
     }
     return { size: whole.length, code: number };
@@ -226,7 +226,7 @@ class Translator {
     }
   }
 
-  /** Goes over a class, from its bracket to behind the closing one. */
+  /** Skips a class, from its bracket to after the closing one. */
   #classItems(): ClassItems | undefined {
     const isNegated = this.#text[this.#at + 1] === '^';
     this.#at += isNegated ? 2 : 1;
