@@ -62,7 +62,7 @@ export class Control implements ControlService {
     } = this.#parts;
     checkContext(context, clock);
     const { deadlineMs, principal, priority, trace } = context;
-    // one that ends with the iteration too: whoever leaves it gives up what has not begun
+    // ends with the iteration too: a caller that leaves it cancels what has not begun
     const own = new CallContext({ budget, deadlineMs, principal, priority, trace });
     const outer = new ContextWait(context, clock, own);
     try {

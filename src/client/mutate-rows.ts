@@ -56,7 +56,7 @@ export async function mutateRows(
     left = misdirected.sort((a, b) => a - b);
     try {
       patience ??= router.patience(context);
-      await patience.wait(unavailable('some rows are served by nobody now'));
+      await patience.wait(unavailable('some rows are served by no server now'));
       await router.refresh(table, context);
     } catch (thrown) {
       const error = toBigtableError(thrown);

@@ -1,6 +1,6 @@
 /**
  * A read over all tablets that its ranges touch, in key order or against it: one read a tablet, what is left of the
- * limit carried over. When a tablet moves, the read goes on behind the last row it gave out.
+ * limit carried over. When a tablet moves, the read goes on after the last row it returned.
  *
  * A read that asks for no row at all reads no tablet. It is checked like any other: table, form, and filter.
  *
@@ -32,7 +32,7 @@ import { checkReadRows, type ReadRequest } from '../service/index.ts';
 import type { Patience, Router } from './router.ts';
 import { orderedRanges } from './row-ranges.ts';
 
-/** Ranges in one message to a tablet, and bytes of their keys: what is sent, and looked at there, in one step. */
+/** Ranges in one message to a tablet, and bytes of their keys: what is sent, and examined there, in one slice. */
 const MESSAGE_RANGES = 2048;
 const MESSAGE_KEY_BYTES = 1024 * 1024;
 
@@ -122,7 +122,7 @@ class RowsStream extends PullStream<ReadBatch> {
     return schema && tablet && this.#open(schema, tablet);
   }
 
-  /** A promise where the ranges are so many that it takes several steps. */
+  /** A promise where the ranges take several slices. */
   #begin(): ReadPosition | Promise<ReadPosition> {
     const { limits, clock } = this.#parts;
     checkReadRows(this.#request, limits);
@@ -264,7 +264,7 @@ class ReadPosition {
     this.#ranges = ranges;
   }
 
-  /** Whether nothing is left, behind the last row that was given out. */
+  /** True when nothing is left after the last row that was returned. */
   isDone(): boolean {
     this.#passRow();
     return this.#first >= this.#ranges.length || (this.#limited && this.#rowsLeft === 0);
@@ -342,7 +342,7 @@ class ReadPosition {
   }
 
   /**
-   * Only rows behind the last one are left: looked at where the read of a tablet broke off, since the whole tablet says
+   * Only rows after the last one are left: used where the read of a tablet broke off, since the whole tablet says
    * more.
    */
   #passRow(): void {

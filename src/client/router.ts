@@ -9,7 +9,7 @@ import { type AssignedTablet, Backoff, type Locator, type SchemaCache } from '..
 import type { TableSchema } from '../model/index.ts';
 import { isNotServing } from '../protocol/index.ts';
 
-/** A caller without a deadline waits so long for a tablet that nobody serves. */
+/** How long a caller without a deadline waits for a tablet that no server serves. */
 const MAX_SEARCH_MS = 60_000;
 
 export interface RouterOptions {
@@ -74,7 +74,7 @@ export class Router {
   }
 
   /**
-   * Finds a tablet. What cannot be found because the table was deleted, perhaps created anew, is told as "not serving"
+   * Finds a tablet. Where the table was deleted, and perhaps created anew, the error is "not serving"
    * or NOT_FOUND.
    */
   async locate(

@@ -23,7 +23,7 @@ export class RowCheck {
   readonly #findings: Findings;
   readonly #schemas: ReadonlyMap<string, TableSchema>;
   readonly #seen = new Set<string>();
-  /** The table under way, and where its last tablet ended; undefined behind its last. */
+  /** The table under way, and where its last tablet ended; undefined after its last. */
   #table: { readonly id: string; next: ByteString | undefined } | undefined;
 
   /** `schemas`: by table id. */
@@ -67,7 +67,7 @@ export class RowCheck {
       this.#table = { id, next: id === METADATA_TABLE_ID ? USER_RANGE.start : '' };
     }
     const { next } = this.#table;
-    if (next === undefined) this.#wrong(`table ${id}: a tablet begins at ${quote(start)}, behind the last`);
+    if (next === undefined) this.#wrong(`table ${id}: a tablet begins at ${quote(start)}, after the last`);
     else if (start > next) this.#wrong(`table ${id}: no tablet holds rows from ${quote(next)} to ${quote(start)}`);
     else if (start < next) this.#wrong(`table ${id}: two tablets hold rows from ${quote(start)} on`);
     this.#table.next = end;

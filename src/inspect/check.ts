@@ -1,6 +1,6 @@
 /**
  * Checks a whole database: every file of every kind by itself, and what they say of one another. Reads alone, takes no
- * lock, and may be run beside a running server: what goes away or changes meanwhile is looked at again before it is
+ * lock, and may run next to a running server: what goes away or changes meanwhile is examined again before it is
  * called missing.
  *
  * What it holds in memory: one block, one append, one tablet of METADATA, and some words on each SSTable.
@@ -45,7 +45,7 @@ export interface CheckReport {
   readonly findings: readonly Finding[];
   /**
    * Files and logs that nothing refers to; the next sweep of a server removes them. Undefined where METADATA cannot be
-   * read, so that nobody can tell.
+   * read, so that it cannot be told.
    */
   readonly orphans: readonly string[] | undefined;
   /** What is odd and no damage. */
@@ -63,7 +63,7 @@ export interface CheckReport {
 }
 
 export interface CheckOptions {
-  /** Told behind every SSTable. */
+  /** Called after every SSTable. */
   readonly onProgress?: (progress: CheckProgress) => void | Promise<void>;
 }
 
@@ -253,7 +253,7 @@ class Check {
     if (newest === undefined) return;
     if (isAfter(newest, row.redo))
       wrong(
-        `holds records up to ${newest.sequence} of epoch ${newest.epoch}, behind the redo point ${row.redo.sequence} of epoch ${row.redo.epoch}`,
+        `holds records up to ${newest.sequence} of epoch ${newest.epoch}, after the redo point ${row.redo.sequence} of epoch ${row.redo.epoch}`,
       );
     if (newer?.newest !== undefined && isAfter(newest, newer.newest))
       wrong('is newer than the one before it, in a list that begins with the newest');
@@ -324,7 +324,7 @@ class Check {
         this.#findings.add(
           'METADATA',
           undefined,
-          `${what}: its schema file is gone, so nobody serves it; its files are kept`,
+          `${what}: its schema file is gone, so no server serves it; its files are kept`,
         );
     }
   }

@@ -14,7 +14,7 @@ export class Findings {
   readonly list: Finding[] = [];
   readonly #known = new Set<string>();
 
-  /** The same is told once, however many ways lead to it. */
+  /** Each finding is reported once, however many ways lead to it. */
   add(file: string, offset: number | undefined, message: string): void {
     const key = `${file}\0${offset ?? ''}\0${offset === undefined ? message : ''}`;
     if (this.#known.has(key)) return;

@@ -54,7 +54,7 @@ export async function* inspectLog(
   { from, before }: LogPart = {},
 ): AsyncIterable<InspectedAppend> {
   let sizeBytes = 0;
-  // appends come one by one, so the one that was read last is the one that is told of
+  // appends come one by one, so the one that was read last is the one that the error names
   const watched = {
     async *readLog(log: string, start?: LogPosition): AsyncIterable<LogAppend> {
       for await (const append of fileSystem.readLog(log, start)) {

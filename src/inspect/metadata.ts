@@ -2,8 +2,8 @@
  * Reads METADATA without a server: the root tablet's row from the lock service's files, METADATA's tablets out of their
  * SSTables and logs, and in their rows every tablet there is. Formats: docs/formats/metadata.md.
  *
- * Invariant: beside a running server each tablet of METADATA is shown as it was at some instant of the reading. Its row
- * is read before its files and logs and again after them; where it has changed meanwhile (files may be gone, logs
+ * Invariant: next to a running server each tablet of METADATA is shown as it was at some instant of the reading. Its
+ * row is read before its files and logs and again after them; where it has changed meanwhile (files may be gone, logs
  * trimmed) all is read anew.
  */
 import { BigtableError, Code, CorruptionError, unavailable } from '../base/index.ts';

@@ -1,6 +1,6 @@
 /**
  * The cells of one METADATA tablet as its files and the log make them, without a server: layers are applied oldest
- * first, then the records behind the redo point. All in memory: rows are about a kilobyte, and a METADATA tablet is
+ * first, then the records after the redo point. All in memory: rows are about a kilobyte, and a METADATA tablet is
  * split long before it is large.
  *
  * Invariant: a deletion takes away what was applied before it and nothing that is applied after it

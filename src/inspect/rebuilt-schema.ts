@@ -1,7 +1,7 @@
 /**
  * The schema of a table whose schema file is gone, as far as its files tell: families by the names they are stored
  * under, their locality groups, and whether they hold aggregates. Rules of garbage collection, types, and the table's
- * name are in no SSTable; what was guessed is told.
+ * name are in no SSTable; the report names what was guessed.
  */
 import {
   DEFAULT_GROUP,

@@ -1,9 +1,9 @@
 /**
- * One tablet that is being made again: what the logs hold behind its files is replayed into memtables, one a locality
+ * One tablet that is being made again: what the logs hold after its files is replayed into memtables, one a locality
  * group, and written as SSTables.
  *
- * A family takes a record only behind its own redo point, so that nothing is applied twice, whatever groups families
- * were moved between; and a deletion of a row is replayed as one of each family that is behind.
+ * A family takes a record only after its own redo point, so that nothing is applied twice, whatever groups families
+ * were moved between; and a deletion of a row is replayed as one of each family that needs it.
  */
 import { isAfter, type LogRecord, type RedoPoint } from '../commitlog/index.ts';
 import type { Clock, Codecs, FileSystem } from '../env/index.ts';
@@ -156,11 +156,11 @@ export class RebuiltTablet {
     if (isEmptyRange(range)) return undefined;
     let unsaved: string | undefined;
     for (const [group, families] of this.#familiesOf) {
-      const behind = families.filter((family) => this.#isNeeded(family, record));
-      if (behind.length === families.length) {
+      const needing = families.filter((family) => this.#isNeeded(family, record));
+      if (needing.length === families.length) {
         this.#memtable(group).dropRows(range);
         this.#replayed(record);
-      } else if (behind.length > 0) {
+      } else if (needing.length > 0) {
         unsaved = `a deletion of a range of rows of table ${this.#schema.id} (record ${record.sequence} of epoch ${record.epoch}) is in some files of group ${group} and not in others: rows may be there again`;
       }
     }

@@ -7,7 +7,7 @@
  * with the same files are one tablet.
  *
  * Invariant: of a family of a tablet, every record of the log up to its redo point is in the tablet's files exactly
- * once; what comes behind it is in the logs or nowhere.
+ * once; what comes after it is in the logs or nowhere.
  */
 import type { ByteString } from '../base/index.ts';
 import { isAfter, type RedoPoint } from '../commitlog/index.ts';

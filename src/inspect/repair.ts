@@ -137,7 +137,7 @@ export async function planRepair(components: CheckComponents): Promise<RepairPla
   };
 }
 
-/** Writes the plan's METADATA, and what it needs beside. */
+/** Writes the plan's METADATA, and the files it needs. */
 export async function carryOutRepair(
   components: CheckComponents,
   plan: RepairPlan,
@@ -221,7 +221,7 @@ async function readLayouts(components: CheckComponents, unsaved: string[]): Prom
   return layouts;
 }
 
-/** By table. What stands behind damage in a log is lost. */
+/** By table. Records after damage in a log are lost. */
 async function readRecords(
   { fileSystem, clock }: CheckComponents,
   unsaved: string[],
@@ -243,7 +243,7 @@ async function readRecords(
     } catch (thrown) {
       const error: BigtableError = toBigtableError(thrown);
       unsaved.push(
-        `${last === undefined ? 'all records' : `records behind number ${last.sequence}`} of log ${path}: ${error.message}`,
+        `${last === undefined ? 'all records' : `records after number ${last.sequence}`} of log ${path}: ${error.message}`,
       );
     }
   }

@@ -9,7 +9,7 @@ import { assert, type ByteString, checksInvariants } from '../base/index.ts';
 import { assertDisjoint, METADATA_TABLE_ID, type ServerLocation, type TabletLocation } from '../metadata/index.ts';
 import { rangeContains } from '../model/index.ts';
 
-/** A tablet that is assigned to somebody. */
+/** A tablet that is assigned to a server. */
 export type AssignedTablet = TabletLocation & { readonly server: ServerLocation };
 
 export class LocationCache {

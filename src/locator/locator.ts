@@ -1,7 +1,7 @@
 /**
  * Finds the server of a row (paper section 5.1): the lock service's file `root` -> the root tablet -> METADATA tablets
- * -> users' tablets. Locations are cached; a miss reads the row of METADATA and the ten behind it. Who is told "not
- * serving" drops the location and asks again.
+ * -> users' tablets. Locations are cached; a miss reads the row of METADATA and the ten after it. A caller refused with
+ * "not serving" drops the location and asks again.
  *
  * Invariant: of those who miss in one table one climbs, under its own context, and the others wait for it, each under
  * its own. However that climb ends, who still waits looks again, and one of them climbs anew.
@@ -37,11 +37,11 @@ import { RowCollector } from './row-collector.ts';
 
 export const ROOT_PATH = 'root';
 
-/** Rows read beside the one that is missing. */
+/** Rows read in addition to the missing one. */
 const PREFETCHED = 10;
 /** A location takes about 300 bytes: 30 MB. */
 const CACHE_ENTRIES = 100_000;
-/** Stale entries dropped on one level before the caller is told to wait. */
+/** Stale entries dropped on one level before the caller has to wait. */
 const ATTEMPTS = 3;
 const LOCATION_ONLY: RowFilter = { kind: 'familyNameRegex', regex: LOCATION_FAMILY };
 
@@ -86,8 +86,8 @@ export class Locator {
   }
 
   /**
-   * The tablet of the row. "Not serving" while it is assigned to nobody; NOT_FOUND where METADATA has no such tablet,
-   * so no such table.
+   * The tablet of the row. "Not serving" while it is assigned to no server; NOT_FOUND where METADATA has no such
+   * tablet, so no such table.
    */
   locate(tableId: string, row: ByteString, context: RequestContext): Promise<AssignedTablet> {
     return this.#locate({ tableId, row, from: successor(lookupKey(tableId, row)), before: false }, context);

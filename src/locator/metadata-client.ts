@@ -41,7 +41,7 @@ export interface MetadataClientOptions {
   readonly lockService: LockService;
   readonly clock: Clock;
   readonly random: Random;
-  /** Whether whoever asks has ended: then nothing is sent again. */
+  /** True when the owner has ended: then nothing is sent again. */
   stopped(): boolean;
 }
 

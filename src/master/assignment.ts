@@ -4,7 +4,7 @@
  * that is as it should be.
  *
  * Invariants:
- * - A tablet is given away only if its row names nobody, a server that is dead and fenced, or one that has given the
+ * - A tablet is given away only if its row names no server, a server that is dead and fenced, or one that has given the
  *   tablet up; by a commit conditional on the row, that raises the epoch and adds the new owner's log; and only then is
  *   the new owner told to load it.
  * - A row that has ever named a server is removed only where its table was deleted
@@ -44,7 +44,7 @@ export interface AssignmentOptions {
   readonly metadata: MetadataClient;
   readonly schemas: SchemaCache;
   readonly servers: Servers;
-  /** Tables that are being created: whoever creates them has their tablets assigned. */
+  /** Tables that are being created: their creation has their tablets assigned. */
   readonly creating: ReadonlySet<string>;
   readonly deletions: Deletions;
 }
@@ -111,7 +111,7 @@ export class Assignment {
   }
 
   /**
-   * Makes the rows of new tablets of a table, at epoch 0: they are given to nobody while the table has no schema.
+   * Makes the rows of new tablets of a table, at epoch 0: they are given to no server while the table has no schema.
    * INTERNAL where there are such rows.
    */
   async createRows(tableId: string, ranges: readonly RowRange[], context: RequestContext): Promise<MetadataRow[]> {
@@ -346,10 +346,10 @@ function throwFirst(failures: readonly BigtableError[]): void {
   if (first) throw first;
 }
 
-function rootIsLost(beside: string): CorruptionError {
+function rootIsLost(found: string): CorruptionError {
   return new CorruptionError(
     'root',
     0,
-    `the lock service (lock-service/files) has no file "root", which tells where the database begins, though ${beside} is there: the file was removed`,
+    `the lock service (lock-service/files) has no file "root", which tells where the database begins, though ${found} exists: the file was removed`,
   );
 }

@@ -1,6 +1,6 @@
 /**
- * What the log says of tablets that could not be loaded. They are tried again and again, so each failure is told once,
- * and so is its end.
+ * What the log says of tablets that could not be loaded. They are tried again and again, so each failure is logged
+ * once, and so is its end.
  *
  * Invariant: only tablets are kept that failed in the last assignment of all, or since.
  */
@@ -10,7 +10,8 @@ import type { MetadataKey } from '../metadata/index.ts';
 import type { TabletRef } from '../protocol/index.ts';
 
 /**
- * What is no fault of anybody: the tablet, or its server, is on its way elsewhere, and the next assignment finds out.
+ * Codes of races, which are no faults: the tablet, or its server, is on its way elsewhere, and the next assignment
+ * finds out.
  */
 const RACES: readonly Code[] = [Code.FAILED_PRECONDITION, Code.UNAVAILABLE, Code.ABORTED, Code.CANCELLED];
 

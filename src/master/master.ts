@@ -1,6 +1,6 @@
 /**
  * The master (paper section 5.2): takes the master lock, finds out who serves what, gives the rest away, and from then
- * on creates, changes and deletes tables, looks after dead servers and deletes what nobody refers to. No data of
+ * on creates, changes and deletes tables, looks after dead servers and deletes files that no row refers to. No data of
  * clients moves through it.
  *
  * Invariant: what it does to METADATA is conditional on the rows, what it does in the lock service on its lock; so one
@@ -45,14 +45,15 @@ const FIRST_SWEEP_MS = 500;
 /** Between a deletion and the sweep after it: several deletions share one. */
 const SWEEP_DELAY_MS = 200;
 /**
- * Compactions delete what they replace where nobody else can need it; the rest, and what failures leave, goes so often.
+ * Compactions delete what they replace where no other tablet can need it; the rest, and what failures leave, goes so
+ * often.
  */
 const SWEEP_PERIOD_MS = 3_600_000;
 /** Between a death, or a tablet that could not be loaded, and the next assignment. */
 const REASSIGN_MS = 1000;
 /**
- * Between two looks at all assignments while nothing happens: a tablet that nobody serves, whyever that is, is found
- * so.
+ * Between two looks at all assignments while nothing happens: a tablet that no server serves, for whatever reason, is
+ * found so.
  */
 const LOOK_MS = 30_000;
 /** A server that holds its lock and does not answer is asked again so often. */
@@ -87,7 +88,7 @@ export class Master {
    */
   readonly #lastWork = { sweep: Promise.resolve() as Promise<unknown>, assign: Promise.resolve() as Promise<unknown> };
   readonly #due = new Map<Work, Due>();
-  /** What the log has told of work that failed and is tried again. */
+  /** The last failure logged for each kind of work, which is tried again. */
   readonly #told = new Map<Work, string>();
   #sweeping: Timer | undefined;
   /** Ends the assignment under way. */
@@ -251,8 +252,8 @@ export class Master {
   }
 
   /**
-   * No assignment runs beside it, and a death of a server ends it as it ends an assignment. One that is due goes first:
-   * it may be METADATA that nobody serves, which the merge would wait for, and the assignment for the merge.
+   * No assignment runs meanwhile, and a death of a server ends it as it ends an assignment. One that is due goes first:
+   * it may be METADATA that no server serves, which the merge would wait for, and the assignment for the merge.
    */
   async #merge(name: string, row: ByteString): Promise<void> {
     while (this.#assignmentIsDue) await this.#assignAll();

@@ -26,7 +26,7 @@ export function newRow(tableId: string, range: RowRange): MetadataRow {
  * there.
  */
 export function assertGiven({ expected, row }: MetadataCommit['rows'][number]): void {
-  assert(row?.server !== undefined, 'a tablet is given to nobody');
+  assert(row?.server !== undefined, 'a tablet is given to no server');
   assert(row.epoch > (expected?.epoch ?? 0), 'a tablet is given away without a new epoch');
   assert(row.logs.includes(logPathOf(row.server.name)), "a tablet is given away without its new owner's log");
 }

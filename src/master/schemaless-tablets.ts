@@ -16,7 +16,7 @@ export interface SchemalessTabletsOptions {
 
 export class SchemalessTablets {
   readonly #options: SchemalessTabletsOptions;
-  /** Ids of the tables that the log has told of. */
+  /** Ids of the tables that the log has named. */
   readonly #reported = new Set<string>();
 
   constructor(options: SchemalessTabletsOptions) {

@@ -127,7 +127,7 @@ describe('the tablet servers as the master sees them', () => {
     assert.throws(() => servers.giving(['a']), /a dead server is given a tablet/);
     assert.throws(() => servers.logDeleted('a'), /a commit under way gives tablets/);
     known();
-    assert.throws(known, /told of twice/);
+    assert.throws(known, /reported twice/);
     servers.logDeleted('a');
   });
 });

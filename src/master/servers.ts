@@ -117,7 +117,7 @@ export class Servers {
     return false;
   }
 
-  /** Calls every live server; who fails is told to the log, and left out. */
+  /** Calls every live server; a failure is logged, and its server left out. */
   async callAll<M extends keyof TabletServerCalls>(
     method: M,
     message: TabletServerCalls[M]['message'],
@@ -140,8 +140,8 @@ export class Servers {
   }
 
   /**
-   * Whether the server of that name is dead: nobody holds its lock. Then it writes nothing any more, its log is fenced,
-   * and it is given no tablet. Who holds the lock is alive, announced or not.
+   * Whether the server of that name is dead: no session holds its lock. Then it writes nothing any more, its log is
+   * fenced, and it is given no tablet. Who holds the lock is alive, announced or not.
    */
   async isDead(name: string): Promise<boolean> {
     let fencing = this.#dead.get(name);
@@ -189,7 +189,7 @@ export class Servers {
     return () => {
       for (const name of names) {
         const left = (this.#giving.get(name) ?? 0) - 1;
-        assert(left >= 0, 'the end of a commit is told of twice');
+        assert(left >= 0, 'the end of a commit is reported twice');
         if (left > 0) this.#giving.set(name, left);
         else this.#giving.delete(name);
       }

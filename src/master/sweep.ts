@@ -5,7 +5,7 @@
  *
  * Invariant: in this order, and only if every server that a row names has answered. A file is listed before it is
  * looked for, so one made meanwhile is not in question. A server is found dead before the rows are read, so one that
- * lives then, and is given a tablet behind the scan, keeps its log, however soon it dies.
+ * lives then, and is given a tablet after the scan has passed it, keeps its log, however soon it dies.
  */
 import { assert } from '../base/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';

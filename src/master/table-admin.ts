@@ -126,10 +126,10 @@ export class TableAdmin {
   async finishDeletions(context: RequestContext): Promise<void> {
     const { deletions, schemas } = this.#options;
     for (const [id, name] of deletions.all()) {
-      // whoever changes the table may be at this very deletion, or at a second attempt of it
+      // the change under way may be this very deletion, or a second attempt of it
       if (this.#lastChange.has(name) || !deletions.has(id)) continue;
       await this.#oneByOne(name, async () => {
-        // the deletion of the schema may have failed, with nobody told whether it did
+        // the deletion of the schema may have failed with an unknown outcome
         if ((await schemas.read(name))?.schema.id === id) await deletions.end(id);
         else await this.#finishDeletion(id, context);
       });

@@ -91,7 +91,7 @@ async function checkTogether(
   );
 }
 
-/** The tablet is given to nobody, and nothing of it is to be replayed. */
+/** Leaves the tablet without a server, and with nothing to be replayed. */
 async function release(
   { env, metadata }: MergeParts,
   tablet: MetadataRow,

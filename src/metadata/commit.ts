@@ -91,7 +91,7 @@ export function commitOfSplit(
 }
 
 /**
- * Two rows of neighbours, both given to nobody and with nothing to be replayed, become one in one instant: that of the
+ * Two rows of neighbours, both without a server and with nothing to be replayed, become one in one instant: that of the
  * upper.
  */
 export function commitOfMerge(id: string, atMicros: number, low: MetadataRow, high: MetadataRow): MetadataCommit {

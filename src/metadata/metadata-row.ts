@@ -27,7 +27,7 @@ export interface ServerLocation {
 export interface TabletLocation {
   readonly tableId: string;
   readonly range: RowRange;
-  /** Undefined: assigned to nobody. */
+  /** Undefined: assigned to no server. */
   readonly server: ServerLocation | undefined;
   /** Grows with every assignment and release; changed by the master alone. */
   readonly epoch: number;

@@ -9,12 +9,12 @@
 import { asBuffer, assert, CorruptionError, ownOf } from '../base/index.ts';
 
 const FORMAT = 1;
-/** Files are listed for parts of a tablet's range: whoever passed over that would show rows that were deleted. */
+/** Files are listed for parts of a tablet's range: a reader that passes over that shows rows that were deleted. */
 export const FEATURE_CLIPS = 1;
 /** Feature bits this program knows. */
 const KNOWN_FEATURES = FEATURE_CLIPS;
 
-/** `requires`: feature bits that whoever reads the document must know. */
+/** `requires`: feature bits that a reader of the document must know. */
 export function encodeDocument(fields: Readonly<Record<string, unknown>>, requires = 0): Buffer {
   assert((requires & ~KNOWN_FEATURES) === 0, 'a document would need features that this program cannot read');
   assert(!('format' in fields) && !('requires' in fields), 'the fields of a document hide its version');

@@ -1,5 +1,5 @@
 /**
- * "Not serving": the refusal of a call for rows that a server does not serve. Nothing was done, so whoever gets it
+ * "Not serving": the refusal of a call for rows that a server does not serve. Nothing was done, so its receiver
  * drops the location it went by, climbs, and sends the same call again.
  */
 import { BigtableError, type ByteString, Code, quote } from '../base/index.ts';

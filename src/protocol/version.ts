@@ -1,6 +1,6 @@
 /**
  * The version of the internal calls and its feature bits: exchanged in every server's file in the lock service and in
- * its status, so that nobody talks to a peer it would misunderstand.
+ * its status, so that no process talks to a peer it would misunderstand.
  */
 import { BigtableError, Code } from '../base/index.ts';
 import { encodeDocument, PlainObject } from '../metadata/index.ts';
@@ -13,7 +13,10 @@ export const MASTER_PATH = 'master';
 export const FILES_DIRECTORY = 'sstables/';
 export const LOGS_DIRECTORY = 'logs/';
 
-/** The commit log of a server incarnation: fixed by its name, so that whoever finds the server dead can fence it. */
+/**
+ * The commit log of a server incarnation: fixed by its name, so that the master that finds the server dead can fence
+ * it.
+ */
 export function logPathOf(serverName: string): string {
   return LOGS_DIRECTORY + serverName;
 }

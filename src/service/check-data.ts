@@ -32,7 +32,7 @@ import {
 } from './check-names.ts';
 import type { CheckAndMutateRequest, ReadRequest } from './service.ts';
 
-/** Has so many items gone over by parts [from, to); with pauses between them where it answers a promise. */
+/** Goes over `count` items in parts [from, to); pauses between them where it returns a promise. */
 export type Slicer = (count: number, work: (from: number, to: number) => void) => Promise<void> | undefined;
 
 const whole: Slicer = (count, work) => {

@@ -1,6 +1,6 @@
 /**
  * What only the schema tells of a write: whether its families exist and take such mutations, and whether its timestamps
- * are multiples of the table's granularity. For whoever has the schema at hand: the tablet's server.
+ * are multiples of the table's granularity. For the caller that has the schema: the tablet's server.
  *
  * NOT_FOUND: the family is not there. INVALID_ARGUMENT: the family's type or the granularity forbids it.
  */

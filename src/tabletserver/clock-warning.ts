@@ -1,19 +1,19 @@
 /**
- * Tells of a wall clock that is behind the times that this server, or an earlier owner of a tablet, has given: it was
+ * Warns of a wall clock that is behind the times that this server, or an earlier owner of a tablet, has given: it was
  * set back, or it is another machine's.
  *
- * Invariant: it is told once each time the clock falls behind, whatever the number of tablets and writes.
+ * Invariant: it warns once each time the clock falls behind, whatever the number of tablets and writes.
  */
 import { assert } from '../base/index.ts';
 import type { Logger, Metrics } from '../env/index.ts';
 
-/** Clocks of machines in good order differ by less: nobody needs to hear of it. */
+/** Clocks of machines in good order differ by less. */
 const WORTH_A_WARNING_MICROS = 1_000_000;
 
 export class ClockWarning {
   readonly #logger: Logger;
   readonly #metrics: Metrics;
-  /** When the clock will have caught up with what was told of. */
+  /** When the clock will have caught up with the last warning. */
   #untilMicros = 0;
 
   constructor({ logger, metrics }: { readonly logger: Logger; readonly metrics: Metrics }) {

@@ -3,8 +3,8 @@
  * on demand (docs/decisions/0011-compactions.md). Minor compactions are the memtable budget's part and wait for none of
  * these.
  *
- * Invariants: at most so many at once, one a tablet; what fails is told and tried again after a while; a tablet with
- * too many files lets writes wait until it has fewer, METADATA's excepted.
+ * Invariants: at most `atOnce` run concurrently, one a tablet; a failed one is logged and retried after a while; a
+ * tablet with too many files lets writes wait until it has fewer, METADATA's excepted.
  */
 import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
 import {
@@ -65,9 +65,9 @@ interface Standing {
 export class CompactionSchedule {
   readonly #options: CompactionScheduleOptions;
   readonly #standings = new WeakMap<ServedTablet, Standing>();
-  /** Tablets whose files or schema have changed since they were looked at. */
+  /** Tablets whose files or schema have changed since they were examined. */
   readonly #changed = new Set<ServedTablet>();
-  /** Major compactions that somebody waits for. */
+  /** Major compactions that callers wait for. */
   readonly #demands = new Map<ServedTablet, Demand>();
   readonly #running = new Map<ServedTablet, Promise<void>>();
   readonly #waiting: WaitList;
@@ -94,14 +94,14 @@ export class CompactionSchedule {
     return this.#running.size;
   }
 
-  /** Tablets that are to be looked at, and compacted where that is due. */
+  /** Tablets that are to be examined, and compacted where that is due. */
   get waiting(): number {
     return this.#demands.size + this.#changed.size;
   }
 
   /**
    * A major compaction, soon. Those who ask before it begins share it; when all of them give up before that, it is
-   * dropped. One that has begun goes on, whoever gives up.
+   * dropped. One that has begun goes on, whichever callers leave.
    */
   async compact(served: ServedTablet, context: RequestContext): Promise<void> {
     if (this.#stopped) throw ending();
@@ -132,7 +132,7 @@ export class CompactionSchedule {
   /** Waits until the tablet has fewer files; UNAVAILABLE where the server ends first. */
   async wait(served: ServedTablet, context: RequestContext): Promise<void> {
     this.#options.metrics.add('tabletserver.writesThatWaitedForCompactions');
-    // of a tablet that was loaded just now nobody may have looked at the files yet
+    // the files of a tablet that was loaded just now may not have been examined yet
     if (!this.#changed.has(served)) this.changed(served);
     while (this.isBehind(served) && this.#options.tablets.has(served)) {
       if (this.#stopped) throw ending();
@@ -161,7 +161,7 @@ export class CompactionSchedule {
   #choose(): [ServedTablet, CompactionKind, Demand | undefined] | undefined {
     for (const [served, demand] of this.#demands) {
       if (this.#running.has(served)) continue;
-      assert(demand.waiting > 0, 'a compaction is begun that nobody waits for any more');
+      assert(demand.waiting > 0, 'a compaction is begun that no caller waits for any more');
       this.#demands.delete(served);
       return [served, 'major', demand];
     }
@@ -227,7 +227,7 @@ export class CompactionSchedule {
   #isMajorDue(served: ServedTablet): boolean {
     const { clock, majorMs } = this.#options;
     const since = served.tablet.uncollectedSinceMicros;
-    // a file of so late a time was written by a clock that was ahead: how old it is nobody knows
+    // a file of so late a time was written by a clock that was ahead: its age is not known
     return since !== undefined && Math.abs(clock.nowMicros() - since) >= majorMs * 1000 * this.#standing(served).share;
   }
 

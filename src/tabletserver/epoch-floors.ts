@@ -50,7 +50,7 @@ export class EpochFloors {
       .finally(() => (this.#looking = undefined));
   }
 
-  /** The tablet is served at that epoch: METADATA, whose epochs only grow, gives it to nobody at a lower one. */
+  /** The tablet is served at that epoch: METADATA, whose epochs only grow, gives it to no server at a lower one. */
   passed(key: MetadataKey, epoch: number): void {
     assert(epoch > this.of(key), 'a tablet is served at or below its floor');
     this.#floors.delete(key);

@@ -1,9 +1,9 @@
 /**
  * Reads the logs of former owners for the tablets that are being loaded. A log is shared by all tablets of its server,
- * so it is read once, sorted by table, and kept for the other tablets until nobody has asked for a while.
+ * so it is read once, sorted by table, and kept for the other tablets until no tablet has asked for a while.
  *
  * Memory: the bytes of the logs, which the log limit bounds. A record is decoded when its tablet applies it, and not
- * before: only those behind the redo point and in the range ever are.
+ * before: only those after the redo point and in the range ever are.
  */
 import { CorruptionError } from '../base/index.ts';
 import { type Clock, Pacer, type Timer } from '../env/index.ts';
@@ -44,7 +44,7 @@ export class LogReplay {
   }
 
   /**
-   * Records of the range behind the redo point, by (epoch, sequence); of records that were written twice, one. They are
+   * Records of the range after the redo point, by (epoch, sequence); of records that were written twice, one. They are
    * decoded one by one.
    */
   async records({ tableId, range, redo, logs, openLog }: ReplayRequest): Promise<Iterable<RedoRecord>> {

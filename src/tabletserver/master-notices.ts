@@ -36,7 +36,7 @@ export class MasterNotices {
     });
   }
 
-  /** Files are there that perhaps nobody needs. */
+  /** There are files that perhaps no tablet needs. */
   filesLeft(): void {
     if (this.#stopped) return;
     this.#sweep ??= this.#options.clock.timer(SWEEP_DELAY_MS, () => {

@@ -2,8 +2,8 @@
  * Bounds what all memtables of a server take together, and how long its log grows. Above half of the limit the largest
  * memtable is flushed, one at a time; at the limit writes wait. A log above its limit makes the tablets flush whose
  * records are oldest, and METADATA's tablets flush long before that: they are small, every flush of another writes to
- * them, and what they hold unflushed would keep a log that nobody else needs, to be read after a crash. Behind every
- * flush the log is trimmed.
+ * them, and what they hold unflushed would keep a log that no other tablet needs, to be read after a crash. Behind
+ * every flush the log is trimmed.
  *
  * Invariants: METADATA's tablets never wait and are flushed first (every other flush commits to them); the log is
  * trimmed only before records that were durable when a flush began and that no tablet still holds in memory.
@@ -18,11 +18,11 @@ import { WaitList } from './wait-list.ts';
 
 /** METADATA's memtables are flushed at this size, so that the root is soon read again after a crash. */
 const METADATA_FLUSH_BYTES = 4 * 1024 * 1024;
-/** The log's limit is measured in so many parts. */
+/** Number of parts in which the log's limit is measured. */
 const LOG_MARKS = 4;
 const RETRY_MS = 1000;
 /**
- * Tablets that only drop the logs of dead servers from their rows are flushed so many at once: their commits share
+ * Tablets that only drop the logs of dead servers from their rows are flushed this many at a time: their commits share
  * appends.
  */
 const SETTLED_AT_ONCE = 16;
@@ -53,7 +53,7 @@ export class MemtableBudget {
   readonly #stop = new AbortController();
   /** Why the last flush failed, until one succeeds or none is due. */
   #flushFailure: BigtableError | undefined;
-  /** Tablets are being loaded: flushes that nobody waits for come later. */
+  /** Tablets are being loaded: flushes that no write waits for come later. */
   #rests = false;
   /** Positions that the log had reached each time it had grown by a quarter of its limit, the last ones. */
   readonly #marks: number[] = [];
@@ -165,7 +165,7 @@ export class MemtableBudget {
     this.#unsettled.add(served);
   }
 
-  /** Flushes what `settleSoon` was told of. */
+  /** Flushes the tablets that were named to `settleSoon`. */
   async settle(): Promise<void> {
     const newest = this.#options.log.newestPosition;
     const batch: ServedTablet[] = [];

@@ -35,7 +35,7 @@ export class ServerSession {
     });
   }
 
-  /** Takes the lock. From here on nobody takes what bears the server's name for a dead one's. */
+  /** Takes the lock. From here on files with the server's name do not count as a dead server's. */
   static async open(lockService: LockService, clock: Clock, name: string, onLost: () => void): Promise<ServerSession> {
     const sessionId = await lockService.openSession();
     try {

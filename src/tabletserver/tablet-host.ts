@@ -23,7 +23,7 @@ export interface HostServices {
   schema(tableId: string): TableSchema | undefined;
   leaseHeld(): boolean;
   newFilePath(): string;
-  /** Files that nobody refers to: they may be deleted. */
+  /** Files that no row and no reader refers to: they may be deleted. */
   released(files: readonly string[]): void;
   /** Files that a tablet needs no more and that another may need. */
   leftToSweep(): void;
@@ -41,7 +41,7 @@ export interface HostServices {
   serverContext(): RequestContext;
   uniqueName(): string;
   nowMicros(): number;
-  /** The wall clock is behind a time that was given in a tablet. */
+  /** The wall clock is behind a time that a cell of a tablet got. */
   clockIsBehind(nowMicros: number, lastMicros: number): void;
 }
 

@@ -229,7 +229,7 @@ export class TabletLoader {
     const row = await metadata.readRow(key, context);
     if (row?.server?.name !== serverName || row.epoch !== epoch) {
       throw stale(
-        `tablet at epoch ${epoch} is not loaded: METADATA gives it to ${row?.server?.name ?? 'nobody'} at epoch ${row?.epoch ?? 0}`,
+        `tablet at epoch ${epoch} is not loaded: METADATA gives it to ${row?.server?.name ?? 'no server'} at epoch ${row?.epoch ?? 0}`,
       );
     }
     const schema = services.schema(row.tableId);
@@ -355,7 +355,7 @@ export class TabletLoader {
     this.#serve(host.row, host, tablet);
   }
 
-  /** The master tries again and again: each damage is told once. */
+  /** The master tries again and again: each damage is logged once. */
   #tellDamage(key: MetadataKey, row: MetadataRow, error: BigtableError): void {
     const isKnown = this.#damaged.get(key)?.error.message === error.message;
     this.#damaged.set(key, { row, error });
@@ -377,7 +377,7 @@ export class TabletLoader {
     if (served === undefined || (!tablets.has(served) && this.#unfinished.get(served.key) !== served)) return;
     const { key, tableId, epoch } = served;
     if (now !== undefined && now.epoch !== epoch) {
-      const owner = now.server === undefined ? 'nobody' : `server ${now.server.name}`;
+      const owner = now.server === undefined ? 'no server' : `server ${now.server.name}`;
       services.endServer(
         unavailable(
           `METADATA gives tablet ${quote(key)} to ${owner} at epoch ${now.epoch}, and this server had it at epoch ${epoch}`,

@@ -73,7 +73,7 @@ export class TabletMap {
     );
     assert(
       after === undefined || (served.range.end !== undefined && served.range.end <= after.range.start),
-      'a tablet overlaps the one behind it',
+      'a tablet overlaps the one after it',
     );
     list.splice(at, 0, served);
     this.#byKey.set(served.key, served);

@@ -3,7 +3,7 @@
  * demand, and of those that have grown above their size. METADATA gets two rows for one in one commit; only then are
  * two tablets served, which share the files there are.
  *
- * Invariants: one split a tablet at a time, and none while it is loaded or unloaded; whoever asks for one of the two
+ * Invariants: one split a tablet at a time, and none while it is loaded or unloaded; a caller that names one of the two
  * keys waits until the split is over, however it ends. METADATA's own tablets are not split.
  */
 import { assert, BigtableError, type ByteString, Code, quote, toBigtableError } from '../base/index.ts';
@@ -31,7 +31,7 @@ export class TabletSplits {
   readonly #options: TabletSplitsOptions;
   /** Under both keys that come of it. */
   readonly #running = new Map<MetadataKey, Promise<void>>();
-  /** The split under way that nobody asked for: one at a time. */
+  /** The split under way that no call requested: one at a time. */
   #own: Promise<void> | undefined;
   #stopped = false;
 
