@@ -181,7 +181,7 @@ function withLists(record: RedoRecord): LogRecord {
 }
 
 describe('records of an append', () => {
-  test('can be decoded in any order, and tell beforehand what they are of', () => {
+  test('can be decoded in any order, and name their table and epoch beforehand', () => {
     fc.assert(
       fc.property(fc.array(records, { minLength: 1, maxLength: 8 }), (appended) => {
         const ranges = rangesAmong(appended);
@@ -262,7 +262,7 @@ describe('records of an append', () => {
     assert.deepEqual(decoded, { ...record({ kind: 'deleteFromColumn', family: 'f', qualifier: 'q' }), sequence: 1 });
   });
 
-  test('sizes are told as they grow, over many slabs', () => {
+  test('sizes are counted as they grow, over many slabs', () => {
     const encoder = new AppendEncoder();
     const appended = Array.from({ length: 3000 }, (_, i) => record(setCell(Buffer.alloc(i, i))));
     let before = 0;
@@ -292,7 +292,7 @@ describe('records of an append', () => {
     assert.equal(valueOf(decoded.rows[0]?.mutations[1]).length, value.length);
   });
 
-  test('a record that cannot be encoded leaves nothing behind', () => {
+  test('a record that cannot be encoded leaves the encoder as it was', () => {
     const good = record(setCell(Buffer.alloc(200_000, 1)), setCell(Buffer.from('x')));
     const bad: NewRecord[] = [
       // without a timestamp, after large and small parts
@@ -404,7 +404,7 @@ describe('the bytes of an append', () => {
     assert.deepEqual(decode(extended).records, decode(bytes).records);
   });
 
-  test('what a later version must have understood is refused in words', () => {
+  test('a field that a reader must understand is refused if unknown', () => {
     const bytes = encode([record(setCell(Buffer.from('v')))]);
     const change = (at: number, value: number): Buffer => {
       const copy = Buffer.from(bytes);
@@ -455,7 +455,7 @@ function refused(bytes: Buffer, words: RegExp): void {
   );
 }
 
-test('rows encoded beforehand give the same bytes', async () => {
+test('rows encoded beforehand have the same bytes', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.record({ row: keys, mutations: fc.array(mutations, { maxLength: 5 }) }), { maxLength: 4 }),

@@ -74,7 +74,7 @@ async function turn(): Promise<void> {
 }
 
 describe('group commit', () => {
-  test('sequence numbers are given in the order of the calls, and acknowledged in it', async () => {
+  test('sequence numbers and acknowledgements are in the order of the calls', async () => {
     const fileSystem = new MemoryFileSystem();
     const log = await ServerLog.open({ fileSystem, path: PATH, firstSequence: 41 });
     assert.equal(log.path, PATH);
@@ -97,7 +97,7 @@ describe('group commit', () => {
     );
   });
 
-  test('what is handed in within one step is one append; what comes while one is in flight is the next', async () => {
+  test('records appended synchronously share one append; those that arrive while it is in flight share the next', async () => {
     const { fileSystem, hold } = controlled();
     const log = await ServerLog.open({ fileSystem, path: PATH });
     const release = hold('syncLog');
@@ -145,7 +145,7 @@ describe('group commit', () => {
     assert.equal((await logged(fileSystem)).length, all.length);
   });
 
-  test('a full disk refuses a record before it is acknowledged early, never after; it refuses others beside it without harm', async () => {
+  test('a full disk refuses a record before it is acknowledged early, never after; it refuses others without harm', async () => {
     const { fileSystem, hold } = controlled();
     const failures: string[] = [];
     const log = await ServerLog.open({ fileSystem, path: PATH, onFailure: ({ message }) => failures.push(message) });
@@ -228,7 +228,7 @@ describe('group commit', () => {
     }
   });
 
-  test('appends use up what is reserved for them, however many they are', async () => {
+  test('appends use up the storage reserved for them, however many they are', async () => {
     const freeBytes = 1 << 30;
     const fileSystem = new MemoryFileSystem();
     fileSystem.freeBytes = freeBytes;
@@ -274,7 +274,7 @@ describe('group commit', () => {
     assert.ok(perAppend.size >= 3 + 5 + 8 + 3, `${perAppend.size} appends`);
   });
 
-  test('pending bytes grow with what waits and shrink with what is durable', async () => {
+  test('pending bytes grow with records that wait and shrink with those that are durable', async () => {
     const { fileSystem, hold } = controlled();
     const log = await ServerLog.open({ fileSystem, path: PATH });
     assert.equal(log.pendingBytes, 0);
@@ -290,7 +290,7 @@ describe('group commit', () => {
     assert.ok(log.sizeBytes() > 5_000_000);
   });
 
-  test('a record that cannot be encoded is refused at once, takes no number and hurts no other', async () => {
+  test('a record that cannot be encoded is refused immediately, takes no number and affects no other', async () => {
     const fileSystem = new MemoryFileSystem();
     const log = await ServerLog.open({ fileSystem, path: PATH });
     const bad: NewRecord = { ...record('bad'), epoch: -1 };
@@ -308,7 +308,7 @@ describe('group commit', () => {
     assert.equal(log.pendingBytes, 0);
   });
 
-  test('closing writes what is pending, and nothing after it', async () => {
+  test('closing writes all pending records, and nothing after them', async () => {
     const { fileSystem, hold } = controlled();
     const log = await ServerLog.open({ fileSystem, path: PATH });
     const release = hold('syncLog');
@@ -395,7 +395,7 @@ describe('failures of the log', () => {
     );
   });
 
-  test('a rejection that nobody listens to does not end the process', async () => {
+  test('a rejection that no caller handles does not end the process', async () => {
     const { fileSystem, failNext } = controlled();
     const log = await ServerLog.open({ fileSystem, path: PATH });
     failNext('syncLog', new Error('the disk is gone'));
@@ -407,7 +407,7 @@ describe('failures of the log', () => {
   const delayLists = fc.array(fc.nat(3), { minLength: 1, maxLength: 40 });
   const choices = fc.constantFrom<CrashChoice>('nothing', 'torn', 'all');
 
-  test('no acknowledgement precedes its sync, whatever the delays; after a crash every acknowledged record is there', async (t) => {
+  test('no acknowledgement precedes its sync, whatever the delays; after a crash every acknowledged record is in the log', async (t) => {
     let syncs = 0;
     let acknowledgements = 0;
     await fc.assert(
@@ -498,7 +498,7 @@ describe('trimming', () => {
     );
   });
 
-  test('what could not be removed is tried again with the next append', async () => {
+  test('a trim that failed is retried with the next append', async () => {
     const { fileSystem, failNext } = controlled();
     const log = await ServerLog.open({ fileSystem, path: PATH });
     const position = await log.append(record('one')).durable;

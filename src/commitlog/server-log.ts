@@ -45,7 +45,7 @@ export interface ServerLogOptions {
 export interface Appended {
   readonly sequence: number;
   /**
-   * Resolves when the record is durable, with the position of its append. Rejects with RESOURCE_EXHAUSTED where it was
+   * Resolves when the record is durable, with the position of its append. Rejects with RESOURCE_EXHAUSTED if it was
    * surely not written and the log goes on, else with UNAVAILABLE: the outcome is unknown.
    */
   readonly durable: Promise<LogPosition>;

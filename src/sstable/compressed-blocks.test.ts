@@ -50,7 +50,7 @@ function noise(bytes: number): Buffer {
 
 describe('compressed blocks', () => {
   for (const kind of KINDS) {
-    test(`of ${kind} give back what was written, in any order`, async () => {
+    test(`of ${kind} decode to what was written, in any order`, async () => {
       const entries = pages(300, 60);
       const file = await writeFile(entries, { blockSizeBytes: 4096, compression: { kind } });
       const { compression, sizeBytes } = file.written;
@@ -110,7 +110,7 @@ describe('compressed blocks', () => {
     assert.deepEqual(await scan((await openFile(file)).cursor()), one().map(plain));
   });
 
-  test('of a value above the block size too; a very large value stands as it is between them, in its order', async () => {
+  test('of a value above the block size too; a very large value stays uncompressed between them, in its order', async () => {
     const text = 'a page of a thousand words '.repeat(8000);
     const entries = [
       ...pages(20, 60),
@@ -154,7 +154,7 @@ describe('compressed blocks', () => {
     }
   });
 
-  test('share nothing where there is nothing to share, and cost a small file no section', async () => {
+  test('share nothing if nothing repeats, and cost a small file no section', async () => {
     const file = await writeFile(numberedRows(1, 10), { compression: { kind: 'lz4' }, bloomFilter: 'row' });
     const { sections } = await describeSsTable({ ...file, codecs: CODECS }, PATH);
     assert.deepEqual(

@@ -112,7 +112,7 @@ describe('a damaged SSTable', () => {
     }
   }
 
-  test('cut at any length is a CorruptionError, and so is one with bytes behind its end', async () => {
+  test('cut at any length is a CorruptionError, and so is one with bytes after its end', async () => {
     const bytes = await fileBytes((await fullFile()).fileSystem);
     for (let length = 0; length < bytes.length; length++) {
       await assert.rejects(readAll(bytes.subarray(0, length)), CorruptionError, `${length} bytes`);
@@ -122,7 +122,7 @@ describe('a damaged SSTable', () => {
     await assert.rejects(readAll(Buffer.concat([Buffer.alloc(3), bytes])), CorruptionError);
   });
 
-  test('with one block damaged gives the others', async () => {
+  test('with one block damaged still yields the others', async () => {
     const file = await smallFile();
     const table = await openFile(file);
     file.fileSystem.damage(PATH, (table.blockBoundaries()[1]?.offsetBytes ?? 0) + 3);
@@ -306,7 +306,7 @@ describe('an SSTable for another program', () => {
     );
   });
 
-  test('verify finds what reading cannot: order, restart points, counts, bounds', async () => {
+  test('verify finds damage that reading cannot: order, restart points, counts, bounds', async () => {
     const entries = Array.from({ length: 40 }, (_, i) =>
       put('row', columnKey('f', String.fromCharCode(48 + i)), 1, 'x'),
     );
@@ -432,7 +432,7 @@ describe('a block that passed its checksum and makes no sense', () => {
     assert.throws(walk, CorruptionError);
   });
 
-  test('an empty block, or one of restart points alone, is a CorruptionError', () => {
+  test('an empty block, or one of restart points only, is a CorruptionError', () => {
     for (const bytes of [[], [0, 0], [0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0, 0, 0, 0, 1], [255, 255, 255, 255]]) {
       assert.throws(() => new Block(PATH, 0, Buffer.from(bytes)), CorruptionError);
     }

@@ -146,7 +146,7 @@ describe('the format of SSTables', () => {
     assert.deepEqual(await scan(table.cursor()), entries.map(plain));
   });
 
-  test('of what a tablet tells of itself is that of the golden file, byte for byte', async () => {
+  test('of the lineage of a tablet is that of the golden file, byte for byte', async () => {
     const lineage = {
       tableId: '0000002a',
       range: { start: 'a', end: undefined },

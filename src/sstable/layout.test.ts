@@ -44,7 +44,7 @@ describe('describeSsTable', () => {
     );
   });
 
-  test('fails on what is no SSTable', async () => {
+  test('fails on a file that is not an SSTable', async () => {
     const { clock } = await writeFile(numberedRows(1, 1));
     const fileSystem = await fileSystemWith(Buffer.from('a text that is surely longer than the footer of an SSTable'));
     await assert.rejects(describeSsTable({ fileSystem, clock, codecs: CODECS }, PATH), CorruptionError);

@@ -8,7 +8,7 @@ import { deletion, numberedRows, openFile, plain, put, rowName, scan, sortedEntr
 const Q = columnKey('f', 'q');
 
 describe('SsTable', () => {
-  test('gives back what was written, whatever it was and however small the blocks', async () => {
+  test('yields what was written, for any entries and block size', async () => {
     await fc.assert(
       fc.asyncProperty(
         sortedEntries,
@@ -30,7 +30,7 @@ describe('SsTable', () => {
     );
   });
 
-  test('tells what it holds', async () => {
+  test('describes its contents', async () => {
     const entries = [
       deletion(EntryKind.rowDeletion, 'a', ''),
       put('a', Q, INT64_MAX, 'xyz'),
@@ -99,7 +99,7 @@ describe('SsTable', () => {
     assert.deepEqual([alone.properties.minTimestamp, alone.properties.maxTimestamp], [undefined, undefined]);
   });
 
-  test('may hold deletions of row ranges alone', async () => {
+  test('may hold only deletions of row ranges', async () => {
     const table = await openFile(await writeFile([], { rowRangeDeletions: [{ start: 'k', end: 'm' }] }));
     assert.equal(table.firstRow, undefined);
     assert.equal(table.lastRow, undefined);
@@ -151,7 +151,7 @@ describe('SsTable', () => {
     }
   });
 
-  test('opens with one read, or two where the index is large', async () => {
+  test('opens with one read, or two if the index is large', async () => {
     const small = await writeFile(numberedRows(1000, 1000));
     await openFile(small);
     assert.equal(small.metrics.get('sstable.reads'), 1);
@@ -162,7 +162,7 @@ describe('SsTable', () => {
     assert.equal((await table.verify()).entries, 6000);
   });
 
-  test('a file that is not there is NOT_FOUND', async () => {
+  test('a missing file is NOT_FOUND', async () => {
     const file = await writeFile(numberedRows(1, 1));
     await file.fileSystem.delete('tables/1.sst');
     await assert.rejects(openFile(file), { code: Code.NOT_FOUND });

@@ -72,8 +72,8 @@ async function verifyBlock(
     if (pacer.due()) await pacer.pause();
   }
   const { first } = walk;
-  const told = index.first(number);
-  if (!first || compareEntries(first, told) !== 0 || first.kind !== told.kind)
+  const listed = index.first(number);
+  if (!first || compareEntries(first, listed) !== 0 || first.kind !== listed.kind)
     walk.fail('not the first entry that the index tells');
   if (walk.at.row !== index.lastRow(number)) walk.fail('not the last row that the index tells');
   if (walk.entries !== index.entries(number))

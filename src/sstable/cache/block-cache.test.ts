@@ -25,7 +25,7 @@ function cacheOf(blocks: number): { cache: BlockCache; metrics: Metrics } {
 const read = (offset: number, bytes?: number) => (): Promise<Block> => Promise.resolve(block(offset, bytes));
 
 describe('BlockCache', () => {
-  test('gives what was loaded, and counts', async () => {
+  test('returns what was loaded, and counts', async () => {
     const { cache, metrics } = cacheOf(10);
     const file = cache.open('t');
     assert.equal(file.get(5), undefined);
@@ -59,7 +59,7 @@ describe('BlockCache', () => {
     assert.equal(reads, 2);
   });
 
-  test('a scan does not wipe what is used again and again', async () => {
+  test('a scan does not evict what is used repeatedly', async () => {
     const { cache, metrics } = cacheOf(100);
     const file = cache.open('t');
     for (let hot = 0; hot < 50; hot++) {
@@ -87,7 +87,7 @@ describe('BlockCache', () => {
     for (let hot = 0; hot < 50; hot++) assert.ok(file.get(hot), `block ${hot} is still there`);
   });
 
-  test('what was used and is used no more makes way', async () => {
+  test('a block that is no longer used is evicted', async () => {
     const { cache } = cacheOf(20);
     const file = cache.open('t');
     for (let offset = 0; offset < 200; offset++) {
@@ -136,7 +136,7 @@ describe('BlockCache', () => {
     assert.equal(cache.usedBytes, 0);
   });
 
-  test('a block that was read ahead is decoded when it is first asked for, and counts as what it is then', async () => {
+  test('a block that was read ahead is decoded at its first request, and counts with its decoded size', async () => {
     const { cache, metrics } = cacheOf(16);
     const file = cache.open('t');
     let decoded = 0;
@@ -154,7 +154,7 @@ describe('BlockCache', () => {
     assert.equal(metrics.get('blockCache.hits'), 2);
   });
 
-  test('a block that was read ahead and cannot be decoded is asked for anew', async () => {
+  test('a block that was read ahead and cannot be decoded is read again', async () => {
     const { cache } = cacheOf(16);
     const file = cache.open('t');
     const broken = {
@@ -189,7 +189,7 @@ describe('BlockCache', () => {
     assert.equal(again.has(1), false);
   });
 
-  test('stays within its budget whatever is asked of it, and never gives another block', async () => {
+  test('stays within its budget for any requests, and never returns another block', async () => {
     const step = fc.record({
       file: fc.constantFrom('a', 'b', 'c'),
       offset: fc.nat(30),

@@ -33,7 +33,7 @@ function cacheOf(limit: number): { ask: (name: number) => boolean; names: () => 
 }
 
 describe('EvictionQueues', () => {
-  test('evict first what was used by nobody, oldest first', () => {
+  test('evict first what was never used, oldest first', () => {
     const promoted: number[] = [];
     const queues = new EvictionQueues<Item>(4, ({ name }) => promoted.push(name));
     const items = [0, 1, 2, 3].map((name) => new Item(name));
@@ -47,7 +47,7 @@ describe('EvictionQueues', () => {
     assert.throws(() => queues.evict(), AssertionError);
   });
 
-  test('keep what is used between two turns, and let it go when it is not', () => {
+  test('keep what is used between two turns, and evict it when it is not', () => {
     const { ask, names } = cacheOf(10);
     for (let round = 0; round < 20; round++) {
       for (let hot = 0; hot < 5; hot++) assert.equal(ask(hot), round > 0, `${hot} in round ${round}`);
@@ -71,7 +71,7 @@ describe('EvictionQueues', () => {
     assert.ok(hits >= 65, `${hits} of 70`);
   });
 
-  test('hold the sum of what is in them, whatever is done', () => {
+  test('count the bytes of their items, for any operations', () => {
     const step = fc.record({
       what: fc.constantFrom('add', 'add', 'use', 'remove', 'resize', 'evict'),
       pick: fc.nat(),

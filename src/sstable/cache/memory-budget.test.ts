@@ -40,7 +40,7 @@ describe('an in-memory SSTable', () => {
     }
   });
 
-  test('that does not fit is refused with words, until there is room', async () => {
+  test('that does not fit is refused, until there is space', async () => {
     const file = await writeFile(ROWS, { blockSizeBytes: 1000 });
     const { rawBytes } = file.written.compression;
     const budget = new MemoryBudget(rawBytes + 10);

@@ -50,7 +50,7 @@ function apply(cursor: LayerCursor, step: Step): void {
 }
 
 describe('a cursor of one row', () => {
-  test('moves as one over that row alone does, whether the row is kept or not', async () => {
+  test('moves like a cursor over a file of that row, whether the row is kept or not', async () => {
     const key = fc.string({ unit: fc.constantFrom('\0', 'a', 'b', '\xff'), maxLength: 3 });
     const step: fc.Arbitrary<Step> = fc.oneof(
       fc.constant<Step>({ move: 'next' }),
@@ -152,7 +152,7 @@ describe('a cursor of one row', () => {
 });
 
 describe('the scan cache', () => {
-  test('keeps a row that is asked for again, and then needs no block of it', async () => {
+  test('keeps a row that is requested again, and then needs no block for it', async () => {
     const { rowCache: cache, counts } = rowCache();
     const file = await writeFile(numberedRows(50, 100), { blockSizeBytes: 1000 });
     const table = await openFile(file, 0, undefined, { rowCache: cache });
@@ -180,7 +180,7 @@ describe('the scan cache', () => {
     assert.ok(cache.usedBytes > 0);
   });
 
-  test('leaves rows alone that are large, or lie in two blocks', async () => {
+  test('does not keep rows that are large, or lie in two blocks', async () => {
     const { rowCache: cache } = rowCache();
     const wide = Array.from({ length: 40 }, (_, i) =>
       put('wide', columnKey('f', String.fromCharCode(60 + i)), 1, Buffer.alloc(50)),

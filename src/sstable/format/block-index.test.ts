@@ -22,7 +22,7 @@ function decode(bytes: Buffer, dataEnd = 1000): BlockIndex {
 }
 
 describe('BlockIndex', () => {
-  test('gives back what was put in, and finds the last block before any target', () => {
+  test('decodes to what was encoded, and finds the last block before any target', () => {
     fc.assert(
       fc.property(
         sortedEntries,
@@ -69,7 +69,7 @@ describe('BlockIndex', () => {
     );
   });
 
-  test('takes blocks with space between them, and none that overlap, go back, or lie behind the data', () => {
+  test('accepts blocks with space between them, and none that overlap, go back, or lie after the data', () => {
     assert.equal(decode(encoded([0, 10], [15, 10], [100, 10])).length, 3);
     for (const extents of [
       [

@@ -110,7 +110,7 @@ describe('a Bloom filter', () => {
     }
   });
 
-  test('tells pairs of row and column apart, also where their texts run together', () => {
+  test('distinguishes pairs of row and column, also if their texts run together', () => {
     const filter = filterOf(
       'row-column',
       Array.from({ length: 3000 }, (_, i) => [`row${i}`, `f\0${i}`] as const),
@@ -149,7 +149,7 @@ describe('a Bloom filter', () => {
 describe('the Bloom filter of an SSTable', () => {
   const Q = columnKey('f', 'q');
 
-  test('never hides an entry, nor a deletion that bears on what is asked', async () => {
+  test('never hides an entry, nor a deletion that affects the request', async () => {
     await fc.assert(
       fc.asyncProperty(
         sortedEntries,
@@ -172,7 +172,7 @@ describe('the Bloom filter of an SSTable', () => {
     );
   });
 
-  test('spares a read of what is absent every block, and counts', async () => {
+  test('saves a read of an absent row every block, and counts', async () => {
     const rows: Entry[] = Array.from({ length: 500 }, (_, i) =>
       put(`row${String(2 * i).padStart(4, '0')}`, Q, 1, 'value'),
     );
@@ -203,7 +203,7 @@ describe('the Bloom filter of an SSTable', () => {
     assert.equal(file.metrics.get('sstable.bloomSkips'), 499 - passed);
   });
 
-  test('without a column of the row still tells of a deletion of the row or the family', async () => {
+  test('without a column of the row still passes a deletion of the row or the family', async () => {
     const others = Array.from({ length: 50 }, (_, i) => put(`x${i}`, Q, 1));
     const entries = [
       deletion(EntryKind.rowDeletion, 'a', ''),

@@ -30,7 +30,7 @@ export class ByteReader {
   /** A byte that is 0 or 1. */
   flag(): boolean {
     const value = this.byte();
-    if (value > 1) throw new RangeError(`${value} stands where 0 or 1 must`);
+    if (value > 1) throw new RangeError(`flag ${value}: expected 0 or 1`);
     return value === 1;
   }
 
@@ -59,7 +59,7 @@ export class ByteReader {
   /** Skips `length` bytes and returns their offset. */
   skip(length: number): number {
     const at = this.#varints.offset;
-    if (at + length > this.#bytes.length) throw new RangeError(`${length} bytes at ${at} run behind the end`);
+    if (at + length > this.#bytes.length) throw new RangeError(`${length} bytes at ${at} exceed the section`);
     this.#varints.offset = at + length;
     return at;
   }

@@ -2,7 +2,7 @@
  * The origin of an SSTable: what METADATA knows of the file, stored in the file, so that METADATA can be rebuilt from
  * files and logs after it was lost (docs/REPAIR.md). Part of section "properties" of docs/formats/sstable.md.
  *
- * Of its table's rows in `range`, the file holds every record of the commit log after `since` and up to the file's
+ * The file holds, for its table's rows in `range`, every record of the commit log after `since` and up to the file's
  * newest that affects one of `families`. So a file makes another superfluous if it holds at least the same records, and
  * logs must supply the records that no file holds.
  */

@@ -98,7 +98,7 @@ export class PageIndex {
     }
   }
 
-  /** Number of pages of the block; 0 where it is read as a whole. */
+  /** Number of pages of the block; 0 if it is read as a whole. */
   pagesOf(block: number): number {
     return this.#firstPages[block + 1]! - this.#firstPages[block]!;
   }

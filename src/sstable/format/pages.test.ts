@@ -86,7 +86,7 @@ describe('the pages of a block that is stored as it is', () => {
     (i: number) => String(i * i),
   );
 
-  test('tell of any row what a cursor over the whole file tells, read in step or waited for', async () => {
+  test('yield for any row what a cursor over the whole file yields, read synchronously or awaited', async () => {
     await fc.assert(
       fc.asyncProperty(
         cells,
@@ -119,7 +119,7 @@ describe('the pages of a block that is stored as it is', () => {
     );
   });
 
-  test('are all that is read for a row where memory is short, and are kept', async () => {
+  test('are all that is read for a row if memory is short, and are kept', async () => {
     const file = await writeFile(numberedRows(640, 1000), { blockSizeBytes: 32 * KIB });
     const { blocks } = await describeSsTable({ ...file, codecs: CODECS }, PATH);
     assert.ok(blocks.length >= 20 && blocks.every(({ pages }, i) => pages >= 6 || i === blocks.length - 1));
@@ -147,7 +147,7 @@ describe('the pages of a block that is stored as it is', () => {
     assert.equal(readBytes(file), once);
   });
 
-  test('of compressed blocks there are none', async () => {
+  test('do not exist for compressed blocks', async () => {
     const file = await writeFile(numberedRows(640, 1000), { compression: { kind: 'lz4' } });
     const { blocks, sections } = await describeSsTable({ ...file, codecs: CODECS }, PATH);
     assert.ok(blocks.every(({ pages }) => pages === 0) && sections.every(({ name }) => name !== 'pages'));
@@ -161,7 +161,7 @@ describe('the pages of a block that is stored as it is', () => {
     assert.ok(blocks.every(({ pages }) => pages === 0));
   });
 
-  test('damage to one is told where its rows are read, and nowhere else', async () => {
+  test('damage to one is reported by reads of its rows, and by no other', async () => {
     const { fileSystem } = await writeFile(numberedRows(60, 1000));
     const bytes = await fileBytes(fileSystem);
     const at = bytes.indexOf(Buffer.alloc(1000, 30));
@@ -190,7 +190,7 @@ describe('the section of pages', () => {
     }
   });
 
-  test('is not there where no block has any', () => {
+  test('is missing if no block has pages', () => {
     const builder = new PageIndexBuilder();
     builder.add('row', []);
     assert.equal(builder.finish(), undefined);

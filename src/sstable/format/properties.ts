@@ -178,7 +178,7 @@ export function decodeProperties(
   const pairs = new Map<string, ByteString>();
   for (let left = reader.varint(); left > 0; left--) {
     const name = reader.string();
-    if (pairs.has(name)) throw new RangeError(`"${name}" stands there twice`);
+    if (pairs.has(name)) throw new RangeError(`"${name}" is listed twice`);
     pairs.set(name, reader.string());
   }
   const optional = <T>(name: string, decode: (value: ByteReader) => T): T | undefined => {

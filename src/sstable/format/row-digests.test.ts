@@ -37,7 +37,7 @@ describe('RowDigests', () => {
     );
   });
 
-  test('leave one row where six bytes tell all apart', () => {
+  test('leave one row if six bytes distinguish all', () => {
     const rows = Array.from({ length: 500 }, (_, i) => `user${String(3 * i).padStart(12, '0')}`);
     const digests = digestsOf(rows);
     rows.forEach((row, i) => {

@@ -161,7 +161,7 @@ export class BlockCursor {
 
   /**
    * Offsets at which the rows below `row` begin, ascending. `isLimited`: a row at or above `row` follows them in the
-   * block; the cursor then stands on it, and otherwise at the end of the block.
+   * block; the cursor is then on it, and otherwise at the end of the block.
    */
   rowsBelow(row: ByteString): { readonly starts: number[]; readonly isLimited: boolean } {
     this.open(this.#openBlock());

@@ -67,7 +67,7 @@ export class BlockDecoder {
     return block;
   }
 
-  /** The page; undefined where it is damaged: reading the block reports how. */
+  /** The page; undefined if it is damaged: reading the block reports how. */
   async readPage(page: PageExtent): Promise<Block | undefined> {
     const bytes = await this.#file.read(this.#offsetOf(page), pageBytes(page));
     return this.#file.isPage(bytes, page.crcBefore, page.crc) ? this.#page(page, bytes) : undefined;

@@ -26,7 +26,7 @@ describe('KeyBuffer', () => {
     );
   });
 
-  test('of keys that recur none is taken for another, however many there are', () => {
+  test('keys that recur are never confused, however many there are', () => {
     const [a, b] = [new KeyBuffer(true), new KeyBuffer(true)];
     for (let i = 0; i < 5000; i++) {
       put(a, `family\0column ${i}`);

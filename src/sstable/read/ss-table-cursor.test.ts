@@ -160,7 +160,7 @@ describe('SsTableCursor', () => {
     assert.deepEqual(rows, entries.map(({ row }) => row).reverse());
   });
 
-  test('what is in the cache needs no load', async () => {
+  test('a block in the cache needs no load', async () => {
     const file = await writeFile(numberedRows(100, 100), { blockSizeBytes: 1000 });
     const table = await openFile(file);
     await scan(table.cursor());
@@ -186,7 +186,7 @@ describe('SsTableCursor', () => {
     assert.equal(file.metrics.get('blockCache.evictions'), 0);
   });
 
-  test('a scan with a small cache reads ahead no more than stays there', async () => {
+  test('a scan with a small cache reads ahead no more than the cache keeps', async () => {
     const entries = numberedRows(2000, 1000);
     const file = await writeFile(entries);
     const table = await openFile(file, 2 * 1024 * 1024);
@@ -294,7 +294,7 @@ describe('SsTableCursor', () => {
     assert.equal(cursor.state, CursorState.done);
   });
 
-  test('a relative move from nowhere is a bug, not a silent end', async () => {
+  test('a relative move without an entry is a bug, not a silent end', async () => {
     const cursor = (await openFile(await writeFile(numberedRows(3, 10)))).cursor();
     cursor.seekRow('');
     assert.throws(() => cursor.seekColumn(Q), AssertionError);

@@ -46,7 +46,7 @@ function writeTo(fileSystem: MemoryFileSystem, entries: readonly Entry[]): Retur
 }
 
 describe('writeSsTable', () => {
-  test('writes nothing where there is nothing', async () => {
+  test('writes no file for no entries', async () => {
     const fileSystem = new MemoryFileSystem();
     assert.equal(await writeTo(fileSystem, []), undefined);
     assert.deepEqual(await fileSystem.list(''), []);
@@ -132,7 +132,7 @@ describe('writeSsTable', () => {
     assert.deepEqual(await fileSystem.list(''), []);
   });
 
-  test('gives the writer up, once, after a failure', async () => {
+  test('aborts the writer, once, after a failure', async () => {
     const ends: string[] = [];
     class WatchedFileSystem extends MemoryFileSystem {
       override async create(path: string): Promise<FileWriter> {
@@ -172,7 +172,7 @@ describe('writeSsTable', () => {
     assert.ok(written && appends <= Math.ceil(written.sizeBytes / MIB) + 1, `${appends} appends`);
   });
 
-  test('keeps blocks within their size, but for large values, which stand alone', async () => {
+  test('keeps blocks within their size, except for large values, which have blocks of their own', async () => {
     const alone = [put('s', Q, 3, Buffer.alloc(5000, 1)), put('s', Q, 2, Buffer.alloc(1001, 2))];
     const entries = [...numberedRows(100, 500), ...alone, put('s', Q, 1, 'small'), put('t', Q, 1)];
     const table = await openFile(await writeFile(entries, { blockSizeBytes: 1000 }));
@@ -235,7 +235,7 @@ describe('writeSsTable', () => {
     assert.equal(cursor.row, 'c');
   });
 
-  test('gives the event loop a turn while it writes many entries, by the pacer it is given', async () => {
+  test('yields to the event loop while it writes many entries, by the pacer passed in', async () => {
     const clock = new BusyClock();
     const options = {
       fileSystem: new MemoryFileSystem(),

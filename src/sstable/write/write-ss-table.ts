@@ -61,7 +61,7 @@ export interface SsTableWriteOptions {
   readonly bloomFilter?: BloomFilterKind;
   /** The newest record of the commit log that is in the file. Default: not known. */
   readonly newest?: RecordPoint | undefined;
-  /** What METADATA knows of the file in addition. Default: not stored. */
+  /** The file's origin, for rebuilding METADATA. Default: not stored. */
   readonly lineage?: FileLineage | undefined;
   /** The newest server timestamp in the tablet. Default: not stored. */
   readonly lastServerMicros?: number | undefined;
@@ -254,7 +254,7 @@ class SsTableWriter {
     assert(valueLength === 0 || !isDeletion(kind), 'a deletion has no value');
     assert(
       rangeEnd === undefined || (kind === EntryKind.rangeDeletion && isInt64(rangeEnd)),
-      'a range deletion alone has an end',
+      'only a range deletion has an end',
     );
     if (this.#last && compareEntries(this.#last, entry) >= 0) {
       throw new AssertionError(
