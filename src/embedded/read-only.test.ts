@@ -110,7 +110,7 @@ describe('a database that is opened read-only', () => {
     ['that was closed', () => closed],
     ['of a process that was killed', () => killed],
   ] as const) {
-    test(`reads a directory ${what}, several at once, and changes nothing in it`, async () => {
+    test(`reads a directory ${what}, several concurrently, and changes nothing in it`, async () => {
       const before = await stateOf(directory());
       const [one, two] = [
         await open(directory(), { readOnly: true }),
@@ -175,7 +175,7 @@ describe('a database that is opened read-only', () => {
     const before = await stateOf(directory);
     const database = await open(directory, { readOnly: true });
     assert.equal((await database.table('t').scan().toArray()).length, 500);
-    // where it is read nobody begins to write
+    // while it is read no writer can start
     await assert.rejects(open(directory), { code: Code.FAILED_PRECONDITION, message: /is open read-only/ });
     await database.close();
     assert.deepEqual(await stateOf(directory), before);

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { Code } from '../base/index.ts';
 import { type Database, open, type RowFilter, RowMutation, type Table } from './index.ts';
 
-/** As of a variable that nobody has set. */
+/** As of a variable that is not set. */
 const unset = undefined as string | undefined;
 
 const CALLS: readonly ((table: Table, database: Database) => unknown)[] = [

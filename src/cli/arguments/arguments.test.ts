@@ -16,7 +16,7 @@ describe('named arguments', () => {
     assert.deepEqual(namedArguments([], ['start']), {});
   });
 
-  test('one that is not known is refused, and those that are known are told', () => {
+  test('one that is not known is refused, and the known ones are listed', () => {
     refused(() => namedArguments(['begin=a'], ['start', 'end']), /"begin=a" is not known here; known: start=…, end=…/);
     refused(
       () => namedArguments(['prefx=a'], ['start', 'prefix']),

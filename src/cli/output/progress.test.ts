@@ -12,7 +12,7 @@ interface Started {
   readonly ended: Promise<string>;
 }
 
-/** Work that ends when it is told to, on a clock that is moved by hand. */
+/** Work that ends on request, on a clock that is moved by hand. */
 function start(columns: number | undefined, options: ProgressOptions, text = 'counting t: 7 rows'): Started {
   const clock = new ManualClock();
   const told: string[] = [];
@@ -70,7 +70,7 @@ describe('progress', () => {
     }
   });
 
-  test('elsewhere nothing is written, but for lines where they are asked for, in JSON too', async () => {
+  test('elsewhere nothing is written, except requested lines, in JSON too', async () => {
     const cases: readonly (readonly [number | undefined, ProgressOptions, string[]])[] = [
       [undefined, {}, []],
       [undefined, { json: true }, []],

@@ -8,7 +8,7 @@ function lineOf(given: { address: string; tls: boolean; tokens: boolean }, part:
   return greeting({ ...FACTS, ...given }).find((line) => line.includes(part)) ?? assert.fail(part);
 }
 
-test('clients are told an address that they can call', () => {
+test('clients get an address that they can call', () => {
   const variable = (address: string): string =>
     lineOf({ address, tls: false, tokens: false }, 'export').replace(/.*=/, '');
   assert.equal(variable('127.0.0.1:8086'), '127.0.0.1:8086');

@@ -14,7 +14,7 @@ function settings(flags: Partial<ServeSettings> = {}): ServeSettings {
 }
 
 describe('settings together', () => {
-  test('memory that is enough is told, and no warning', () => {
+  test('enough memory is reported without a warning', () => {
     assert.deepEqual(checkTogether(settings(), GIB), []);
     assert.equal(
       describeMemory(settings(), 1.5 * GIB),
@@ -40,7 +40,7 @@ describe('settings together', () => {
     assert.equal(checkTogether(settings(), 100 * MIB).length, 1);
   });
 
-  test('all that contradicts is told at once', () => {
+  test('all contradictions are reported together', () => {
     const message =
       /^3 settings are wrong:\n {2}TLS needs both .*\n {2}tokens of an issuer need all of .*\n {2}scan-cache-bytes is 2 GiB, more than/;
     assert.throws(() => checkTogether(settings({ tlsKey: 'k', jwtIssuer: 'i', scanCacheBytes: 2 * GIB }), GIB), {

@@ -1,6 +1,6 @@
 /**
- * Effective settings: of each the flag, else the environment variable, else the key of the settings file, else the
- * default, and which of them it was. Everything that is wrong is told at once. Pure: what was given is handed in.
+ * The effective settings and their sources: the flag, else the environment variable, else the key of the settings file, else the
+ * default. All errors are reported together. Pure: the given values are arguments.
  */
 import { dirname, resolve } from 'node:path';
 import { describeValue, didYouMean, invalidArgument, ownOf } from '../../base/index.ts';

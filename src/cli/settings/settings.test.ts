@@ -161,7 +161,7 @@ function expected(name: SettingName, { flag, environment, file }: Sources): { va
 }
 
 describe('the table of settings', () => {
-  test('names are told apart in every form, and by no name that Kubernetes gives', () => {
+  test('names are distinguished in every form, and by no name that Kubernetes gives', () => {
     for (const form of [keyOf, flagOf, variableOf])
       assert.equal(new Set(SETTING_NAMES.map(form)).size, SETTING_NAMES.length);
     for (const name of SETTING_NAMES) assert.doesNotMatch(variableOf(name), /_(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)/);

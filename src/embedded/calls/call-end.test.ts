@@ -38,7 +38,7 @@ describe('a call that its caller may end', () => {
     assert.equal(await calls.read(async () => 1, { timeoutMs: Number.POSITIVE_INFINITY }), 1);
   });
 
-  test('those behind it are told why, and know its deadline', async () => {
+  test('the layers below get the reason, and know its deadline', async () => {
     const { calls, clock } = subject();
     const abort = new AbortController();
     clock.advance(7);
@@ -58,14 +58,14 @@ describe('a call that its caller may end', () => {
     assert.deepEqual([error.cause, error.details], [abort.signal.reason, {}]);
   });
 
-  test('a deadline that others have told first is told as its own', async () => {
+  test('a deadline that others have reported first is reported as its own', async () => {
     const { calls } = subject();
     const first = new BigtableError(Code.DEADLINE_EXCEEDED, 'the server says so');
     await assert.rejects(
       calls.write(() => Promise.reject(first), { timeoutMs: 10 }),
       { name: 'TimeoutError', cause: first, outcomeUnknown: true },
     );
-    // nobody here gave a time
+    // no caller here gave a time
     await assert.rejects(
       calls.write(() => Promise.reject(first), { signal: new AbortController().signal }),
       first,

@@ -144,7 +144,7 @@ describe('mutations that failed', () => {
       const told = [0, 1, 2, 3, 4].map((index) => `  ${index}: NOT_FOUND table t has no column family "nofamily"`);
       assert.deepEqual(error.message.split('\n').slice(1), [...told, '  … and 95 more']);
       assert.match(error.message, /^100 mutations failed(, with 0 applied)?:\n/);
-      // without custom words: so Node shows what nobody caught
+      // without custom words: so Node shows uncaught errors
       for (const options of [{}, { depth: 5 }, { depth: 5, customInspect: false }]) {
         const shown = inspect(error, options);
         assert.ok(shown.startsWith(`${name}: ${error.message}\n    at `), shown);
@@ -184,7 +184,7 @@ describe('mutations that failed', () => {
     });
   }
 
-  test('one of them is told by its index', async () => {
+  test('one of them is named by its index', async () => {
     const error = await failed((table) =>
       table.applyAll([new RowMutation('a').set('f:q', 'v'), new RowMutation('b').set('g:q', 'v')]),
     );
