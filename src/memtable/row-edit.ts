@@ -224,11 +224,11 @@ export class RowEdit {
       (last.rangeEnd === undefined || last.rangeEnd > end)
     )
       end = last.rangeEnd;
-    const behind =
+    const after =
       end === undefined
         ? probe(column, EntryKind.put, INT64_MAX)
         : probe(column, EntryKind.rangeDeletion, timestampAfter(end));
-    this.#removeRange(probe(column, EntryKind.rangeDeletion, start), behind);
+    this.#removeRange(probe(column, EntryKind.rangeDeletion, start), after);
     if (start === INT64_MIN && end === undefined) this.#put(deletionEntry(column, EntryKind.columnDeletion));
     else this.#put(deletionEntry(column, EntryKind.rangeDeletion, start, end));
   }

@@ -1,4 +1,4 @@
-/** A tablet for tests of compactions: its server's part played by the plainest host, its row of METADATA kept over reloads, its content beside it as a model. */
+/** A tablet for tests, with the plainest host. Its METADATA row is kept over reloads. */
 import assert from 'node:assert/strict';
 import type { ByteString } from '../base/index.ts';
 import { type LogRecord, readAppends, ServerLog } from '../commitlog/index.ts';

@@ -66,7 +66,7 @@ export class Tablet implements TabletApi {
     this.#flusher = new Flusher(context, this.#writer, this.#compactor);
   }
 
-  /** Opens the files that METADATA lists and replays `records`: those of the tablet's range after its redo point, in order. */
+  /** Opens the files that METADATA lists and replays `records`: those of the range after the redo point, in order. */
   static async load(options: TabletOptions, state: TabletState, records: Iterable<RedoRecord>): Promise<Tablet> {
     const tablet = new Tablet(options, state, await openFiles(options, state));
     const pacer = new Pacer(options.env.clock);

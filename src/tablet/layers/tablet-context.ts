@@ -28,7 +28,10 @@ export interface TabletOptions {
   readonly filters: FilterCompiler;
   readonly limits: Limits;
   readonly blockSizeBytes: number;
-  /** Writes are applied and acknowledged before their records are durable (the setting `durability: 'buffered'`). Default false. */
+  /**
+   * Default false. True: writes are acknowledged before their records are durable (the setting `durability:
+   * 'buffered'`).
+   */
   readonly buffered?: boolean;
 }
 
@@ -64,7 +67,7 @@ export class TabletContext {
     return this.commits.state;
   }
 
-  /** Called with every error of the work that changes memtables and lists of files: a tripped assert ends the tablet. */
+  /** Called with every error of work that changes memtables or lists of files: a tripped assert ends the tablet. */
   noteError(error: unknown): void {
     if (!(error instanceof AssertionError) || this.serving.failure !== undefined) return;
     this.serving.fail(error);

@@ -238,6 +238,6 @@ function tooLargeAnswer(answerBytes: number, maxBytes: number): BigtableError {
 function noRoomForCells(bytes: number): BigtableError {
   return new BigtableError(
     Code.RESOURCE_EXHAUSTED,
-    `new cells of ${bytes} bytes have no room beside the other requests: nothing was written`,
+    `new cells of ${bytes} bytes have no space next to the other requests: nothing was written`,
   );
 }
