@@ -15,7 +15,7 @@ import { isTokenName } from './principal.ts';
 export interface TokenEntry {
   /** Eight characters, the token's name in the list and the part of it that may be told. */
   readonly id: string;
-  /** Who asks with it. Several tokens may have the same one, so that they can be replaced without a pause. */
+  /** Its principal. Several tokens may have the same one, so that they can be replaced without a pause. */
   readonly principal: string;
   /** SHA-256 of the secret, 32 bytes. */
   readonly hash: Buffer;
@@ -48,7 +48,7 @@ export class TokenList {
       const line = raw.trim();
       if (line === '' || line.startsWith('#')) continue;
       const [, id, principal, hash, added] = LINE.exec(line) ?? [];
-      // the line itself is not quoted: somebody may have put a token there
+      // the line itself is not quoted: a token may have been put there
       if (
         id === undefined ||
         principal === undefined ||
@@ -72,7 +72,7 @@ export class TokenList {
     return `${HEAD}\n${lines.join('')}`;
   }
 
-  /** Who asks with the token; undefined where it is not in the list. */
+  /** The principal of the token; undefined where it is not in the list. */
   principalOf(token: string): string | undefined {
     const [, id = '', secret = ''] = TOKEN.exec(token) ?? [];
     const entry = this.#byId.get(id);
@@ -80,7 +80,7 @@ export class TokenList {
   }
 }
 
-/** Whether it has the form of our tokens; others are an issuer's. */
+/** True for the form of our own tokens; others are an issuer's. */
 export function isOwnToken(token: string): boolean {
   return token.startsWith('edubba_');
 }

@@ -190,6 +190,6 @@ export class WireReader {
   }
 
   #malformed(what: string): BigtableError {
-    return invalidArgument(`the request is no valid protobuf message: ${what} at byte ${this.#at}`);
+    return invalidArgument(`invalid protobuf message: ${what} at byte ${this.#at}`);
   }
 }

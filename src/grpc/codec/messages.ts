@@ -9,9 +9,7 @@ export function decodeRequest<Desc extends DescMessage>(schema: Desc, bytes: Uin
   try {
     return fromBinary(schema, bytes);
   } catch (error) {
-    throw invalidArgument(
-      `the request is no valid ${schema.typeName}: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    throw invalidArgument(`invalid ${schema.typeName}: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 
@@ -19,7 +17,7 @@ export function decodeAnswer<Desc extends DescMessage>(schema: Desc, bytes: Uint
   try {
     return fromBinary(schema, bytes);
   } catch (error) {
-    throw new BigtableError(Code.INTERNAL, `the server's answer is no valid ${schema.typeName}`, { cause: error });
+    throw new BigtableError(Code.INTERNAL, `the server's answer is not a valid ${schema.typeName}`, { cause: error });
   }
 }
 

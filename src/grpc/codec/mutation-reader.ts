@@ -27,7 +27,7 @@ import { type SetCellFields, SetCellReader } from './set-cell-reader.ts';
 import { WireReader } from '../bytes/wire-reader.ts';
 import { isUntruncated, SERVER_TIME } from '../convert/set-cell-timestamp.ts';
 
-const MOST = LIMITS.default.mutationsPerRequest;
+const MAX_MUTATIONS = LIMITS.default.mutationsPerRequest;
 const MICROS_A_MILLI = 1000;
 /** An entry of a batch with more cells is read as a list: it is changed over several steps. */
 const MAX_CELLS = 256;
@@ -36,7 +36,7 @@ const LARGE_REQUEST_BYTES = 64 * 1024;
 /** A request of fewer mutations is read in one step, and asks no clock. */
 const PACED = 32;
 
-/** What all of these requests say beside their changes. */
+/** The fields that all of these requests have in addition to their changes. */
 export interface Target {
   table: string;
   authorizedView: string;
@@ -96,7 +96,7 @@ export class MutationReader {
       row: '',
       cells: isLarge ? new CellBatchBuilder(this.#bytes) : undefined,
       from: 0,
-      most: MOST,
+      most: MAX_MUTATIONS,
       list: isLarge ? undefined : [],
     };
     const pause = this.#rowFields(reader, entry);
@@ -118,7 +118,7 @@ export class MutationReader {
       else if (reader.field === 2) {
         reader.span();
         const index = entries.length + failures.length;
-        if (index === MOST) throw tooMany();
+        if (index === MAX_MUTATIONS) throw tooMany();
         fields.begin(reader.spanStart, reader.spanEnd);
         const entry: PartialRowMutations = { row: '', cells, from: cells.count, most: MAX_CELLS, list: undefined };
         for (
@@ -176,8 +176,8 @@ export class MutationReader {
       if (reader.field === 1) this.target.table = this.#decoder.tableName(reader);
       else if (reader.field === 2) request.row = reader.byteString();
       else if (reader.field === 3) {
-        if (++this.#count > MOST)
-          throw invalidArgument(`too many rules: the limit is ${MOST} a request`, { field: 'rules' });
+        if (++this.#count > MAX_MUTATIONS)
+          throw invalidArgument(`too many rules: the limit is ${MAX_MUTATIONS} a request`, { field: 'rules' });
         reader.span();
         const pause = this.#rule(reader.spanStart, reader.spanEnd, request.rules);
         if (pause) return pause;
@@ -238,7 +238,7 @@ export class MutationReader {
   #entryMutation(reader: WireReader, entry: PartialRowMutations): Promise<void> | undefined {
     const { cells, from, most, list } = entry;
     if (list !== undefined || cells === undefined) return this.#mutation(reader, list!);
-    if (++this.#count > MOST) throw tooMany();
+    if (++this.#count > MAX_MUTATIONS) throw tooMany();
     reader.span();
     const cell = this.#setCell;
     if (cells.count - from >= most || !cell.read(reader.spanStart, reader.spanEnd) || cell.isUntruncated)
@@ -276,8 +276,8 @@ export class MutationReader {
   /** Reads the mutation that the reader stands on; a promise when it is time to let others run. */
   #mutation(reader: WireReader, out: Mutation[]): Promise<void> | undefined {
     this.#count++;
-    // a check has two lists, of which each may have so many
-    if ((this.#isBatch ? this.#count : out.length + 1) > MOST) throw tooMany();
+    // a check has two lists, each with its own limit
+    if ((this.#isBatch ? this.#count : out.length + 1) > MAX_MUTATIONS) throw tooMany();
     reader.span();
     return this.#append(reader.spanStart, reader.spanEnd, out);
   }
@@ -347,7 +347,7 @@ export class MutationReader {
   }
 
   /**
-   * Fails the request, or the entry of a batch: what is read for that one is given to nobody, so anything may stand in
+   * Fails the request, or the entry of a batch: what is read for that one is discarded, so anything may stand in
    * the mutation's place.
    */
   #malformed(error: BigtableError): Mutation {
@@ -371,5 +371,5 @@ function rowOf({ row, cells, from, list }: PartialRowMutations): RowMutations {
 }
 
 function tooMany(): Error {
-  return invalidArgument(`too many mutations: the limit is ${MOST} a request`, { field: 'mutations' });
+  return invalidArgument(`too many mutations: the limit is ${MAX_MUTATIONS} a request`, { field: 'mutations' });
 }

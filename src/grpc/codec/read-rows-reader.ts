@@ -11,7 +11,7 @@ import type { RowRange as RowRangeMessage } from '../generated/google/bigtable/v
 import { type RequestDecoder, withFilterPart } from './request-decoder.ts';
 import { WireReader } from '../bytes/wire-reader.ts';
 
-/** Row keys and ranges a request: a guard of memory, far above what clients ask for at once. */
+/** Row keys and ranges a request: a guard of memory, far above what clients request. */
 const MAX_RANGES = 1_000_000;
 /** ReadRowsRequest.RequestStatsView.REQUEST_STATS_FULL. */
 const REQUEST_STATS_FULL = 2;

@@ -1,5 +1,5 @@
 /**
- * What the requests of one API share while they are decoded: the generated codec, the filters decoded lately, and the name of the table named last.
+ * State that the requests of one API share while they are decoded: the generated codec, recent filters, and the last table name.
  *
  * The usual requests and answers are read and written by hand. The generated codec serves the rest. Building its
  * descriptors takes as long as opening a small database, so it is loaded after the server listens, or for the first

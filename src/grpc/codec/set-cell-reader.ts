@@ -26,7 +26,7 @@ export class SetCellReader implements SetCellFields {
   valueStart = 0;
   valueEnd = 0;
   timestamp: Int64 | undefined = 0;
-  /** Whether the client made the timestamp up and it is no whole millisecond. */
+  /** True when the client library made the timestamp up and it is not a whole millisecond. */
   isUntruncated = false;
   readonly #outer: WireReader;
   readonly #inner: WireReader;

@@ -15,7 +15,7 @@ const NOTHING = Buffer.alloc(0);
 /** The wire type. */
 const LENGTH_DELIMITED = 2;
 
-/** What a call that ended with `thrown` tells its caller. */
+/** The status of a call that ended with `thrown`. */
 export function wireStatus(thrown: unknown): RpcStatus {
   const error = toBigtableError(thrown);
   const message = wellFormed(error.message);

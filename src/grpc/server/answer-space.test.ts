@@ -40,7 +40,7 @@ describe('room for an answer', () => {
     const { limits, call } = row(4 * MIB);
     await assert.rejects(withAnswerSpace(budget.reservation(), call), {
       code: Code.RESOURCE_EXHAUSTED,
-      message: /4194304 bytes has no room.*nothing was written/,
+      message: /4194304 bytes exceeds the memory.*nothing was written/,
     });
     assert.equal(limits.length, 1);
   });

@@ -1,5 +1,5 @@
 /**
- * Room for the answer of a call that writes, reserved before it writes anything: an answer that nobody reads holds memory, and what was written
+ * Memory for the answer of a call that writes, reserved before it writes anything: an answer that waits for its reader holds memory, and what was written
  * cannot be taken back when there is none for it.
  *
  * How large the answer is, only the row tells: the call goes out with a limit for its answer, and where that is too low nothing is
@@ -49,6 +49,6 @@ function answerBytesOf(error: unknown): number | undefined {
 export function noSpaceForAnswer(bytes: number): BigtableError {
   return new BigtableError(
     Code.RESOURCE_EXHAUSTED,
-    `an answer of ${bytes} bytes has no room beside the other requests and their answers: nothing was written`,
+    `an answer of ${bytes} bytes exceeds the memory that other requests and their answers leave: nothing was written`,
   );
 }

@@ -1,5 +1,5 @@
 /**
- * Whether the server serves, as a whole ("") and by service. Watchers are told of every change, and let go when the server stops.
+ * The serving status of the server, as a whole ("") and by service. Watchers are notified of every change, and released when the server stops.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';

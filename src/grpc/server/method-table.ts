@@ -19,7 +19,7 @@ import type { RpcMethod, RpcServer } from '../../wire/index.ts';
 /** Room for an answer, which is reserved before anything is done; a larger one is reserved when it is made. */
 const ANSWER_BYTES = 16 * 1024;
 
-/** What an answer may take beside its message, compressed or not. */
+/** Size of an answer in addition to its message, compressed or not. */
 const FRAMING_BYTES = 1024;
 
 type Method<I extends DescMessage, O extends DescMessage, K extends DescMethod['methodKind']> = DescMethod & {

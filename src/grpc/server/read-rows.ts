@@ -84,7 +84,7 @@ export class Reads {
   }
 }
 
-/** What a read asks for. */
+/** Notes what a read requests. */
 function noteRead(
   notes: CallNotes,
   { table, ranges = [], filter, rowsLimit = 0, reversed = false }: ReadRequest,
@@ -121,7 +121,7 @@ interface ReplyOptions {
   readonly startMs: number;
 }
 
-/** Takes batches and sends messages, in step as long as nothing has to be waited for. */
+/** Turns batches into messages, synchronously as long as nothing has to be waited for. */
 class Reply {
   readonly #options: ReplyOptions;
   readonly #writer: ChunkWriter;
@@ -214,7 +214,7 @@ class Reply {
     return this.#timed(this.#options.sink.send(scannedAnswer(scannedTo)));
   }
 
-  /** What is left, and the statistics if they were asked for. */
+  /** Sends the rest, and the statistics if they were requested. */
   #end(): Promise<void> | undefined {
     const wait = this.#sendMessage();
     return this.#options.fullStats ? this.#sendStatistics(wait) : wait;
@@ -246,7 +246,7 @@ class Reply {
     if (this.#options.reservation.tryHoldAnswer(more, true) !== 'held') {
       throw new BigtableError(
         Code.RESOURCE_EXHAUSTED,
-        `a row of more than ${this.#writer.messageBytes} bytes has no room beside the other requests: read fewer of its cells at once`,
+        `a row of more than ${this.#writer.messageBytes} bytes exceeds the memory that other requests leave: read fewer of its cells`,
       );
     }
     this.#reservedBytes += more;

@@ -1,4 +1,4 @@
-/** What the calls on data have in common: the views they may name instead of a table, and the app profile. */
+/** The fields that calls on data have in common: the views they may name instead of a table, and the app profile. */
 import { notFound } from '../../base/index.ts';
 import { CallContext, type RequestContext } from '../../env/index.ts';
 

@@ -16,7 +16,7 @@ const OF_HTTP: Readonly<Record<string, Code>> = {
   504: Code.UNAVAILABLE,
 };
 
-/** What is wrong with the headers of an answer; undefined where a gRPC server sent them. */
+/** The fault of an answer's headers; undefined where a gRPC server sent them. */
 export function faultOfHeaders(headers: Headers): BigtableError | undefined {
   const status = headerValue(headers, ':status') ?? '';
   if (status !== '200')

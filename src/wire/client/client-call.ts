@@ -1,7 +1,7 @@
 /**
  * One gRPC call on the client: from the wish to send it, over the connections that are tried, to its status.
  *
- * Invariant: `onDone` is told once, after the last `onMessage`; from then on nothing of the call is left in the deadlines, in its context or
+ * Invariant: `onDone` is called once, after the last `onMessage`; from then on nothing of the call is left in the deadlines, in its context or
  * on a connection. What a slow reader leaves unread is at most about two windows and one message.
  */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
@@ -18,7 +18,7 @@ import { type ClientConnection, type Exchange, STREAM_WINDOW_BYTES } from './cli
 export interface CallOwner {
   readonly deadlines: Deadlines;
   readonly maxMessageBytes: number;
-  /** What a status that is not OK is thrown as. */
+  /** The error for a status that is not OK. */
   readonly errorOf: (status: RpcStatus) => BigtableError;
   /** Sends the call on a connection, when there is one with room. */
   start(call: ClientCall): void;
@@ -26,7 +26,7 @@ export interface CallOwner {
   onEnded(call: ClientCall): void;
 }
 
-/** Who takes the answer. */
+/** The reader of the answer. */
 export interface AnswerReader {
   /** `compressed`: by gzip. */
   onMessage(bytes: Buffer, compressed: boolean): void;
@@ -34,7 +34,7 @@ export interface AnswerReader {
   onDone(error: BigtableError | undefined): void;
 }
 
-/** Calls that no server has worked on are sent again so many times. */
+/** Attempts to send a call that no server has worked on. */
 const MAX_ATTEMPTS = 3;
 
 export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
@@ -51,7 +51,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   #isGzip = false;
   /** Bytes of whole messages that the reader has not taken. */
   #unreadBytes = 0;
-  /** What came, and the server was not let send again. */
+  /** Bytes that came, and for which the window was not opened again. */
   #ungrantedBytes = 0;
   readonly #onAbort = (): void => this.interrupt(cancelled());
   // as an entry of the deadlines
@@ -91,13 +91,13 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
     this.#stream = connection.open(this, headers, this.message);
   }
 
-  /** The reader is done with a message of so many bytes. */
+  /** The reader is done with a message of `bytes`. */
   wasRead(bytes: number): void {
     this.#unreadBytes -= bytes;
     this.#grant();
   }
 
-  /** Nobody wants the rest of the answer. */
+  /** Ends the call: no reader wants the rest of the answer. */
   cancel(): void {
     this.interrupt(cancelled());
   }

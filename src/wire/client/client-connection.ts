@@ -1,10 +1,10 @@
 /**
  * A server's HTTP/2 connection, seen from the client (RFC 9113): requests out, frames in, flow control both ways, the end by GOAWAY.
  *
- * Invariant: every exchange that was opened is told of its end exactly once, by headers that end it, by `onLost`, or by its own reset; of
+ * Invariant: every exchange that was opened ends exactly once, by headers that end it, by `onLost`, or by its own reset; of
  * those above the last stream that a GOAWAY names it is known that they were not worked on.
  *
- * What has arrived takes no room of the connection's window (it is given back at once), so that a slow reader holds up its own stream alone.
+ * Bytes that arrive are credited to the connection's window immediately, so that a slow reader delays only its own stream.
  */
 import type { Socket } from 'node:net';
 import { assert, BigtableError, Code, NumberTable } from '../../base/index.ts';
@@ -38,7 +38,7 @@ import { PeerSettings } from '../http2/settings.ts';
 import { Stream, type StreamConnection } from '../http2/stream.ts';
 import { errorOfReset } from './answer-status.ts';
 
-/** What a server may send of one answer that nobody has read yet. */
+/** Bytes of one answer that a server may send before they are read. */
 export const STREAM_WINDOW_BYTES = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES = 16 * 1024 * 1024;
 const MAX_FRAME_BYTES = 64 * 1024;
@@ -59,7 +59,7 @@ export interface ClientConnectionOptions {
   /** As the user named the server, for messages. */
   readonly address: string;
   readonly clock: Clock;
-  /** A connection that has calls and is silent for so long is asked whether it is there, ms, */
+  /** A connection with calls that is silent for this long is sent a PING, ms, */
   readonly keepAliveMs: number;
   /** and is lost when it does not answer within this. */
   readonly keepAliveTimeoutMs: number;
@@ -136,7 +136,7 @@ export class ClientConnection implements StreamConnection {
     this.#output.write(windowUpdateFrame(0, this.#window.grant(CONNECTION_WINDOW_BYTES - DEFAULT_WINDOW_BYTES, true)));
   }
 
-  /** Whether the server takes one more exchange now. */
+  /** True when the server takes one more exchange now. */
   get hasCapacity(): boolean {
     return this.isReady && !this.isDraining && this.#open.size < this.#peer.maxStreams;
   }
@@ -169,7 +169,7 @@ export class ClientConnection implements StreamConnection {
     this.#endIfDrained();
   }
 
-  /** Ends at once, and the open exchanges with it. */
+  /** Ends immediately, and the open exchanges with it. */
   destroy(error: BigtableError): void {
     if (this.#isGone) return;
     this.#gone(error);
@@ -442,7 +442,7 @@ export class ClientConnection implements StreamConnection {
     }
   }
 
-  // whether the server is still there
+  // keep-alive
 
   #scheduleCheck(): void {
     const { clock, keepAliveMs } = this.#options;

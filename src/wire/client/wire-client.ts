@@ -1,7 +1,7 @@
 /**
- * RpcClient on our own HTTP/2: one connection to one server, made by the first call, kept, and made anew when it is lost.
+ * RpcClient on our own HTTP/2: one connection to one server, made by the first call, kept, and replaced when it is lost.
  *
- * Invariant: a call waits only for a connection under way or for room on one; while no server can be reached, calls fail at once, and
+ * Invariant: a call waits only for a connection in progress or for capacity on one; while no server can be reached, calls fail immediately, and
  * attempts to connect are apart by a growing pause.
  */
 import { connect as connectPlain, type Socket } from 'node:net';
@@ -32,7 +32,7 @@ export interface WireClientOptions {
   readonly address: string;
   readonly clock: Clock;
   readonly random: Random;
-  /** What a status that is not OK is thrown as. */
+  /** The error for a status that is not OK. */
   readonly errorOf: (status: RpcStatus) => BigtableError;
   /** Go with every call; names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -42,9 +42,9 @@ export interface WireClientOptions {
   readonly maxMessageBytes?: number;
   /** Default: 20 s. */
   readonly connectMs?: number;
-  /** A connection with calls that is silent for so long is asked whether it is there (default 60 s), */
+  /** A connection with calls that is silent for this long is sent a PING (default 60 s), */
   readonly keepAliveMs?: number;
-  /** and given up when it does not answer within this (default 20 s). */
+  /** and closed when it does not answer within this (default 20 s). */
   readonly keepAliveTimeoutMs?: number;
 }
 

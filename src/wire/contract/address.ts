@@ -22,7 +22,7 @@ export function parseAddress(text: string): Address | undefined {
 }
 
 /**
- * Whether nobody but this machine's own programs can be at that host, nor listen to what is said with it. Only forms that mean the same to every
+ * True when only programs of this machine can be at that host, or listen on the way to it. Only forms that mean the same to every
  * resolver: "localhost", 127.0.0.0/8 in four decimal parts, also where that is mapped into IPv6, and ::1.
  */
 export function isLoopback(host: string): boolean {
@@ -38,7 +38,7 @@ export function isLoopback(host: string): boolean {
 
 /**
  * Whom a limit by address means: an IPv4 address, also where it is written as IPv6 (::ffff:192.0.2.1), or the first 64 bits of an IPv6 address,
- * since whoever has one of those usually has all 2^64.
+ * since the owner of one of those usually has all 2^64.
  */
 export function networkOf(address: string): string {
   if (address.startsWith(MAPPED) && address.includes('.')) return address.slice(MAPPED.length);

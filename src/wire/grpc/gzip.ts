@@ -1,5 +1,5 @@
 /**
- * gRPC's gzip messages (grpc-encoding: gzip, RFC 1952). Small ones are done in place, large ones on the thread pool, so that no step of
+ * gRPC's gzip messages (grpc-encoding: gzip, RFC 1952). Small ones are done in place, large ones on the thread pool, so that no slice of
  * the event loop is long.
  *
  * Invariant: no more is inflated than the limit, whatever the bytes claim.
@@ -18,7 +18,7 @@ const gunzipLater = promisify<Buffer, { maxOutputLength: number }, Buffer>(gunzi
 const gzipLater = promisify<Buffer, { level: number }, Buffer>(gzip);
 const LEVEL = constants.Z_BEST_SPEED;
 
-/** What the bytes say that they inflate to (the file's last four bytes); 0 where they are no gzip file. */
+/** The inflated size that the file claims (its last four bytes); 0 where it is not a gzip file. */
 export function claimedBytes(compressed: Buffer): number {
   const isGzip = compressed.length >= FRAMING_BYTES && compressed.readUInt16BE(0) === MAGIC;
   return isGzip ? compressed.readUInt32LE(compressed.length - 4) : 0;

@@ -13,19 +13,19 @@ export const PREFIX_BYTES = 5;
 const EAGER_BYTES = 256 * 1024;
 const FIRST_BYTES = 4 * 1024;
 /**
- * The buffer grows so many times at once: after one full frame a message of up to 256 KiB has its whole buffer, and is copied once. What nobody has
- * written to is not resident.
+ * Factor by which the buffer grows: after one full frame a message of up to 256 KiB has its whole buffer, and is copied
+ * once. Pages that were not written are not resident.
  */
 const GROWTH = 16;
 /** A view may keep this many times its own size. */
 const MAX_KEPT = 4;
-/** Or so many bytes. */
+/** A view may always keep this many bytes. */
 const MAX_KEPT_BYTES = 8 * 1024;
 
 export interface MessageReaderOptions {
   readonly maxMessageBytes: number;
   readonly onMessage: (bytes: Buffer, compressed: boolean) => void;
-  /** Told each message's length before any of it is kept. */
+  /** Called with each message's length before any of it is kept. */
   readonly onLength?: (bytes: number) => void;
 }
 
@@ -36,7 +36,7 @@ export class MessageReader {
   #compressed = false;
   /** Length of the message under way; -1 between messages. */
   #length = -1;
-  /** What has come of it, in a buffer that may be larger. */
+  /** The bytes of it that have come, in a buffer that may be larger. */
   #gathered: Buffer | undefined;
   #haveBytes = 0;
 
@@ -44,12 +44,12 @@ export class MessageReader {
     this.#options = options;
   }
 
-  /** Whether a message has begun and not ended. */
+  /** True when a message has begun and not ended. */
   get isInside(): boolean {
     return this.#prefixBytes > 0 || this.#length >= 0;
   }
 
-  /** Throws RESOURCE_EXHAUSTED for a message above the limit, INTERNAL for a prefix that is none. */
+  /** Throws RESOURCE_EXHAUSTED for a message above the limit, INTERNAL for an invalid prefix. */
   push(bytes: Buffer): void {
     let at = 0;
     while (at < bytes.length || this.#length === 0) {
@@ -119,7 +119,7 @@ export function keepable(view: Buffer): Buffer {
   return keptBytes > MAX_KEPT_BYTES && view.length * MAX_KEPT < keptBytes ? Buffer.from(view) : view;
 }
 
-/** What goes before a message of so many bytes. The bytes are the caller's, or those it gave. */
+/** The prefix of a message of `lengthBytes`, in new bytes or in those of the caller. */
 export function messagePrefix(
   lengthBytes: number,
   compressed: boolean,

@@ -123,7 +123,7 @@ export class HpackDecoder {
   }
 }
 
-/** The most that so many bytes of Huffman code decode to: its shortest code has five bits. */
+/** The largest decoded size of `codedBytes`: Huffman's shortest code has five bits. */
 function decodedBytes(codedBytes: number): number {
   return Math.ceil((codedBytes * 8) / 5);
 }

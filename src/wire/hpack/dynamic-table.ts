@@ -5,7 +5,7 @@
  */
 import { assert } from '../../base/index.ts';
 
-/** What an entry costs beyond its bytes. */
+/** The cost of an entry in addition to its bytes. */
 export const ENTRY_OVERHEAD_BYTES = 32;
 
 export class DynamicTable {

@@ -41,7 +41,7 @@ export interface ConnectionOptions {
   /** Shared by all connections of the event loop. */
   readonly turns: ReadTurns;
   readonly limits: Http2Limits;
-  /** A request has come: the stream is to be given an owner, who is told of the rest. */
+  /** A request has come: the callee gives the stream an owner, which gets the rest. */
   readonly onRequest: (stream: Stream, headers: RequestHeaders) => void;
   /** The connection is no more. */
   readonly onClosed: () => void;
@@ -50,9 +50,9 @@ export interface ConnectionOptions {
 }
 
 export class Connection implements StreamConnection {
-  /** Whether anything came since it was last set to false. */
+  /** True when anything came since it was last set to false. */
   wasHeard = true;
-  /** Whether a request came since it was last set to false. */
+  /** True when a request came since it was last set to false. */
   wasUsed = false;
   /** A PING of ours that has not been answered. */
   pingIsOut = false;
@@ -106,7 +106,7 @@ export class Connection implements StreamConnection {
     return this.#streams.size === 0 && this.#running === 0;
   }
 
-  /** Whether the client has begun as HTTP/2 demands: with the preface and SETTINGS. */
+  /** True when the client has begun as HTTP/2 requires: with the preface and SETTINGS. */
   get hasBegun(): boolean {
     return this.#settingsCame;
   }
@@ -115,7 +115,7 @@ export class Connection implements StreamConnection {
     return this.#isDead;
   }
 
-  /** Whether all has been said: the client is to close. */
+  /** True when the last frame was written: the client is to close. */
   get hasEnded(): boolean {
     return this.#isDead || this.#isEnded;
   }
@@ -441,7 +441,7 @@ export class Connection implements StreamConnection {
 
   #localEnd(stream: Stream): void {
     stream.localEnded = true;
-    // the client may still be sending what nobody reads any more (RFC 9113, 8.1)
+    // the client may still be sending bytes that no handler reads (RFC 9113, 8.1)
     if (stream.remoteEnded) this.#closeStream(stream, false);
     else this.reset(stream, ErrorCode.NO_ERROR);
   }

@@ -1,7 +1,7 @@
 /**
- * What goes out on a socket: all that is written in one turn of the event loop leaves in one write (writev where there are large parts).
+ * The sending side of a socket: bytes written in one turn of the event loop leave in one write (writev for large parts).
  *
- * Invariant: small writes are copied together, so that their buffers may be used again; large ones go by reference and belong to the output.
+ * Invariant: small writes are copied together, so that their buffers may be reused; large ones go by reference and belong to the output.
  * `isFull` says that the peer reads more slowly than we write: those who can wait then wait for `onWritable`. Those who cannot (answers to PINGs and
  * SETTINGS) may go on up to `maxBacklogBytes`, beyond which the connection is destroyed: a peer that asks and never reads.
  */
@@ -39,7 +39,7 @@ export class CorkedOutput {
   readonly #maxBacklogBytes: number;
   /** The socket hands bytes to the machine itself: once it has none left, nothing refers to ours any more. */
   readonly #isPlain: boolean;
-  /** Slabs of which parts are to be written, to be used again. */
+  /** Slabs to be reused once their parts are written. */
   #slabs: Buffer[] = [];
   #parts: Buffer[] = [];
   #partsBytes = 0;

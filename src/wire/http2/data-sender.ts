@@ -2,7 +2,7 @@
  * Which stream's bytes go out next: one frame each in turn, as far as the connection's window, the streams' own and the socket allow.
  *
  * Invariant: a stream is in the list exactly when it has something that its own window lets out. A stream that waits for its window
- * waits outside and holds nobody up.
+ * waits outside and delays no other.
  */
 import { assert } from '../../base/index.ts';
 import type { CorkedOutput } from './corked-output.ts';
@@ -15,7 +15,7 @@ const MAX_FRAME_BYTES = 64 * 1024;
 
 export class DataSender {
   readonly window = new SendWindow(DEFAULT_WINDOW_BYTES);
-  /** What the peer takes in one frame. */
+  /** The largest frame that the peer takes. */
   maxFrameBytes = DEFAULT_MAX_FRAME_BYTES;
   /** Frames of answers that went out: DATA, and the headers at their ends. */
   frames = 0;
@@ -40,7 +40,7 @@ export class DataSender {
   }
 
   /**
-   * Sends a message as a frame of its own, past the queue, where it fits whole and nobody waits: most answers and requests are that small. False
+   * Sends a message as a frame of its own, past the queue, where it fits whole and no stream waits: most answers and requests are that small. False
    * where it has to be queued. `prefix` goes before it and is copied.
    */
   sendWhole(stream: Stream, prefix: Buffer, message: Buffer, flags: number): boolean {

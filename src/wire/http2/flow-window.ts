@@ -8,7 +8,7 @@ import { ErrorCode, Http2Error } from './frames.ts';
 
 const MAX_BYTES = 0x7fffffff;
 
-/** What we may send: of a stream, or of the connection. */
+/** The bytes that we may send: of a stream, or of the connection. */
 export class SendWindow {
   bytes: number;
 
@@ -29,12 +29,12 @@ export class SendWindow {
   }
 }
 
-/** What the peer may send us. Grants go to it in large steps, to save frames. */
+/** The bytes that the peer may send us. Grants go to it in large steps, to save frames. */
 export class ReceiveWindow {
   readonly #stepBytes: number;
-  /** What the peer may still send, as far as it knows. */
+  /** Bytes that the peer may still send, as far as it knows. */
   #leftBytes: number;
-  /** What it may send in addition, once it hears of it. */
+  /** Bytes granted in addition, not yet sent to the peer. */
   #pendingBytes = 0;
 
   /** `stepBytes`: grants are gathered until there are this many. */

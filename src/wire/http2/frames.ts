@@ -4,7 +4,7 @@
  *   length (24 bits) | type (8) | flags (8) | reserved (1), stream id (31) | payload
  *
  * Invariant: a frame's payload that lies in one chunk is handed on as a view of it, uncopied; one that does not is gathered in a buffer of its
- * own, never above the largest frame allowed. What a frame means is not known here.
+ * own, never above the largest frame allowed. The meaning of frames belongs to the connections.
  */
 
 export const FRAME_HEADER_BYTES = 9;
@@ -75,7 +75,7 @@ export function errorCodeName(code: number): string {
   return NAMES[code] ?? `error ${code}`;
 }
 
-/** What the peer did against the protocol: ends the stream by RST_STREAM, or the connection (streamId 0) by GOAWAY. */
+/** A breach of the protocol by the peer: ends the stream by RST_STREAM, or the connection (streamId 0) by GOAWAY. */
 export class Http2Error extends Error {
   override readonly name = 'Http2Error';
   readonly code: ErrorCode;
@@ -91,7 +91,7 @@ export class Http2Error extends Error {
 
 export type OnFrame = (type: number, flags: number, streamId: number, payload: Buffer) => void;
 
-/** Frames that are handed on between two questions whether to stop: a question costs as much as a tenth of a small frame. */
+/** Frames passed on between two checks of `mustStop`. */
 const FRAMES_PER_CHECK = 4;
 const never = (): boolean => false;
 
@@ -113,12 +113,11 @@ export class FrameReader {
   }
 
   /**
-   * Answers how many bytes it has taken: all of them, or those up to the frame after which `mustStop` said so; it is asked every few frames. The caller
-   * pushes the rest later. Throws Http2Error FRAME_SIZE_ERROR, for the connection, at a frame that is too large.
+   * Returns the number of bytes taken: all of them, or those up to the frame after which `mustStop` was true; it is checked
+   * every few frames. The caller pushes the rest later. Throws Http2Error FRAME_SIZE_ERROR, for the connection, at a frame that is too large.
    */
   push(chunk: Buffer, mustStop: () => boolean = never): number {
     let at = this.#headerBytes > 0 || this.#payload ? this.#finish(chunk) : 0;
-    // asked for once a chunk: each costs as much as a small frame's work here
     const { buffer, byteOffset, length: chunkBytes } = chunk;
     while (chunkBytes - at >= FRAME_HEADER_BYTES) {
       const length = this.#lengthAt(chunk, at);

@@ -5,7 +5,7 @@
  * Invariant: the lists that are asked about have the same names at the same positions, those of the first that was asked about.
  */
 
-/** Names are asked for by our own code, by few constants; beyond so many they are looked for each time. */
+/** Our own code requests few constant names. Further ones are searched each time. */
 const MAX_KNOWN = 32;
 
 export class HeaderPositions {
@@ -21,7 +21,7 @@ export class HeaderPositions {
     return list[this.#find(list, name)];
   }
 
-  /** The value's place; behind the list's end where the name is missing. */
+  /** The value's index; after the end of the list where the name is missing. */
   #find(list: readonly string[], name: string): number {
     let at = 0;
     while (at < list.length && list[at] !== name) at += 2;

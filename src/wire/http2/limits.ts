@@ -1,10 +1,10 @@
 /**
- * What one peer may make a connection do. The defaults let every known client work at full speed and bound what a hostile one costs: memory by the
+ * Limits on the work and memory that one peer may cause. The defaults let every known client work at full speed and bound what a hostile one costs: memory by the
  * windows, the streams and the header bytes; work by the rates.
  */
 
 export interface Http2Limits {
-  /** Streams of a connection at once, counting those that were reset and whose work has not ended yet. */
+  /** Concurrent streams of a connection, including those that were reset while their work goes on. */
   readonly maxStreams: number;
   /** Names and values of one request, each 32 bytes more (RFC 9113, 6.5.2). */
   readonly maxHeaderBytes: number;
@@ -12,11 +12,11 @@ export interface Http2Limits {
   readonly maxHeaderBlockBytes: number;
   readonly maxContinuations: number;
   readonly hpackTableBytes: number;
-  /** What may arrive of one request before it has its reservation. */
+  /** Bytes of one request that may arrive before it has its reservation. */
   readonly streamWindowBytes: number;
-  /** What may arrive on a connection and be held without a reservation. */
+  /** Bytes that may arrive on a connection and be held without a reservation. */
   readonly connectionWindowBytes: number;
-  /** Streams that the peer resets, or makes us reset, by its errors: at once, and a second in the long run. */
+  /** Streams that the peer resets, or makes us reset, by its errors. */
   readonly resets: Rate;
   /** PING and SETTINGS. Each frame that we send earns PINGS_PER_FRAME, since some clients ping with every answer that they receive. */
   readonly pings: Rate;
@@ -45,7 +45,7 @@ export const DEFAULT_LIMITS: Http2Limits = {
   idleFrames: { burst: 10_000, perSecond: 1000 },
 };
 
-/** What a frame of ours earns its reader. A client that reads it in small parts says so of both windows for each. */
+/** PINGs and WINDOW_UPDATEs that a frame of ours earns its reader. A client that reads it in small parts updates both windows for each. */
 export const PINGS_PER_FRAME = 2;
 export const UPDATES_PER_FRAME = 16;
 
@@ -61,7 +61,7 @@ export class RateLimit {
     this.#atMs = nowMs;
   }
 
-  /** Whether one more is allowed. */
+  /** True when one more is allowed. */
   take(nowMs: number): boolean {
     if (this.#tokens < 1) {
       this.#tokens = Math.min(this.#rate.burst, this.#tokens + ((nowMs - this.#atMs) * this.#rate.perSecond) / 1000);

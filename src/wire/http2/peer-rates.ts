@@ -54,7 +54,7 @@ export class PeerRates {
     throw new Http2Error(ErrorCode.ENHANCE_YOUR_CALM, `too many ${what}${why === undefined ? '' : ` (${why})`}`);
   }
 
-  /** What was sent since the last time allows the peer more of what it answers that with. */
+  /** Frames sent since the last time allow the peer more PINGs and WINDOW_UPDATEs. */
   #earn(): void {
     const frames = this.#sentFrames() - this.#earnedFrames;
     if (frames === 0) return;

@@ -1,6 +1,6 @@
 /**
  * Shares a turn of the event loop among the connections that have received bytes: together they read for SLICE_MS a turn at most, so that timers, answers and
- * other work come in between, however many calls arrive at once.
+ * other work come in between, however many calls arrive together.
  *
  * Invariant: who waits goes on in the order in which it began to wait, and before bytes that come later.
  */
@@ -9,7 +9,7 @@ import { type Clock, SLICE_MS } from '../../env/index.ts';
 export class ReadTurns {
   readonly #clock: Clock;
   readonly #waiting: (() => void)[] = [];
-  /** Whether reading has begun in the present turn, and when. */
+  /** True when reading has begun in the present turn, and its start. */
   #hasBegun = false;
   #startMs = 0;
 
@@ -17,7 +17,7 @@ export class ReadTurns {
     this.#clock = clock;
   }
 
-  /** Whether the present turn's time is used up. The first to ask in a turn begins it. */
+  /** True when the present turn's time is spent. The first call in a turn begins it. */
   isSpent(): boolean {
     if (this.#hasBegun) return this.#clock.monotonicMs() - this.#startMs >= SLICE_MS;
     this.#hasBegun = true;

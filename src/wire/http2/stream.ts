@@ -8,7 +8,7 @@ import { assert } from '../../base/index.ts';
 import type { ErrorCode } from './frames.ts';
 import { type ReceiveWindow, SendWindow } from './flow-window.ts';
 
-/** Who answers a request. Must not throw, but for an Http2Error of the stream. */
+/** The answerer of a request. Throws nothing but an Http2Error of the stream. */
 export interface StreamOwner {
   /** The bytes hold a place in the connection's window until `stream.credit` gives it back. */
   onData(payload: Buffer): void;
@@ -16,16 +16,16 @@ export interface StreamOwner {
   onEnd(): void;
   /** The stream is over before its time: reset by the peer or for its errors, or the connection is lost. */
   onReset(): void;
-  /** So many bytes of `data` went to the socket. */
+  /** Bytes of `data` went to the socket. */
   onSent(bytes: number): void;
 }
 
-/** What a stream needs of its connection. */
+/** The part of a connection that its streams use. */
 export interface StreamConnection {
   sendHeaders(stream: Stream, block: Buffer, endStream: boolean): void;
   /** The stream has something to send that it had not before. */
   ready(stream: Stream): void;
-  /** A message that goes out at once and whole; false where it cannot, and nothing of it went. */
+  /** Sends a message immediately and whole; false where it cannot, and nothing of it went. */
   sendWhole(stream: Stream, prefix: Buffer, message: Buffer): boolean;
   reset(stream: Stream, code: ErrorCode): void;
   /** Gives back to the peer what a stream's bytes took of the connection's window. */
@@ -43,7 +43,7 @@ export class Stream {
   owner: StreamOwner | undefined;
   readonly sendWindow: SendWindow;
   readonly receiveWindow: ReceiveWindow;
-  /** What the request said of its length, and what came. */
+  /** The length that the request announced, and the bytes that came. */
   readonly contentLength: number | undefined;
   receivedBytes = 0;
   /** Received bytes not yet returned to the connection's window. */
@@ -82,12 +82,12 @@ export class Stream {
     return this.isReset || (this.remoteEnded && this.localEnded);
   }
 
-  /** Whether it has something that could go out now, as far as its own window goes. */
+  /** True when its own window lets something out now. */
   get canSend(): boolean {
     return this.queuedBytes > 0 ? this.sendWindow.bytes > 0 : this.#trailers !== undefined;
   }
 
-  /** The answer's headers; at once. */
+  /** Sends the answer's headers. */
   headers(block: Buffer): void {
     if (!this.isReset) this.#connection.sendHeaders(this, block, false);
   }
@@ -116,7 +116,7 @@ export class Stream {
     this.#connection.ready(this);
   }
 
-  /** Forgets what is queued; answers how many bytes those were. */
+  /** Discards what is queued. Returns its bytes. */
   drop(): number {
     const dropped = this.queuedBytes;
     this.#queue = undefined;
@@ -126,7 +126,7 @@ export class Stream {
     return dropped;
   }
 
-  /** Keeps the first of the queued bytes, and forgets the rest. */
+  /** Keeps the first of the queued bytes, and discards the rest. */
   keep(bytes: number): void {
     if (bytes <= 0) return void this.drop();
     const kept: Buffer[] = [];

@@ -1,8 +1,7 @@
 /**
- * Counts the calls of a server by method: how many are under way, how they ended and how long they took; and tells of each call that has ended, where somebody
- * wants to hear of it.
+ * Counts the calls of a server by method: those in progress, how they ended and how long they took.
  *
- * Invariant: what is counted is bounded by the methods that are registered, whatever paths callers make up.
+ * Invariant: the number of counters is bounded by the registered methods, whatever paths callers make up.
  */
 import { assert, type Code, codeName } from '../../base/index.ts';
 import { type Counter, type Histogram, labelled, type Metrics } from '../../env/index.ts';
@@ -36,7 +35,7 @@ export class MethodLedger {
 }
 
 export class CallLedger {
-  /** Told of every call when it has ended. */
+  /** Called for each call that has ended. */
   readonly onCall: OnCall | undefined;
   readonly #metrics: Metrics;
   readonly #methods = new Map<string, MethodLedger>();
@@ -56,7 +55,7 @@ export class CallLedger {
     return method;
   }
 
-  /** Its calls are no longer under way. */
+  /** Removes the gauges. */
   close(): void {
     for (const stop of this.#stops) stop();
   }

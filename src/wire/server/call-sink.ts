@@ -21,10 +21,10 @@ const WORTH_DEFLATING_BYTES = 256;
 /** A reader that takes less, after some grace, is too slow while others wait for the memory of its answers. */
 const READER_PACE = { graceMs: 2000, bytesPerSecond: 32 * 1024 };
 
-/** Prefix of a message that is sent at once. */
+/** Prefix of a message that is sent immediately. */
 const COPIED_PREFIX = Buffer.alloc(PREFIX_BYTES);
 
-/** Whose answers these are. */
+/** The call whose answers these are. */
 export interface SinkOwner {
   readonly stream: Stream;
   readonly context: CallContext;
@@ -68,7 +68,7 @@ export class CallSink implements RpcSink {
     return this.#pendingBytes === 0;
   }
 
-  /** Whether the reader takes what is pending more slowly than it may while others wait. */
+  /** True when the reader takes pending bytes more slowly than it may while others wait. */
   isTooSlow(nowMs: number): boolean {
     return this.#pendingBytes > 0 && this.#pace !== undefined && this.#pace.isTooSlow(nowMs);
   }
@@ -99,7 +99,7 @@ export class CallSink implements RpcSink {
     return this.#answerDeflated(asBuffer(message));
   }
 
-  /** So many bytes went out. */
+  /** Counts bytes that went out. */
   sent(bytes: number): void {
     this.sentBytes += bytes;
     this.#pendingBytes -= bytes;
@@ -122,18 +122,18 @@ export class CallSink implements RpcSink {
     if (this.#wait && this.#pendingBytes <= this.#wait.belowBytes) this.#takeWaiter()?.resolve();
   }
 
-  /** The call is over: what is pending will not be sent. */
+  /** Ends the call: pending bytes will not be sent. */
   stop(error: BigtableError): void {
     const wait = this.#takeWaiter();
     this.#keep(0);
     wait?.reject(error);
   }
 
-  /** The call is over, but for the message that was sent in part; answers how many bytes of it are left. */
+  /** Ends the call after the message that was sent in part. Returns the bytes of it that are left. */
   stopAfterMessage(error: BigtableError): number {
     const wait = this.#takeWaiter();
     this.#keep(this.#firstSentBytes > 0 ? this.#sizes[this.#first]! - this.#firstSentBytes : 0);
-    // whoever does not even take the rest of it is cut off the next time
+    // a reader that does not even take the rest of it is cut off the next time
     this.#sizes = this.#pendingBytes > 0 ? [this.#pendingBytes] : [];
     this.#first = 0;
     this.#firstSentBytes = 0;
@@ -159,7 +159,7 @@ export class CallSink implements RpcSink {
     )
       return this.#countSent(bytes);
     this.#queue(messagePrefix(bytes, compressed), message, bytes + PREFIX_BYTES);
-    // what went out at once was never held
+    // bytes that went out immediately were never held
     const left = this.#pendingBytes - this.#heldBytes;
     if (left === 0) return undefined;
     const { reservation } = this.#context;
@@ -222,12 +222,12 @@ export class CallSink implements RpcSink {
     if (leftBytes === messageBytes && this.#sizes.length > 0) this.#sizes.pop();
     return Promise.reject(
       unavailable(
-        'there is no room for the answers of this call beside those that others have not read: go on from the last row that came',
+        'no memory is left for the answers of this call: read faster, or continue from the last row that came',
       ),
     );
   }
 
-  /** Forgets all but the first of the pending bytes. */
+  /** Discards all but the first of the pending bytes. */
   #keep(bytes: number): void {
     const forgotten = this.#pendingBytes - bytes;
     assert(forgotten >= 0, 'a call keeps no more of its answers than are pending');
@@ -241,7 +241,7 @@ export class CallSink implements RpcSink {
     this.#firstSentBytes = 0;
   }
 
-  /** So many bytes are not pending any more. */
+  /** Releases bytes that are not pending any more. */
   #release(bytes: number): void {
     const held = Math.min(bytes, this.#heldBytes);
     if (held <= 0) return;

@@ -1,16 +1,16 @@
 /**
- * Whose share of the budget a call counts to: its connection's, of its principal's. One connection mostly speaks for one principal.
+ * The share of the budget that a call counts to: its connection's, within its principal's. A connection mostly has one principal.
  *
  * Invariant: the principals kept are those of open connections, and some more.
  */
 import { Owner } from '../../env/index.ts';
 
-/** Principals without connections are forgotten when there are so many. */
+/** Principals that hold nothing are evicted when there are this many. */
 const MAX_PRINCIPALS = 1000;
 /** A connection that speaks for more principals begins again. */
 const MAX_PER_CONNECTION = 100;
 
-/** Those of one connection. */
+/** The owners of one connection. */
 export class ConnectionOwners {
   readonly #principals: PrincipalOwners;
   readonly #byPrincipal = new Map<string, Owner>();
@@ -35,7 +35,7 @@ export class ConnectionOwners {
   }
 }
 
-/** Those of all connections. */
+/** The owners of all connections. */
 export class PrincipalOwners {
   readonly #owners = new Map<string, Owner>();
 
@@ -49,7 +49,7 @@ export class PrincipalOwners {
     return owner;
   }
 
-  /** Whoever holds nothing has nothing to be known by. */
+  /** An owner that holds nothing has no state worth keeping. */
   #evictIdle(): void {
     for (const [name, owner] of this.#owners) if (owner.heldBytes === 0) this.#owners.delete(name);
   }

@@ -1,8 +1,8 @@
 /**
  * The messages of a bidi call, for its handler to read one after another.
  *
- * Invariant: messages are taken out of the arrived bytes only as the handler asks for them; what it has not asked for keeps its place in the
- * stream's window, and in the connection's, and is held as arriving. The message that the handler works on is reserved until it asks for the next.
+ * Invariant: messages are taken out of the arrived bytes only as the handler requests them; other bytes keep their part of
+ * the stream's window and of the connection's, and are held as arriving. The message that the handler works on is reserved until it asks for the next.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import { keepable, MessageReader, PREFIX_BYTES } from '../grpc/message-framing.ts';
@@ -23,12 +23,12 @@ interface Message {
 export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer> {
   readonly #owner: InputOwner;
   readonly #reader: MessageReader;
-  /** Bytes that were not looked at. */
+  /** Bytes that were not parsed yet. */
   #payloads: Buffer[] = [];
   #messages: Message[] = [];
   /** Lengths whose reservation is still to come. */
   #owedBytes = 0;
-  /** What the present message has of the reservation, and of the stream's window. */
+  /** Bytes of the reservation, and of the stream's window, that the present message has. */
   #presentBytes = 0;
   #takenBytes = 0;
   /** By how much the stream's window was opened before what it is for was taken. */
@@ -142,7 +142,7 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
     stream.growWindow(more, true);
   }
 
-  /** What was taken out of the arrived bytes makes room for more. */
+  /** Opens the windows for as many bytes as were taken. */
   #giveBack(): void {
     const { stream } = this.#owner;
     const paid = Math.min(this.#aheadBytes, this.#takenBytes);

@@ -1,9 +1,9 @@
 /**
- * One gRPC call on the server: its request's way in, its handler, its answer's way out, and all the ways in which it may be over before
- * that: given up by the caller, out of time, malformed, too large.
+ * One gRPC call on the server: its request's way in, its handler, its answer's way out, and the ways in which it may end
+ * earlier: cancelled by the caller, out of time, malformed, too large.
  *
- * Invariant: the caller is told one status, the first; the handler's signal aborts whenever nobody waits for it any more; the reservation is
- * released, and the call leaves the deadlines, once the handler has ended and the answer is sent or lost.
+ * Invariant: the caller gets one status, the first; the handler's signal aborts when no caller waits for it any more; the
+ * reservation is released, and the deadline cleared, once the handler has ended and the answer is sent or lost.
  */
 import { assert, BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import { CallContext, CallNotes, type Owner, Pace, type Reservation } from '../../env/index.ts';
@@ -43,7 +43,7 @@ export interface CallServer {
   readonly slowCalls: SlowCalls;
   readonly ledger: CallLedger;
   readonly maxRequestBytes: number;
-  /** A request that holds a reservation and of which nothing has come for so long fails. */
+  /** A request that holds a reservation and of which nothing has come for this long fails. */
   readonly stallMs: number;
   readonly statusOf: (thrown: unknown) => RpcStatus;
 }
@@ -55,7 +55,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   readonly path: string;
   readonly context: CallContext;
   readonly peer: string;
-  /** What the caller was told, as soon as it is. */
+  /** The status for the caller, once there is one. */
   code: Code = Code.OK;
   durationMs = 0;
   readonly startMs: number;
@@ -65,7 +65,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   readonly stream: Stream;
   readonly gzip: boolean;
   readonly #method: RpcMethod | undefined;
-  /** Undefined where the call is not let in: whoever is refused keeps nothing here. */
+  /** Undefined once the call is refused, so that it keeps nothing in memory. */
   #request: CallRequest | undefined;
   readonly #input: RequestInput;
   #sink: CallSink | undefined;
@@ -75,11 +75,11 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   #headersAreSent = false;
   /** The answer's end has been given to the stream, or can no longer be. */
   #isAnswered = false;
-  /** Bytes of the request at the last look whether it still comes; undefined where nothing looks. */
+  /** Bytes of the request at the last check that it still comes; undefined without checks. */
   #watchedBytes: number | undefined;
-  /** Pace of a request that does not come all at once. */
+  /** Pace of a request that comes in several pieces. */
   #requestPace: Pace | undefined;
-  /** Among the calls that may be slow. */
+  /** Index among the calls that may be slow. */
   listIndex = -1;
   // as an entry of the deadlines
   dueMs = Number.POSITIVE_INFINITY;
@@ -87,7 +87,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   before: DeadlineEntry | undefined = undefined;
   after: DeadlineEntry | undefined = undefined;
 
-  /** `caller`: who asks, or why the call is not let in. `peer`: the address it came from. */
+  /** `caller`: its principal, or why the call is refused. `peer`: the address it came from. */
   constructor(
     server: CallServer,
     stream: Stream,
@@ -113,7 +113,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
     let deadlineMs = Number.POSITIVE_INFINITY;
     try {
       if (typeof caller !== 'string') throw caller;
-      if (!method) throw new BigtableError(Code.UNIMPLEMENTED, `method ${path} is not known`);
+      if (!method) throw new BigtableError(Code.UNIMPLEMENTED, `unknown method ${path}`);
       if (encoding !== undefined && !this.gzip) checkEncoding(encoding);
       const timeout = this.header('grpc-timeout');
       if (timeout !== undefined) deadlineMs = this.startMs + parseTimeout(timeout);
@@ -176,7 +176,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
     (this.#trailers ??= []).push(name, value);
   }
 
-  // what the stream tells
+  // callbacks of the stream
 
   onData(payload: Buffer): void {
     if (this.#isAnswered) return this.stream.credit(payload.length);
@@ -303,7 +303,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
     );
   }
 
-  /** The headers go out at once: the client may wait for them. */
+  /** Sends the headers immediately: the client may wait for them. */
   #openSink(method: RpcMethod): CallSink {
     const block = this.gzip ? GZIP_ANSWER_HEADERS : ANSWER_HEADERS;
     this.stream.headers(method.headers ? withHeaders(block, method.headers(this)) : block);
@@ -328,7 +328,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
     this.#failed(
       new BigtableError(
         Code.RESOURCE_EXHAUSTED,
-        `an answer of ${length} bytes has no room beside the other requests and their answers`,
+        `an answer of ${length} bytes exceeds the memory that other requests and their answers leave`,
       ),
     );
   }
@@ -342,7 +342,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
     this.#endIfDone();
   }
 
-  /** The handler failed. Faults of our own are told to the log; those of the caller only to the caller. */
+  /** The handler failed. Faults of ours are logged; those of the caller only go to the caller. */
   #failed(thrown: unknown): void {
     this.#isRunning = false;
     const error = toBigtableError(thrown);
@@ -362,7 +362,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
 
   // the ends before the end
 
-  /** Tells the caller, after what was sent already. */
+  /** Sends the status, after what was sent already. */
   fail(thrown: unknown): void {
     if (!this.#isAnswered) {
       this.#isAnswered = true;
@@ -374,7 +374,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
     this.#endIfDone();
   }
 
-  /** What has not been sent will be too late. */
+  /** Discards what has not been sent: it would be too late. */
   #runOut(error: BigtableError): void {
     this.stream.drop();
     this.code = error.code;
@@ -405,7 +405,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
 
   // what goes with the call
 
-  /** Looks again, after a while, whether the request still comes. */
+  /** Checks later that the request still comes. */
   #watchRequest(): void {
     const { deadlines, env, stallMs } = this.#server;
     this.#watchedBytes = this.stream.receivedBytes;
@@ -417,6 +417,6 @@ function checkEncoding(encoding: string): void {
   if (encoding !== 'identity')
     throw new BigtableError(
       Code.UNIMPLEMENTED,
-      `grpc-encoding ${JSON.stringify(encoding.slice(0, 32))} is not known: identity and gzip are`,
+      `unknown grpc-encoding ${JSON.stringify(encoding.slice(0, 32))}: expected identity or gzip`,
     );
 }

@@ -1,5 +1,5 @@
 /**
- * The one message of a unary or server-streaming call: taken in as its reservation allows, then handed on.
+ * The one message of a unary or server-streaming call: received as its reservation allows, then passed on.
  *
  * A message is admitted when its first PROOF_BYTES, or all of it, have come: what a caller announces costs nothing by itself. Before that
  * its bytes are held as arriving, and give back their place in the connection's window: requests that wait hold up no others of
@@ -16,9 +16,9 @@ import type { Stream } from '../http2/stream.ts';
 
 /** Frames are no larger than this. */
 const WHOLE_BYTES = 16_384;
-/** So much of a larger message must have come before all of it is reserved. Below a stream's first window. */
+/** The part of a larger message that must have come before all of it is reserved. Below a stream's first window. */
 const PROOF_BYTES = 64 * 1024;
-/** Beside the message: some clients do not even end their stream in a window of nothing. */
+/** Window in addition to the message: some clients do not even end their stream in an empty window. */
 export const SLACK_BYTES = 1024;
 /** A frame with less than this costs us as much. */
 const MIN_FRAME_BYTES = 256;
@@ -27,9 +27,9 @@ const MIN_FRAME_BYTES = 256;
 export interface RequestInput {
   data(payload: Buffer): void;
   end(): void;
-  /** The call is over: nothing more is of use. */
+  /** The call has ended: the rest is discarded. */
   stop(error: BigtableError): void;
-  /** It waits for the budget, so it is not the caller who is slow. */
+  /** True while it waits for the budget, so that the caller is not the slow one. */
   readonly isWaiting: boolean;
 }
 
@@ -40,13 +40,13 @@ export interface InputOwner {
   readonly maxMessageBytes: number;
   /** Requests of this method are tiny: they are not counted and never wait. */
   readonly isUncounted: boolean;
-  /** Whether the caller said that its messages may be gzip files. */
+  /** True where the caller announced messages in gzip. */
   readonly gzip: boolean;
-  /** The request does not come all at once: it is one that can be slow. */
+  /** The request comes in several pieces, so it can be slow. */
   arrivesSlowly(): void;
   /** Ends another call that holds arriving bytes; false where there is none that should give way to this one. */
   makeSpace(): boolean;
-  /** A message of so many bytes was admitted. */
+  /** A message of `bytes` was admitted. */
   onAdmitted(bytes: number): void;
   /** The one message of a call that takes one. */
   onRequest(request: Buffer): void;
@@ -132,7 +132,7 @@ export class SingleRequest implements RequestInput {
     this.#lengthBytes = bytes;
   }
 
-  /** What is not counted needs no more than its place in the windows. */
+  /** An uncounted request needs no more than its part of the windows. */
   #credit(): void {
     this.#isAsked = true;
     this.#isGranted = true;
@@ -176,23 +176,23 @@ export class SingleRequest implements RequestInput {
   }
 }
 
-/** Holds a frame's bytes, of a request that is not admitted. Throws UNAVAILABLE where there is no room and nobody should give way. */
+/** Holds a frame's bytes, of a request that is not admitted. Throws UNAVAILABLE where no memory is left and no other request should end for it. */
 export function holdArriving(owner: Pick<InputOwner, 'context' | 'makeSpace'>, bytes: number): void {
   const { context } = owner;
   const held = arrivingBytes(bytes);
   while (!context.reservation.tryArrive(held)) {
     // it was itself one of the calls that are too slow, and finds no room however many others end
     if (context.interruption) throw context.interruption;
-    if (!owner.makeSpace()) throw unavailable('there is no room for requests that wait for memory: try again');
+    if (!owner.makeSpace()) throw unavailable('no memory is left for requests that wait: try again');
   }
 }
 
-/** What a frame counts for while its request is not admitted. */
+/** The size that a frame counts while its request is not admitted. */
 export function arrivingBytes(frameBytes: number): number {
   return Math.max(frameBytes, MIN_FRAME_BYTES);
 }
 
-/** A gzip message's content, reserved beside it. */
+/** The content of a message in gzip, reserved in addition to it. */
 export async function inflated(
   message: Buffer,
   owner: Pick<InputOwner, 'context' | 'maxMessageBytes' | 'gzip'>,
@@ -206,7 +206,7 @@ export async function inflated(
   if (!reservation.tryGrow(bytes))
     throw new BigtableError(
       Code.RESOURCE_EXHAUSTED,
-      `a message of ${bytes} bytes, compressed to ${message.length}, has no room beside the other requests`,
+      `a message of ${bytes} bytes, compressed to ${message.length}, exceeds the memory that other requests leave`,
     );
   return inflate(message, bytes);
 }

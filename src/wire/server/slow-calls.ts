@@ -1,20 +1,20 @@
 /**
- * The calls that hold memory and depend on their clients for giving it back: requests that are still coming in, and answers that are
- * still to be read. While somebody waits for memory, those that are too slow are ended, those that hold most first. While
- * nobody waits, a slow client is left alone, however long.
+ * The calls that hold memory until their clients act: requests that are still coming in, and answers that are still to be
+ * read. While a call waits for memory, those that are too slow are ended, the ones that hold most first. Otherwise a slow
+ * client may take as long as it likes.
  *
- * Invariant: nobody is ended while there is room for all. Looking costs nothing while nobody waits.
+ * Invariant: no call is ended while there is memory for all. Without waiting calls this costs nothing.
  */
 import { assert, type BigtableError, unavailable } from '../../base/index.ts';
 import type { ApiEnv } from '../contract/rpc-server.ts';
 import type { Owner, Relief, Reservation, Timer } from '../../env/index.ts';
 
-/** How often it is looked for slow calls while somebody waits. */
+/** Time between two searches for slow calls, while a call waits. */
 const CHECK_MS = 250;
 
 export interface SlowCall {
   readonly reservation: Reservation;
-  /** Where it stands in the list; -1 outside. */
+  /** Its index in the list; -1 outside. */
   listIndex: number;
   isTooSlow(nowMs: number): boolean;
   /** Ends the call, and gives back what it holds as far as nothing runs for it any more. */
@@ -55,11 +55,11 @@ export class SlowCalls implements Relief {
     call.listIndex = -1;
   }
 
-  /** Somebody has found no room. Who waits on is looked after in a while. */
+  /** A call has found no memory. Later searches serve those that wait on. */
   relieve(isEnough: () => boolean): void {
     const nowMs = this.#env.clock.monotonicMs();
     this.#timer ??= this.#env.clock.timer(CHECK_MS, () => this.#checkAgain());
-    // whoever is refused in between has a look's outcome already
+    // the outcome of a search so recent still holds
     if (nowMs - this.#checkedMs < CHECK_MS / 5) return;
     this.#checkedMs = nowMs;
     const slow = this.#calls.filter((call) => call.reservation.heldBytes > 0 && call.isTooSlow(nowMs));
@@ -70,8 +70,8 @@ export class SlowCalls implements Relief {
   }
 
   /**
-   * Makes room for what arrives of a request that is not admitted, by ending one of the caller who has most of such bytes here: principals are
-   * compared first, then the connections of that one. False where that is the asker itself.
+   * Frees memory for the bytes of a request that is not admitted, by ending a request of the caller that holds most of such
+   * bytes: principals are compared first, then the connections of that one. False where that caller is `owner` itself.
    */
   makeSpace(owner: Owner | undefined): boolean {
     const [principals, owners] = [new Map<Owner, number>(), new Map<Owner, number>()];

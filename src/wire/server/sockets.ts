@@ -19,9 +19,9 @@ export interface SocketLimits {
   readonly maxConnectionsPerAddress: number;
   /** From the accept to the end of HTTP/2's handshake, TLS and all. */
   readonly handshakeMs: number;
-  /** A connection that is silent for so long is asked whether it is there, */
+  /** A connection that is silent for this long is sent a PING, */
   readonly keepAliveMs: number;
-  /** and ends when it does not answer within this. */
+  /** and is closed when it does not answer within this. */
   readonly keepAliveTimeoutMs: number;
   /** A connection without calls ends after this; clients connect anew. */
   readonly maxIdleMs: number;
@@ -36,7 +36,7 @@ export interface SocketsOptions {
   readonly limits: SocketLimits;
 }
 
-/** A socket, and what is known of it. */
+/** A socket and its state. */
 export interface AcceptedSocket {
   readonly socket: Socket;
   readonly address: string;
@@ -46,7 +46,7 @@ export interface AcceptedSocket {
   connection: Connection | undefined;
   /** The client showed a certificate. */
   hasCertificate: boolean;
-  /** When it is told to end, whatever it does. */
+  /** When it is drained, whatever it does. */
   retireMs: number;
   /** When it is cut off. */
   cutOffMs: number;
@@ -56,8 +56,9 @@ export interface AcceptedSocket {
   pingedMs: number;
 }
 
-/** How often sockets are looked at, at least; and how long a client may take to close a connection that was ended. */
+/** Period in which connections are checked for their deadlines. */
 const REAP_MS = 1000;
+/** Time for a client to close a connection that was ended. */
 const LINGER_MS = 2000;
 /** Idle connections that are found by one search, for the next sockets that need room. */
 const IDLEST = 64;
@@ -84,7 +85,7 @@ export class Sockets {
     this.#replacements = new RareWarning(env, 'idle connections are ended to make room for new ones');
   }
 
-  /** Begins to look after them, until `close`. */
+  /** Checks connections for their deadlines, until `close`. */
   start(): void {
     this.#reapConnections();
   }
@@ -139,7 +140,7 @@ export class Sockets {
       if (accepted.hasCertificate) this.#drain(accepted, 'show your certificate again');
   }
 
-  /** Takes no more. What has no connection ends at once, connections end with their calls, and everything ends after `graceMs`. */
+  /** Accepts no more sockets. Those without a connection end immediately, connections end with their calls, and all after `graceMs`. */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     const emptied = new Promise<void>((resolve) => {

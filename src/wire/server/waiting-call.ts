@@ -1,7 +1,7 @@
 /**
- * A call of which it is not yet known who asks. What comes of its request waits here, held as arriving and with its place in the windows. Once it is
- * more than a few KB, nothing more is read from the connection until the caller is known, so that nobody unknown makes the
- * server hold more.
+ * A call whose caller is still being authenticated. Bytes of its request wait here, held as arriving, and keep their part of
+ * the windows. After MAX_UNKNOWN_BYTES nothing more is read from the connection until the caller is authenticated, so that
+ * an unknown caller cannot make the server hold more.
  */
 import { type BigtableError, toBigtableError, unavailable } from '../../base/index.ts';
 import type { Owner, Reservation } from '../../env/index.ts';
@@ -14,16 +14,16 @@ import type { CallServer } from './server-call.ts';
 import { arrivingBytes } from './single-request.ts';
 import type { SlowCall } from './slow-calls.ts';
 
-/** So much is read of a call whose caller is not known. */
+/** The most that is read of a call whose caller is not authenticated. */
 const MAX_UNKNOWN_BYTES = 16 * 1024;
 
 export interface WaitingCallParts {
   readonly server: Pick<CallServer, 'slowCalls' | 'statusOf'> & { readonly env: Pick<ApiEnv, 'requestBudget'> };
-  /** What is read of a connection can be held up. */
+  /** Reading from it can be paused. */
   readonly connection: Pick<Connection, 'pause' | 'resume'>;
   readonly stream: Stream;
   readonly caller: Promise<string>;
-  /** That of unknown callers on this connection. */
+  /** The share of unknown callers on this connection. */
   readonly owner: Owner;
   /** Gives the stream its new owner. */
   readonly begin: (caller: string | BigtableError) => void;
@@ -54,7 +54,7 @@ export class WaitingCall implements StreamOwner, SlowCall {
     caller.then(decide, (error: unknown) => decide(toBigtableError(error)));
   }
 
-  /** It is we who are slow. */
+  /** The server is slow here, not the client. */
   isTooSlow(): boolean {
     return false;
   }
@@ -96,7 +96,7 @@ export class WaitingCall implements StreamOwner, SlowCall {
     this.#release();
   }
 
-  /** What came is held by whoever takes it over. */
+  /** The new owner holds the bytes that came. */
   #release(): void {
     if (this.#isPaused) this.#parts.connection.resume();
     this.#isPaused = false;
@@ -113,5 +113,5 @@ export class WaitingCall implements StreamOwner, SlowCall {
 }
 
 function noSpace(): BigtableError {
-  return unavailable('there is no room for requests of callers that are not known yet: try again');
+  return unavailable('no memory is left for requests whose callers are being authenticated: try again');
 }

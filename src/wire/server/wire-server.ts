@@ -54,12 +54,12 @@ const DEFAULT_WIRE_LIMITS: WireLimits = {
 
 export interface WireServerOptions {
   readonly env: ApiEnv;
-  /** What a call that failed tells its caller. */
+  /** The status of a call that failed. */
   readonly statusOf: (thrown: unknown) => RpcStatus;
   readonly tls?: TlsOptions | undefined;
-  /** Default: everybody, as 'anonymous'. */
+  /** Default: all callers are 'anonymous'. */
   readonly authenticate?: Authenticate;
-  /** Told of every call that has ended. */
+  /** Called for each call that has ended. */
   readonly onCall?: OnCall | undefined;
   readonly limits?: Partial<WireLimits>;
 }
@@ -72,11 +72,11 @@ interface Peer {
   readonly address: string;
 }
 
-/** Connections that wait to be taken. */
+/** Connections that wait to be accepted. */
 const BACKLOG = 1024;
 
 const ANONYMOUS = 'anonymous';
-/** Callers of whom it is not known yet who they are. */
+/** Callers that are not authenticated yet. */
 const UNKNOWN = '';
 
 export class WireServer implements RpcServer {
@@ -91,7 +91,7 @@ export class WireServer implements RpcServer {
   readonly #handshakes: TlsHandshakes | undefined;
   readonly #failedAccepts: RareWarning;
   readonly #unregisterGauges: () => void;
-  /** Who may sign the clients' certificates. */
+  /** The authorities of the clients' certificates. */
   #authority: TlsOptions['ca'];
   #server: Server | undefined;
 
@@ -163,8 +163,8 @@ export class WireServer implements RpcServer {
   }
 
   /**
-   * New certificates for connections from now on; only where the server was made with some. With other authorities for clients, connections that
-   * the old ones let in are told to end, so that who is not let in by the new ones is out.
+   * Sets the certificates of later connections; only for a server that has TLS. Where the authorities of clients change,
+   * connections that the old ones admitted are drained, so that clients without a certificate of the new ones are out.
    */
   reloadTls(options: TlsOptions): void {
     this.#handshakes?.reload(options);
