@@ -169,7 +169,7 @@ describe('deletions', () => {
 
 describe('tablets of a table whose schema has vanished', () => {
   test(
-    'are kept, are served by nobody, and come back with the schema',
+    'are kept, are not served, and come back with the schema',
     inCluster(
       async (cluster, tables) => {
         const { lockService } = cluster.env;
