@@ -283,7 +283,7 @@ export class Client implements Service {
     message: MasterCalls[M]['message'],
     context: RequestContext,
   ): Promise<MasterCalls[M]['answer']> {
-    const patience = this.#router.patience(context);
+    const retries = this.#router.retryPolicy(context);
     for (;;) {
       try {
         this.#masterAddress ??= await within(this.#findMaster(), context, this.#env.clock);
@@ -291,7 +291,7 @@ export class Client implements Service {
       } catch (error) {
         if (!isMisdirected(error)) throw error;
         this.#masterAddress = undefined;
-        await patience.wait(error);
+        await retries.wait(error);
       }
     }
   }

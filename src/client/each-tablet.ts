@@ -6,7 +6,7 @@ import type { ByteString } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import type { AssignedTablet } from '../locator/index.ts';
 import { intersectRanges, isEmptyRange, type RowRange, type TableSchema } from '../model/index.ts';
-import { isMisdirected, type Patience, type Router } from './router.ts';
+import { isMisdirected, type RetryPolicy, type Router } from './router.ts';
 
 export async function eachTablet(
   router: Router,
@@ -16,7 +16,7 @@ export async function eachTablet(
   call: (schema: TableSchema, tablet: AssignedTablet, part: RowRange) => Promise<unknown>,
 ): Promise<void> {
   await router.table(table, context);
-  let patience: Patience | undefined;
+  let retries: RetryPolicy | undefined;
   let start: ByteString | undefined = range.start;
   while (start !== undefined && !isEmptyRange({ start, end: range.end })) {
     const from: ByteString = start;
@@ -26,12 +26,12 @@ export async function eachTablet(
       tablet = await router.locate(table, schema, context, (locator) => locator.locate(schema.id, from, context));
       await call(schema, tablet, intersectRanges({ start: from, end: range.end }, tablet.range));
       start = tablet.range.end;
-      patience = undefined;
+      retries = undefined;
     } catch (error) {
       if (!isMisdirected(error)) throw error;
       if (tablet) router.drop(tablet);
-      patience ??= router.patience(context);
-      await patience.wait(error);
+      retries ??= router.retryPolicy(context);
+      await retries.wait(error);
       await router.refresh(table, context);
     }
   }

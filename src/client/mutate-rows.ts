@@ -14,7 +14,7 @@ import {
 import type { AssignedTablet } from '../locator/index.ts';
 import type { RowMutations, TableSchema } from '../model/index.ts';
 import { callServer, isNotServing } from '../protocol/index.ts';
-import type { Patience, Router } from './router.ts';
+import type { RetryPolicy, Router } from './router.ts';
 
 export interface MutateRowsParts {
   readonly router: Router;
@@ -37,7 +37,7 @@ export async function mutateRows(
   outcomes: (BigtableError | undefined)[],
 ): Promise<(BigtableError | undefined)[]> {
   const { router } = parts;
-  let patience: Patience | undefined;
+  let retries: RetryPolicy | undefined;
   let left: number[] = [];
   for (let i = 0; i < entries.length; i++) if (outcomes[i] === undefined) left.push(i);
   for (;;) {
@@ -55,8 +55,8 @@ export async function mutateRows(
     for (const tablet of groups.keys()) router.drop(tablet);
     left = misdirected.sort((a, b) => a - b);
     try {
-      patience ??= router.patience(context);
-      await patience.wait(unavailable('some rows are served by no server now'));
+      retries ??= router.retryPolicy(context);
+      await retries.wait(unavailable('some rows are served by no server now'));
       await router.refresh(table, context);
     } catch (thrown) {
       const error = toBigtableError(thrown);

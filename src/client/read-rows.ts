@@ -29,7 +29,7 @@ import {
 } from '../model/index.ts';
 import { type ReadMessage, readTablet } from '../protocol/index.ts';
 import { checkReadRows, type ReadRequest } from '../service/index.ts';
-import type { Patience, Router } from './router.ts';
+import type { RetryPolicy, Router } from './router.ts';
 import { orderedRanges } from './row-ranges.ts';
 
 /** Ranges in one message to a tablet, and bytes of their keys: what is sent, and examined there, in one slice. */
@@ -56,7 +56,7 @@ class RowsStream extends PullStream<ReadBatch> {
   readonly #context: RequestContext;
   readonly #request: ReadRequest;
   #position: ReadPosition | undefined;
-  #patience: Patience | undefined;
+  #retries: RetryPolicy | undefined;
   #tablet: AssignedTablet | undefined;
   /** What the tablet is asked for. */
   #part: RowRange = ALL_ROWS;
@@ -157,7 +157,7 @@ class RowsStream extends PullStream<ReadBatch> {
       return false;
     }
     position.advance(batch);
-    this.#patience = undefined;
+    this.#retries = undefined;
     return true;
   }
 
@@ -210,8 +210,8 @@ class RowsStream extends PullStream<ReadBatch> {
       if (!(error instanceof BigtableError && error.code === Code.UNAVAILABLE && error.retry)) throw error;
       if (this.#position?.insideRow) throw unavailable('the tablet moved in the midst of a row: read again', error);
       if (tablet) router.drop(tablet);
-      this.#patience ??= router.patience(this.#context);
-      await this.#patience.wait(error);
+      this.#retries ??= router.retryPolicy(this.#context);
+      await this.#retries.wait(error);
       await router.refresh(this.#request.table, this.#context);
     } catch (final) {
       this.#ended = true;

@@ -63,12 +63,12 @@ export class Router {
     });
   }
 
-  /** How to wait between attempts. */
-  patience(context: RequestContext): Patience {
-    return new Patience(this.#options, context, () => this.#closed);
+  /** For the attempts of one call. */
+  retryPolicy(context: RequestContext): RetryPolicy {
+    return new RetryPolicy(this.#options, context, () => this.#closed);
   }
 
-  /** Nobody waits for a tablet any more. */
+  /** No call waits for a tablet any more. */
   close(): void {
     this.#closed = true;
   }
@@ -112,7 +112,7 @@ export class Router {
     context: RequestContext,
     call: (schema: TableSchema, tablet: AssignedTablet) => Promise<T>,
   ): Promise<T> {
-    const patience = this.patience(context);
+    const retries = this.retryPolicy(context);
     for (;;) {
       let tablet: AssignedTablet | undefined;
       try {
@@ -122,7 +122,7 @@ export class Router {
       } catch (error) {
         if (!isMisdirected(error)) throw error;
         if (tablet) this.drop(tablet);
-        await patience.wait(error);
+        await retries.wait(error);
         await this.refresh(table, context);
       }
     }
@@ -135,7 +135,7 @@ export class Router {
 }
 
 /** Waits between attempts, for as long as the caller, or else a minute, has time. */
-export class Patience {
+export class RetryPolicy {
   readonly #backoff: Backoff;
   readonly #context: RequestContext;
   readonly #closed: () => boolean;
@@ -150,7 +150,7 @@ export class Patience {
     };
   }
 
-  /** Rethrows `error` where the time is over. */
+  /** Waits before the next attempt; rethrows `error` where the time is over. */
   async wait(error: unknown): Promise<void> {
     if (!this.#closed()) await this.#backoff.wait(this.#context, error);
     if (this.#closed())
