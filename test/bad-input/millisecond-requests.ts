@@ -44,7 +44,7 @@ export const MILLISECOND_REQUESTS: readonly LibraryRequest[] = PLACES.flatMap(([
       `${place} ${time}`,
       Code.INVALID_ARGUMENT,
       new RegExp(
-        `microseconds since 1970, and ${time} looks like milliseconds, as Date\\.now\\(\\).*write new Date\\(${time}\\), or ${time}n`,
+        `microseconds since 1970, and ${time} looks like the milliseconds of Date\\.now\\(\\).*write new Date\\(${time}\\), or ${time}n`,
       ),
       (t) => ask(t, time),
     ),
