@@ -26,9 +26,9 @@ const REGISTRIES = [
 
 /** Pages, and rooms of src that are clean, whose words are kept by WORDS. docs/STYLE.md quotes them. */
 const PLAIN =
-  /^((README|SECURITY|CONTRIBUTING|docs\/(?!STYLE).*)\.md|src\/(cli|commitlog|embedded|sstable)\/(?!.*\.test\.).*\.ts)$/;
+  /^((README|SECURITY|CONTRIBUTING|docs\/(?!STYLE).*|examples\/.*)\.md|src\/(cli|commitlog|compress|embedded|memtable|sstable)\/(?!.*(\.test|fixtures)\.).*\.ts)$/;
 /** Pages whose width is kept. */
-const NARROW = /^(README|SECURITY|CONTRIBUTING|docs\/.*)\.md$/;
+const NARROW = /^(README|SECURITY|CONTRIBUTING|docs\/.*|examples\/.*)\.md$/;
 
 /** A pattern of words that are banned in comments, pages and messages, and the plain words to use (docs/STYLE.md). */
 const WORDS = [
