@@ -48,7 +48,7 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Bytes [from, to) over the same memory, as `subarray` gives them at twice the cost. Not checked: within the bytes. */
+/** Bytes [from, to) over the same memory, at half the cost of `subarray`. The bounds are not checked. */
 export function viewOf(bytes: Uint8Array, from: number, to: number): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from);
 }
@@ -70,7 +70,7 @@ export function successor(key: ByteString): ByteString {
   return `${key}\0`;
 }
 
-/** Whether `next` is successor(key): no string is made for it. */
+/** True when `next` is successor(key): no string is made for it. */
 export function isSuccessor(next: ByteString, key: ByteString): boolean {
   return next.length === key.length + 1 && next.charCodeAt(key.length) === 0 && next.startsWith(key);
 }

@@ -35,7 +35,7 @@ export function codeName(code: Code): CodeName {
 }
 
 export interface ErrorOptions {
-  /** Whether the same call may succeed later, unchanged. Default: true for UNAVAILABLE and ABORTED alone. */
+  /** True when the same call may succeed later, unchanged. Default: true for UNAVAILABLE and ABORTED alone. */
   readonly retry?: boolean;
   /** Plain facts for programs, passed on as they are. */
   readonly details?: Readonly<Record<string, unknown>>;
@@ -49,7 +49,7 @@ export class BigtableError extends Error {
   readonly code: Code;
   /** Its name, such as NOT_FOUND. */
   readonly codeName: CodeName;
-  /** Whether the same call may succeed later, unchanged. */
+  /** True when the same call may succeed later, unchanged. */
   readonly retry: boolean;
   /** Plain facts for programs; an empty object where there are none. */
   declare readonly details: Readonly<Record<string, unknown>>;

@@ -20,7 +20,7 @@ export function int64(value: number | bigint): Int64 {
   return value >= -SAFE_MAX && value <= SAFE_MAX ? Number(value) : value;
 }
 
-/** Whether the value is an integer within int64 (a number must be a safe integer to be exact). */
+/** True when the value is an integer within int64 (a number must be a safe integer to be exact). */
 export function isInt64(value: unknown): value is Int64 {
   if (typeof value === 'number') return Number.isSafeInteger(value);
   return typeof value === 'bigint' && value >= INT64_MIN && value <= INT64_MAX;

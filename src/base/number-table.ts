@@ -3,9 +3,9 @@
  * are being loaded.
  *
  * Why not Map: when one rehashes, and it does with every entry that leaves it empty, its old table keeps a link to the
- * new one. Once an old table has been moved to the old generation, everything behind it outlives its young collections,
- * entries that were long deleted too, until the whole heap is marked: all objects of all calls were copied twice. Here
- * a deleted entry leaves nothing behind.
+ * new one. Once an old table has been moved to the old generation, everything that it refers to outlives its young
+ * collections, entries that were long deleted too, until the whole heap is marked: all objects of all calls were copied
+ * twice. Here a deleted entry leaves nothing behind.
  */
 const NO_KEY = -1;
 const FIRST_CAPACITY = 16;
@@ -42,7 +42,7 @@ export class NumberTable<V> {
     this.#values[at] = value;
   }
 
-  /** Whether there was one. */
+  /** True when there was one. */
   delete(key: number): boolean {
     const at = this.#find(key);
     if (this.#keys[at] !== key) return false;
@@ -72,7 +72,7 @@ export class NumberTable<V> {
   }
 
   /**
-   * Entries behind the gap that were pushed past it move up, so that every one is found from its home without a gap.
+   * Entries after the gap that were pushed past it move up, so that every one is found from its home without a gap.
    */
   #close(from: number): void {
     const keys = this.#keys;

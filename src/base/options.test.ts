@@ -33,7 +33,7 @@ describe('options', () => {
     [
       'a misspelt name',
       { preffix: 'a' },
-      /^scan: there is no option "preffix" \(did you mean prefix\?\); there are prefix, reverse$/,
+      /^scan: unknown option "preffix" \(did you mean prefix\?\); there are prefix, reverse$/,
     ],
     ['a misspelt name beside a good one', { prefix: 'a', revers: true }, /"revers"/],
     ['an inherited misspelt name', Object.create({ preffix: 'a' }), /"preffix"/],
@@ -80,7 +80,7 @@ describe('options', () => {
   }
 
   test('a noun of its own', () =>
-    assert.throws(() => checkOptions({ x: 1 }, TABLE, 'open', 'setting'), { message: /no setting "x"/ }));
+    assert.throws(() => checkOptions({ x: 1 }, TABLE, 'open', 'setting'), { message: /unknown setting "x"/ }));
 });
 
 test('every value has a short description', () => {

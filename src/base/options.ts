@@ -1,6 +1,6 @@
 /**
  * Objects of options as callers give them. A name that is not known, and a bound that is undefined or null, are
- * refused: both would silently do more than was asked for.
+ * refused: both would silently do more than was requested.
  */
 import { BigtableError, Code, invalidArgument, toBigtableError } from './errors.ts';
 import { ownOf } from './record.ts';
@@ -53,16 +53,16 @@ function checkMember(name: string, value: unknown, { table, what, noun }: Member
   }
 }
 
-/** What a caller gave has a getter, or is a proxy, that throws. */
+/** An error for a caller's value that has a getter, or is a proxy, that throws. */
 export function unreadable(what: string, thrown: unknown): BigtableError {
   return new BigtableError(Code.INVALID_ARGUMENT, `${what} cannot be read: ${toBigtableError(thrown).message}`, {
     cause: thrown,
   });
 }
 
-/** That there is no such name, the one that may be meant, and all that there are. */
+/** Names the unknown one, the one that may be meant, and all that there are. */
 function unknownName(name: string, known: readonly string[], noun: string): string {
-  return `there is no ${noun} ${JSON.stringify(shortened(name))}${didYouMean(name, known)}; there are ${known.join(', ')}`;
+  return `unknown ${noun} ${JSON.stringify(shortened(name))}${didYouMean(name, known)}; there are ${known.join(', ')}`;
 }
 
 /** Neither an array nor a Map nor anything else that keeps what it holds elsewhere than in named fields. */
@@ -90,7 +90,7 @@ export function describeValue(value: unknown): string {
   return `${typeof value} ${shortened(text)}`;
 }
 
-/** A value in messages that tell what is right beside it: a primitive one as it is. */
+/** A value, for messages that say what is expected: a primitive one as it is. */
 export function plainText(value: unknown): string {
   return typeof value === 'object' ? describeValue(value) : shortened(String(value));
 }

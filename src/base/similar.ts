@@ -1,4 +1,4 @@
-/** The name that somebody probably meant, for "did you mean". */
+/** The name that was probably meant, for "did you mean". */
 
 /**
  * A name is similar when at most this share of its characters must change; one may in any case, so that `ed` means

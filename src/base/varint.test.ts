@@ -74,7 +74,7 @@ describe('varints', () => {
       const bytes = encoded(value);
       for (let length = 0; length < bytes.length; length++) {
         const reader = new VarintReader(bytes.subarray(0, length));
-        assert.throws(() => reader.next(), { name: 'RangeError', message: /behind the end/ });
+        assert.throws(() => reader.next(), { name: 'RangeError', message: /past the end/ });
         assert.equal(reader.offset, 0);
       }
     }

@@ -13,7 +13,7 @@ export function varintLength(value: number): number {
   return n;
 }
 
-/** Writes `value` at `offset` and returns the offset behind it. */
+/** Writes `value` at `offset` and returns the offset after it. */
 export function writeVarint(bytes: Uint8Array, offset: number, value: number): number {
   while (value >= 0x80) {
     bytes[offset++] = (value % 0x80) | 0x80;
@@ -25,7 +25,7 @@ export function writeVarint(bytes: Uint8Array, offset: number, value: number): n
 
 /**
  * Reads varints one after another. One reader an input: it holds the position, so that nothing is allocated a value. A
- * read behind the end, or of a value above 2^53 - 1, throws RangeError; the owner of the format turns it into
+ * read past the end, or of a value above 2^53 - 1, throws RangeError; the owner of the format turns it into
  * CorruptionError.
  */
 export class VarintReader {
@@ -41,7 +41,7 @@ export class VarintReader {
     const bytes = this.bytes;
     let at = this.offset;
     let byte = bytes[at++];
-    if (byte === undefined) throw new RangeError(`varint at ${this.offset} runs behind the end`);
+    if (byte === undefined) throw new RangeError(`varint at ${this.offset} runs past the end`);
     if (byte < 0x80) {
       this.offset = at;
       return byte;
@@ -50,7 +50,7 @@ export class VarintReader {
     let scale = 0x80;
     do {
       byte = bytes[at++];
-      if (byte === undefined) throw new RangeError(`varint at ${this.offset} runs behind the end`);
+      if (byte === undefined) throw new RangeError(`varint at ${this.offset} runs past the end`);
       value += (byte & 0x7f) * scale;
       scale *= 0x80;
     } while (byte >= 0x80 && scale <= 0x2_0000_0000_0000);

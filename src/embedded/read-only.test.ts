@@ -167,7 +167,7 @@ describe('a database that is opened read-only', () => {
     await assert.rejects(refused, {
       code: Code.FAILED_PRECONDITION,
       message: new RegExp(
-        `in use by another Edubba, which calls itself: pid ${child.pid} .*opened read-only while nobody writes`,
+        `in use by another Edubba, which calls itself: pid ${child.pid} .*opened read-only while no process writes`,
       ),
     });
     child.kill('SIGKILL');

@@ -1,4 +1,4 @@
-/** The five seams and the components beside them, as one plain object that is handed in at construction. */
+/** The five seams and the components next to them, as one plain object that is handed in at construction. */
 import type { ByteBudget } from './budget/budget.ts';
 import type { Clock, Random } from './seams/clock.ts';
 import type { Codecs } from './seams/codecs.ts';

@@ -2,9 +2,9 @@
  * Set-cells of a batch of rows, or of one row that is given many, as they lie in the bytes that brought them: what
  * nearly all batches of writes consist of. A row's mutations are a list of `Mutation` objects, or a run of such cells.
  *
- * Why beside the objects: a batch waits for its log's sync as long as thousands of other rows come in. An object a
+ * Why not objects alone: a batch waits for its log's sync as long as thousands of other rows come in. An object a
  * mutation and a view a value (some 300 bytes of heap) outlived every young collection of that time; here a cell is
- * five numbers. Whoever handles mutations takes both forms, and tests hold them to the same outcome. What is rare
+ * five numbers. Code that handles mutations takes both forms, and tests hold them to the same outcome. What is rare
  * (another kind of mutation, an entry of a batch with very many) comes as objects. A request of one row with very many
  * cells comes as a run, too: 100,000 objects with their views were more than young collections could move in good time.
  *
@@ -24,8 +24,8 @@ export interface CellBatch {
   /** The first of those that occur; neighbours mostly share one, and batches a few. */
   readonly columns: readonly CellColumn[];
   /**
-   * Those behind them: each one's family, and where its qualifier begins and ends in `bytes`. A row of very many
-   * columns has a name a cell; made all at once, and kept until the log is synced, they would be more than a young
+   * The others: each one's family, and where its qualifier begins and ends in `bytes`. A row of very many
+   * columns has a name a cell; made all together, and kept until the log is synced, they would be more than a young
    * collection can move in good time.
    */
   readonly moreFamilies: readonly string[];

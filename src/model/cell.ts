@@ -49,7 +49,7 @@ export interface RowFragment {
 export interface ReadBatch {
   readonly fragments: readonly RowFragment[];
   /**
-   * Rows up to this key (in the read's direction) were looked at, whether or not they gave cells; for progress
+   * Rows up to this key (in the read's direction) were read, whether or not they had cells; for progress
    * messages.
    */
   readonly scannedTo?: ByteString;

@@ -10,8 +10,8 @@
  *   put, merge        column 'fam NUL q'   a cell; merge = an aggregate's operand for what older layers hold
  *
  * Invariant: a deletion entry speaks only of the layers OLDER than its own; inside one layer deletions have been
- * applied already, so the cells beside it in the layer stay visible (docs/ARCHITECTURE.md, "Order and deletion"). Hence
- * no cell needs a sequence number and a merged read is a walk over layers, newest first; only layers that are
+ * applied already, so the cells next to it in the layer stay visible (docs/ARCHITECTURE.md, "Order and deletion").
+ * Hence no cell needs a sequence number and a merged read is a walk over layers, newest first; only layers that are
  * neighbours in age are ever merged. A merge entry's value is the aggregate's encoded state. Within a layer there is at
  * most one put or merge entry for a (row, column, timestamp): a put followed by merges has been folded into a put.
  */
@@ -135,12 +135,12 @@ export interface Layer {
   /** The first and the last row of a layer that never changes; undefined where it may change, or has no rows. */
   readonly firstRow?: ByteString | undefined;
   readonly lastRow?: ByteString | undefined;
-  /** Whether any entry may stand in [start, end): cheap, never wrong when it says no. */
+  /** True when any entry may stand in [start, end): cheap, never wrong when it says no. */
   mayContainRows(start: ByteString, end: ByteString | undefined): boolean;
-  /** Whether any entry may stand in the row: cheap, never wrong when it says no. */
+  /** True when any entry may stand in the row: cheap, never wrong when it says no. */
   mayContainRow?(row: ByteString): boolean;
   /**
-   * Whether any entry may stand in the row that bears on the column, deletions of its family and of the row included.
+   * True when any entry may stand in the row that bears on the column, deletions of its family and of the row included.
    * As cheap and as right.
    */
   mayContainColumn?(row: ByteString, column: ColumnKey): boolean;

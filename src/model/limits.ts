@@ -23,7 +23,7 @@ export interface Limits {
   readonly gcRuleBytes: number;
   /** Rows above this size cannot be read. */
   readonly rowBytes: number;
-  /** Whether timestamps below 0 (other than -1, the server's time) are refused. */
+  /** True when timestamps below 0 (other than -1, the server's time) are refused. */
   readonly nonNegativeTimestamps: boolean;
 }
 

@@ -21,9 +21,9 @@ export interface SetCell {
 }
 
 /**
- * A SetCell of the one shape that all have, whoever made it: what handles them on their way then meets one hidden
+ * A SetCell of the one shape that all have, by any maker: the code that handles them then meets one hidden
  * class. (A spread in which the server's time is filled in makes V8 give up the shape and move every object to another,
- * a microsecond each time it is looked at.)
+ * a microsecond each time it is read.)
  */
 export function setCell(
   family: string,

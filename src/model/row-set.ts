@@ -37,7 +37,7 @@ export function intersectRanges(a: RowRange, b: RowRange): RowRange {
   return { start, end };
 }
 
-/** Sorted, disjoint, never touching, none empty: what a read walks over. Keys asked for twice are read once. */
+/** Sorted, disjoint, never touching, none empty: what a read walks over. Keys requested twice are read once. */
 export function normalizeRanges(ranges: readonly RowRange[]): RowRange[] {
   if (ranges.length === 1) return isEmptyRange(ranges[0]!) ? [] : [...ranges];
   const sorted = ranges.filter((range) => !isEmptyRange(range)).sort(compareStarts);

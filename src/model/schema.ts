@@ -34,7 +34,7 @@ export interface FamilySchema {
   readonly name: string;
   /**
    * 0 or left out at first; one more each time a family of this name is created again after it was dropped. Tablets
-   * store cells under `storageFamily(name, generation)`, so that what an earlier generation left behind is never seen
+   * store cells under `storageFamily(name, generation)`, so that what an earlier generation left is never seen
    * again: a drop is one change of the schema, whole in an instant, and compactions remove the bytes later.
    */
   readonly generation?: number;
@@ -66,7 +66,7 @@ export interface LocalityGroup {
 }
 
 /**
- * A table's locality groups as they are asked for: their tuning, and the families that lie in each. Families named
+ * A table's locality groups as they are requested: their tuning, and the families that lie in each. Families named
  * nowhere lie in `default`.
  */
 export type GroupLayout = Readonly<Record<string, LocalityGroup & { readonly families?: readonly string[] }>>;
@@ -77,7 +77,7 @@ export type Granularity = 'millis' | 'micros';
 export interface TableSchema {
   /** The full resource name: projects/P/instances/I/tables/T. */
   readonly name: string;
-  /** Given by the master, never used again: eight lower-case hexadecimal digits. */
+  /** Given by the master, never reused: eight lower-case hexadecimal digits. */
   readonly id: string;
   readonly granularity: Granularity;
   readonly families: Readonly<Record<string, FamilySchema>>;

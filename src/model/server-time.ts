@@ -15,7 +15,7 @@ export function cutToGranularity(micros: number, granularity: Granularity): numb
   return granularity === 'micros' ? micros : Math.floor(micros / MILLI_MICROS) * MILLI_MICROS;
 }
 
-/** Whether a cell among them is to get the server's time. */
+/** True when a cell among them gets the server's time. */
 export function needsServerTime(mutations: Mutations): boolean {
   if (!isCellRun(mutations))
     return mutations.some((mutation) => mutation.kind === 'setCell' && mutation.timestamp === undefined);
@@ -45,7 +45,7 @@ export function resolveTimestamps(mutations: Mutations, nowMicros: number, granu
 }
 
 /**
- * Whether a cell among them carries that time, as cells do that got it from the server, which gives no time beyond
+ * True when a cell among them carries that time, as cells do that got it from the server, which gives no time beyond
  * 2^53.
  */
 export function carriesServerTime(mutations: Mutations, micros: Int64, granularity: Granularity): boolean {

@@ -33,7 +33,7 @@ export function portPair(clock: Clock): { here: PortEnd; there: PortEnd; close()
   };
 }
 
-/** One transport whose handlers are served behind the port. */
+/** One transport whose handlers are served at the other end of the port. */
 export function acrossPort(here: PortEnd, there: PortEnd): Transport {
   return {
     serve: async (address, handler) => {
@@ -52,7 +52,7 @@ export function errno(code: string): Error {
 
 const PAGE = 4096;
 
-/** System calls of a disk that has only so many bytes left. Pages of files take space once they were written. */
+/** System calls of a disk with a given number of bytes left. Pages of files take space once they were written. */
 export function smallDisk(): { freeBytes: number; readonly syscalls: Syscalls } {
   const pages = new Map<number, Set<number>>();
   const pagesOf = (fd: number): Set<number> => {

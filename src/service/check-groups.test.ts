@@ -46,7 +46,7 @@ describe('locality groups', () => {
     [
       'a misspelt level',
       { default: { compression: { kind: 'zstd', leevl: 9 } } },
-      /no option "leevl" \(did you mean level\?\); there are kind, level/,
+      /unknown option "leevl" \(did you mean level\?\); there are kind, level/,
     ],
     ['a level too high', { default: { compression: { kind: 'zstd', level: 20 } } }, /from 1 to 19, not 20/],
     ['an unknown filter', { default: { bloomFilter: 'column' } }, /none, row, row-column, not column/],
@@ -54,7 +54,7 @@ describe('locality groups', () => {
     [
       'an unknown option',
       { default: { blockSize: 1 } },
-      /no option "blockSize" \(did you mean blockSizeBytes\?\); there are families, blockSizeBytes/,
+      /unknown option "blockSize" \(did you mean blockSizeBytes\?\); there are families, blockSizeBytes/,
     ],
     [
       'too many',

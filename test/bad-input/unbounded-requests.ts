@@ -285,7 +285,7 @@ const BY_PLACE: LibraryRequest[] = [
   refused(
     'a deletion of a qualifier that is misspelt',
     INVALID_ARGUMENT,
-    /no field "qualifer" \(did you mean qualifier\?\)/,
+    /unknown field "qualifer" \(did you mean qualifier\?\)/,
     async (t) => apply(t, row().delete({ family: 'f', qualifer: 'n' } as never)),
   ),
   refused('a deletion of a family alone as a column', INVALID_ARGUMENT, /"f".*family:qualifier/, async (t) =>

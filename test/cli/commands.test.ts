@@ -332,7 +332,7 @@ describe('where the data is', () => {
       refused(
         await edubba(['--address', address, 'ls']),
         'INVALID_ARGUMENT',
-        address === '' ? /say where the data is/ : /is no address of a server/,
+        address === '' ? /say where the data is/ : /invalid address/,
       );
     }
     refused(await edubba(['--address', '127.0.0.1:1', 'ls']), 'UNAVAILABLE', /127\.0\.0\.1:1/);

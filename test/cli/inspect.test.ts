@@ -244,7 +244,7 @@ describe('edubba inspect', () => {
       [['log', elsewhere], 'NOT_FOUND', /is not in a database/],
       [['log', directory], 'INVALID_ARGUMENT', /is not a log/],
       [['log', sstables[0] as string], 'INVALID_ARGUMENT', /is not a log/],
-      [['log', join(directory, 'logs', 'logs')], 'NOT_FOUND', /there is no log/],
+      [['log', join(directory, 'logs', 'logs')], 'NOT_FOUND', /not found/],
       [['metadata', elsewhere], 'NOT_FOUND', /is not in a database: no file EDUBBA/],
     ];
     for (const [words, code, message] of CASES) {

@@ -14,7 +14,7 @@ export async function checkDirectory(directory: string, options: CheckOptions = 
     return {
       findings: [{ file: error.file, offset: error.offset, message: error.message }],
       orphans: undefined,
-      notes: ['nothing else was looked at'],
+      notes: ['nothing else was checked'],
       counts,
     };
   }

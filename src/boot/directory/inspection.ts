@@ -1,5 +1,5 @@
 /**
- * What inspection looks through: a database's directory, or a single file, for reading alone and beside a running
+ * What inspection looks through: a database's directory, or a single file, for reading alone and next to a running
  * owner. Nothing is locked, started or written.
  */
 import type { Clock, Codecs, FileSystem } from '../../env/index.ts';

@@ -42,12 +42,12 @@ export interface Connection {
 export async function connect(address: string, { tls, token }: ConnectOptions = {}): Promise<Connection> {
   const parsed = parseAddress(address);
   if (!parsed || parsed.port === 0)
-    throw invalidArgument(`"${address}" is no address of a server: HOST:PORT, for example 127.0.0.1:8086`);
+    throw invalidArgument(`invalid address "${address}": expected HOST:PORT, for example 127.0.0.1:8086`);
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token))
     throw invalidArgument('the bearer token is empty, or holds characters that no token has');
   if (token !== undefined && !tls && !isLoopback(parsed.host)) {
     throw invalidArgument(
-      `the bearer token would go to ${address} for everybody to read: use TLS (on the command line --tls, or --tls-ca FILE)`,
+      `the bearer token would go to ${address} in plain text: use TLS (on the command line --tls, or --tls-ca FILE)`,
     );
   }
   // only clients need the API here

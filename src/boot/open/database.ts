@@ -25,7 +25,7 @@ export interface HostedServer {
   close(): Promise<void>;
 }
 
-/** Starts a new incarnation at that place, from 0; `onEnd` is told once when it ends without having been closed. */
+/** Starts a new incarnation at that place, from 0; `onEnd` is called once, when it ends without having been closed. */
 export type StartServer = (place: number, onEnd: () => void) => Promise<HostedServer>;
 
 export interface DatabaseOptions {

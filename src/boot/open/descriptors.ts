@@ -35,7 +35,7 @@ const MIN_CONNECTIONS = 16;
 export interface DescriptorUse {
   readonly tabletServers: number;
   readonly compactionsAtOnce: number;
-  /** Whether connections are served. */
+  /** True when connections are served. */
   readonly serves: boolean;
 }
 
@@ -76,7 +76,7 @@ export function openFilesLimit(tabletServers: number, compactionsAtOnce: number)
 }
 
 /**
- * Connections that this process can serve beside a database. RESOURCE_EXHAUSTED where the limit of descriptors is too
+ * Connections that this process can serve next to a database. RESOURCE_EXHAUSTED where the limit of descriptors is too
  * low.
  */
 export function connectionLimit(tabletServers: number, compactionsAtOnce = DEFAULT_SETTINGS.compactionsAtOnce): number {

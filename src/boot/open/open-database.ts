@@ -41,7 +41,7 @@ import { checkSettings, type DatabaseSettings } from '../settings/settings.ts';
 
 /**
  * Where the database is: in a directory, made where there is none; in the memory of this process; or in a file system
- * that nobody else uses meanwhile.
+ * that nothing else uses meanwhile.
  */
 export type DatabasePlace =
   | { readonly directory: string }
@@ -85,7 +85,7 @@ export interface OpenDatabase {
   splitTablet(table: string, row?: ByteString): Promise<void>;
   /** Makes one tablet of the two that meet at the row. FAILED_PRECONDITION where none do. */
   mergeTablets(table: string, row: ByteString): Promise<void>;
-  /** Ends in good order and gives the directory free. */
+  /** Ends in good order and frees the directory. */
   close(): Promise<void>;
 }
 
@@ -160,7 +160,7 @@ async function readOnlyStorage(place: DatabasePlace, clock: Clock): Promise<Stor
   return storageOn(fileSystem, inlineWorkers({ fileSystem, codecs: nativeCodecs(), clock }), () => opened.close());
 }
 
-/** Storage in a file system that `release` gives free, which is also called where there is none to be had. */
+/** Storage in a file system that `release` frees; `release` is called too when there is none to be had. */
 async function storageOn(fileSystem: FileSystem, workers: Workers, release: () => Promise<void>): Promise<Storage> {
   try {
     const lockService = await openLocalLockService(fileSystem);

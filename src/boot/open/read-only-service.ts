@@ -1,5 +1,5 @@
 /**
- * A service that refuses every change, for a database that was opened read-only, and asks the one behind it for the
+ * A service that refuses every change, for a database that was opened read-only, and asks the one under it for the
  * rest.
  */
 import { BigtableError, Code } from '../../base/index.ts';

@@ -30,7 +30,7 @@ const TRUTHS: ReadonlyMap<string, boolean> = new Map([
   ['0', false],
 ]);
 
-/** The value that a text stands for; undefined where it stands for none that the setting may have. */
+/** The value of a text; undefined when the setting may not have it. */
 export function parseSetting(setting: Setting, text: string): SettingValue | undefined {
   const value = valueOf(setting, text);
   return isValueOf(setting, value) ? value : undefined;

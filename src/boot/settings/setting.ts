@@ -13,7 +13,7 @@ interface SettingBase {
   readonly doc: string;
   /** For the help, where the first sentence of `doc` says too little or too much. */
   readonly brief?: string;
-  /** What stands for the value in the help. Default: the kind. */
+  /** The placeholder of the value in the help. Default: the kind. */
   readonly placeholder?: string;
 }
 
@@ -85,7 +85,7 @@ export function defaultsOf<T extends Readonly<Record<string, Setting>>>(table: T
   ) as SettingsOf<T>;
 }
 
-/** Whether the setting may have the value. */
+/** True when the setting may have the value. */
 export function isValueOf(setting: Setting, value: unknown): value is SettingValue {
   switch (setting.kind) {
     case 'bytes':

@@ -81,8 +81,8 @@ describe('settings', () => {
     [{ limits: 'constructor' }, /limits must be one of/],
     [{ majorCompactionMs: 1 }, /majorCompactionMs must be a whole number of milliseconds from 1000 to/],
     [{ memtableBytes: null }, /memtableBytes must be .* not null/],
-    [{ blockSize: 1 }, /no setting "blockSize" \(did you mean blockSizeBytes\?\)/],
-    [{ memtableSize: 1 }, /no setting "memtableSize" \(did you mean memtableBytes\?\); there are memtableBytes/],
+    [{ blockSize: 1 }, /unknown setting "blockSize" \(did you mean blockSizeBytes\?\)/],
+    [{ memtableSize: 1 }, /unknown setting "memtableSize" \(did you mean memtableBytes\?\); there are memtableBytes/],
   ];
   for (const [given, message] of wrong) {
     test(`${JSON.stringify(given)} is refused`, () => {

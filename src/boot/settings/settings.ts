@@ -203,7 +203,7 @@ function wantedValue(setting: Setting): string {
 /** Settings that several tablet servers share. Each server needs at least the minimum of one. */
 const SHARED = ['memtableBytes', 'requestBytes', 'logLimitBytes'] as const;
 
-/** INVALID_ARGUMENT where the shares of so many tablet servers are too small to work with. */
+/** INVALID_ARGUMENT where the shares of that number of tablet servers are too small to work with. */
 export function checkShares(settings: DatabaseSettings, tabletServers: number): void {
   for (const name of SHARED) {
     const setting = DATABASE_SETTINGS[name];

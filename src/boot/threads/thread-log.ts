@@ -1,7 +1,7 @@
 /**
  * Log lines on their way from the thread of a tablet server to the main thread, which writes them.
  *
- * Invariant: so many at most are on their way, however busy the main thread is: what comes beyond is dropped and
+ * Invariant: a bounded number are on their way, however busy the main thread is: the rest is dropped and
  * counted, lines of the access log sooner than others.
  */
 import type { LogFields, Logger, LogLevel, Metrics } from '../../env/index.ts';

@@ -100,7 +100,7 @@ describe('filters in the library', () => {
           );
         refusedNaming(
           { ...good, [`${field}s`]: value },
-          new RegExp(`no field "${field}s" .did you mean ${field}.*; there are kind`),
+          new RegExp(`unknown field "${field}s" .did you mean ${field}.*; there are kind`),
         );
       }
     });
@@ -155,9 +155,9 @@ describe('filters in the library', () => {
     [
       'a misspelt bound',
       { kind: 'valueRange', start: { value: 'a', open: true } },
-      /no field "open"; there are value, closed/,
+      /unknown field "open"; there are value, closed/,
     ],
-    ['a misspelt time', { kind: 'timestampRange', range: { since: 1 } }, /no field "since"; there are start, end/],
+    ['a misspelt time', { kind: 'timestampRange', range: { since: 1 } }, /unknown field "since"; there are start, end/],
     [
       'a time that is undefined',
       { kind: 'timestampRange', range: { start: undefined, end: 5 } },

@@ -49,7 +49,7 @@ test('a compression is an object, or its kind as text', async () => {
     /locality group "default": compression must be one of none, lz4, zstd, zstd-dict, two-pass, not gzip/,
   );
   await refused(5, /compression must be an object \{ kind \}, or its kind as text, not number 5/);
-  await refused({ kind: 'zstd', leevl: 9 }, /no option "leevl" \(did you mean level\?\); there are kind, level/);
+  await refused({ kind: 'zstd', leevl: 9 }, /unknown option "leevl" \(did you mean level\?\); there are kind, level/);
   await refused(null, /compression must be an object/);
   assert.deepEqual((await table.schema()).groups?.['default'], { compression: { kind: 'lz4' } });
 });

@@ -1,7 +1,7 @@
 /**
  * How a budget of bytes is divided, as pure arithmetic (docs/decisions/0024-budgets.md). Three parts are reserved: for
- * small requests, for what has arrived of requests that are not admitted yet, and for answers that nobody reads. What
- * is left is common: large requests live there, and the reserved parts borrow from it while nobody waits for it.
+ * small requests, for what has arrived of requests that are not admitted yet, and for unread answers. What
+ * is left is common: large requests live there, and the reserved parts borrow from it while no call waits for it.
  *
  * Invariants: what is common is never more than its size, and a reserved part never borrows while the common part is
  * awaited. So all uses together are at most the limit. One exception: a use that is alone in its part may be of any
@@ -72,7 +72,7 @@ export class BudgetParts {
   }
 
   /**
-   * Whether a part has room. `awaited`: somebody waits for the common part. `ownBytes`: what the asker uses of the part
+   * True when a part has room. `awaited`: a call waits for the common part. `ownBytes`: what the asker uses of the part
    * already.
    */
   fits(part: Part, bytes: number, awaited: boolean, ownBytes = 0): boolean {

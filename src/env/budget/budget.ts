@@ -1,11 +1,11 @@
 /**
  * A budget of bytes shared by all requests of a process: what is in flight, and what is answered and not yet sent.
  * Whoever wants to hold bytes reserves them first; requests that find no room wait their turn. Small requests have a
- * part of their own and never wait behind large ones (budget-parts.ts); among those who wait, shares are even
+ * part of their own and never wait for large ones (budget-parts.ts); among those who wait, shares are even
  * (turn-queue.ts).
  *
  * Invariants: the parts' (budget-parts.ts). Only a request that is not admitted waits, and it holds no more than what
- * has arrived of it, in a part for which nobody waits. So no circle of calls can wait for one another.
+ * has arrived of it, in a part for which no call waits. So no circle of calls can wait for one another.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import { BudgetParts, Part } from './budget-parts.ts';
@@ -17,7 +17,7 @@ interface Waiter extends Turn {
 
 /** Somebody who can make room, by ending calls that are too slow. */
 export interface Relief {
-  /** Called when somebody finds no room. Goes on until `isEnough` answers true, or nothing more can be done. */
+  /** Called when a call finds no room. Goes on until `isEnough` answers true, or nothing more can be done. */
   relieve(isEnough: () => boolean): void;
 }
 
@@ -79,8 +79,8 @@ export class ByteBudget {
   }
 
   /**
-   * Takes the bytes of that part at once, or answers false. `ownBytes`: what the asker holds of the part. Nobody is
-   * ended for it.
+   * Takes the bytes of that part immediately, or returns false. `ownBytes`: what the asker holds of the part. No call
+   * is ended for it.
    */
   tryTake(part: Part, bytes: number, ownBytes = 0): boolean {
     const awaited = this.#common.length > 0;
@@ -114,7 +114,7 @@ export class ByteBudget {
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
         if (!queue.remove(waiter, false)) return;
-        reject(new BigtableError(Code.CANCELLED, 'the caller gave the call up while it waited for memory'));
+        reject(new BigtableError(Code.CANCELLED, 'the caller cancelled the call while it waited for memory'));
         this.#wake();
       };
       const grant = (): void => {
@@ -122,7 +122,7 @@ export class ByteBudget {
         resolve();
       };
       const waiter: Waiter = { bytes, owner, grant };
-      if (signal?.aborted) return reject(new BigtableError(Code.CANCELLED, 'the caller gave the call up'));
+      if (signal?.aborted) return reject(new BigtableError(Code.CANCELLED, 'the caller cancelled the call'));
       signal?.addEventListener('abort', onAbort, { once: true });
       queue.add(waiter);
       this.#relieve(() => this.waiting === 0);
@@ -149,7 +149,7 @@ export class ByteBudget {
     this.#grantFrom(this.#small, Part.small);
     if (this.#common.length === 0) return;
     this.#grantFrom(this.#common, Part.common);
-    // nobody waits for the common part any more: small ones may borrow from it
+    // no call waits for the common part any more: small ones may borrow from it
     if (this.#common.length === 0) this.#grantFrom(this.#small, Part.small);
   }
 
@@ -166,7 +166,7 @@ export class ByteBudget {
 }
 
 /**
- * What one call holds of a budget. `release` gives everything back and may be called again.
+ * What one call holds of a budget. `release` returns everything and may be called again.
  *
  * Waiting while holding is how deadlocks are made: `grow` waits, so it is for admission, before the call holds anything
  * but what has arrived of it. A call under way uses `tryGrow` and `tryHoldAnswer`; when refused it waits for its own
@@ -201,7 +201,7 @@ export class Reservation {
     return this.#budget.smallBytes;
   }
 
-  /** Takes more at once where the budget has it, else false. Whoever is too slow is ended for it. */
+  /** Takes more immediately where the budget has it, else returns false. Calls that are too slow are ended for it. */
   tryGrow(bytes: number): boolean {
     if (this.#released) return false;
     const part = this.#budget.partOf(bytes);
@@ -222,7 +222,7 @@ export class Reservation {
     } else this.#add(part, bytes);
   }
 
-  /** Takes the bytes of a request at once, where nobody waits for them before it; else false. */
+  /** Takes the bytes of a request immediately where no other waits for them; else returns false. */
   tryAdmit(bytes: number): boolean {
     const part = this.#budget.partOf(bytes);
     if (this.#released || !this.#budget.tryAdmit(part, bytes)) return false;
@@ -251,7 +251,7 @@ export class Reservation {
   /**
    * Holds bytes of an answer that are not sent; `tight`: there is little room left, and no more should be made before
    * these are sent. `isOneMessage`: with what is held already they become one message, which may be larger than the
-   * common part where nobody else uses that, and as large as the budget.
+   * common part where no other call uses that, and as large as the budget.
    */
   tryHoldAnswer(bytes: number, isOneMessage = false): 'held' | 'tight' | 'refused' {
     if (this.#released) return 'refused';

@@ -1,5 +1,5 @@
 /**
- * Whether something moves fast enough: a request that comes in, an answer that is read. Looked at only when somebody
+ * Measures if something moves fast enough: a request that comes in, an answer that is read. Asked only when a call
  * else waits for the memory that it holds.
  *
  * Invariant: nothing is too slow before it had `graceMs`, and whatever stands still is too slow after three times that:

@@ -1,9 +1,9 @@
 /**
  * Whose turn it is among those who wait for a part of a budget: the caller who holds least goes first, principals
- * before their connections, so that shares become even while somebody waits and bind nobody otherwise.
+ * before their connections, so that shares become even while a call waits, and bind no call otherwise.
  *
- * Invariant: nobody is passed over for ever. Once `patienceBytes` were granted while the oldest waited, it is next, and
- * those behind it follow in the order of their arrival. So between arrival and turn at most `patienceBytes` are
+ * Invariant: no call is passed over for ever. Once `patienceBytes` were granted while the oldest waited, it is next,
+ * and the later ones follow in the order of their arrival. So between arrival and turn at most `patienceBytes` are
  * granted, plus what those ask for who were there before, plus one grant.
  */
 
@@ -52,7 +52,7 @@ export class TurnQueue<T extends Turn> {
     this.#places.push({ turn, grantedBytes: this.#grantedBytes });
   }
 
-  /** Takes somebody out; false where it is not here. `granted`: it got what it waited for. */
+  /** Removes a waiting call; false where it is not here. `granted`: it got what it waited for. */
   remove(turn: T, granted: boolean): boolean {
     const at = this.#places.findIndex((place) => place.turn === turn);
     if (at < 0) return false;

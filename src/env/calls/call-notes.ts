@@ -1,14 +1,14 @@
 /**
  * What is noted of one call while it is carried out, for the access log and the log of slow calls: what it asks for,
- * and what it cost. Whoever does the work adds to the numbers; nobody decides anything by them. A context without notes
- * is one of which nobody will tell.
+ * and what it cost. The code that does the work adds to the numbers; no decision depends on them. A context without
+ * notes is one that no log reports.
  *
  * Work that another thread does for the call is noted there and not here: `passedOn` says how often that was.
  */
 export class CallNotes {
   /** Full name of the table, or of what else the call names. Empty where it is not known. */
   target = '';
-  /** Rows asked for by their keys, and ranges of rows. A read of the whole table has neither. */
+  /** Rows requested by their keys, and ranges of rows. A read of the whole table has neither. */
   keys = 0;
   ranges = 0;
   rowsLimit = 0;

@@ -1,6 +1,6 @@
 /**
- * Waiting for something under a context: whoever waits is told the moment the context's deadline passes or its caller
- * gives up.
+ * Waiting for something under a context: the waiter is notified the moment the context's deadline passes or its caller
+ * cancels.
  *
  * Invariant: after `stop`, and after the interruption, no timer and no listener is left.
  */
@@ -8,7 +8,7 @@ import { BigtableError, Code } from '../../base/index.ts';
 import type { Clock, Timer } from '../seams/clock.ts';
 import { CallContext, checkContext, type Interruptible, type RequestContext } from './context.ts';
 
-/** Tells `waiter` once when the context's deadline passes or its caller gives up, until it is stopped. */
+/** Notifies `waiter` once when the context's deadline passes or its caller cancels, until it is stopped. */
 export class ContextWait {
   readonly #context: RequestContext;
   readonly #waiter: Interruptible;
@@ -24,7 +24,7 @@ export class ContextWait {
     }
     const { deadlineMs, signal } = context;
     if (signal) {
-      this.#onAbort = () => this.#interrupt(Code.CANCELLED, 'the caller gave the call up');
+      this.#onAbort = () => this.#interrupt(Code.CANCELLED, 'the caller cancelled the call');
       signal.addEventListener('abort', this.#onAbort, { once: true });
     }
     if (deadlineMs !== Number.POSITIVE_INFINITY) {
@@ -51,13 +51,13 @@ export class ContextWait {
 }
 
 /**
- * Waits for work that others share, or that nobody can call off: settles as `work` does, or rejects when this caller's
+ * Waits for work that others share, or that cannot be cancelled: settles as `work` does, or rejects when this caller's
  * context ends first. The work goes on.
  */
 export function within<T>(work: Promise<T>, context: RequestContext, clock: Clock): Promise<T> {
   if (isEndless(context)) return work;
   return new Promise((resolve, reject) => {
-    // whoever waits no longer must not leave a rejection that nobody handles
+    // a caller that waits no longer must not leave an unhandled rejection
     work.catch(() => {});
     checkContext(context, clock);
     const wait = new ContextWait(context, clock, { interrupt: reject });
@@ -74,7 +74,7 @@ export function within<T>(work: Promise<T>, context: RequestContext, clock: Cloc
   });
 }
 
-/** Whether nothing but the answer ends a call of this context. */
+/** True when nothing but the answer ends a call of this context. */
 export function isEndless(context: RequestContext): boolean {
   return (
     context.deadlineMs === Number.POSITIVE_INFINITY && !(context instanceof CallContext) && context.signal === undefined

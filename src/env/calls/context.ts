@@ -1,6 +1,6 @@
 /**
- * What every call of the service, the tablet and the transport carries beside its message: until when it matters,
- * whether it was given up, who asks, and the bytes it holds of the process's budget.
+ * What every call of the service, the tablet and the transport carries next to its message: until when it matters,
+ * whether it was cancelled, who asks, and the bytes it holds of the process's budget.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import type { ByteBudget, Reservation } from '../budget/budget.ts';
@@ -13,7 +13,7 @@ export type Priority = 'high' | 'medium' | 'low';
 export interface RequestContext {
   /** On the monotonic clock, ms; Infinity where there is none. */
   readonly deadlineMs: number;
-  /** Aborts when the caller has gone or has given up. */
+  /** Aborts when the caller has gone or has cancelled. */
   readonly signal: AbortSignal | undefined;
   /** Who asks; 'anonymous' until there is authentication. */
   readonly principal: string;
@@ -22,11 +22,11 @@ export interface RequestContext {
   /** Trace id for logs; empty where the caller sent none. */
   readonly trace: string;
   /**
-   * The bytes this request holds: what arrived, and what is made and not yet sent. Released by whoever made the
+   * The bytes this request holds: what arrived, and what is made and not yet sent. Released by the code that made the
    * context.
    */
   readonly reservation: Reservation;
-  /** Undefined where nobody will tell of the call. */
+  /** Undefined where no log reports the call. */
   readonly notes?: CallNotes | undefined;
 }
 
@@ -74,20 +74,20 @@ export function requestContext(options: ContextOptions): RequestContext {
   return new PlainContext(options);
 }
 
-/** Told when a call is given up. */
+/** Notified when a call is cancelled. */
 export interface Interruptible {
   interrupt(error: BigtableError): void;
 }
 
 /**
- * The context of a call that came over a wire. Whoever makes it says `interrupt` when the caller gives up and when the
- * deadline is over, so that nobody behind needs a timer; and its signal is made only when somebody asks for it, since
+ * The context of a call that came over a wire. Its maker calls `interrupt` when the caller cancels and when the
+ * deadline is over, so that no code below needs a timer; and its signal is made only when it is requested, since
  * making one and listening to it costs as much as reading a row does.
  */
 export class CallContext implements RequestContext {
   readonly deadlineMs: number;
   readonly principal: string;
-  /** Known once the request is decoded: whoever decodes it fills it in. */
+  /** Known once the request is decoded: the decoder fills it in. */
   appProfile = '';
   readonly priority: Priority;
   readonly trace: string;
@@ -115,12 +115,12 @@ export class CallContext implements RequestContext {
     return this.#abort.signal;
   }
 
-  /** Why the call was given up, where it was. */
+  /** Why the call was cancelled, where it was. */
   get interruption(): BigtableError | undefined {
     return this.#interruption;
   }
 
-  /** Tells everybody behind, once, that nobody waits for the answer: CANCELLED, or DEADLINE_EXCEEDED. */
+  /** Notifies all listeners, once, that the caller does not wait for the answer: CANCELLED, or DEADLINE_EXCEEDED. */
   interrupt(error: BigtableError): void {
     if (this.#interruption) return;
     this.#interruption = error;
@@ -129,7 +129,7 @@ export class CallContext implements RequestContext {
     for (const other of this.#others ?? []) other.interrupt(error);
   }
 
-  /** `listener` is told of an interruption to come. */
+  /** `listener` is notified of an interruption to come. */
   listen(listener: Interruptible): void {
     if (this.#listener === undefined) this.#listener = listener;
     else (this.#others ??= new Set()).add(listener);
@@ -141,13 +141,13 @@ export class CallContext implements RequestContext {
   }
 }
 
-/** Throws CANCELLED when the caller has given up, DEADLINE_EXCEEDED when its time is over. */
+/** Throws CANCELLED when the caller has cancelled, DEADLINE_EXCEEDED when its time is over. */
 export function checkContext(context: RequestContext, clock: Clock): void {
   if (context instanceof CallContext) {
     if (context.interruption) throw context.interruption;
     return;
   }
-  if (context.signal?.aborted) throw new BigtableError(Code.CANCELLED, 'the caller gave the call up');
+  if (context.signal?.aborted) throw new BigtableError(Code.CANCELLED, 'the caller cancelled the call');
   if (context.deadlineMs !== Number.POSITIVE_INFINITY && clock.monotonicMs() >= context.deadlineMs) {
     throw new BigtableError(Code.DEADLINE_EXCEEDED, 'the deadline of the call is over');
   }

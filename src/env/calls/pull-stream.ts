@@ -1,7 +1,7 @@
 /**
- * A stream of values that are mostly there when they are asked for: `pull` answers what is ready without a promise, so
- * that a read of one row, through all the rooms it crosses, costs none. It is an async iterable as well, for whoever
- * reads it that way.
+ * A stream of values that are mostly there when they are requested: `pull` returns what is ready without a promise, so
+ * that a read of one row, through all the rooms it crosses, costs none. It is an async iterable as well, for callers
+ * that reads it that way.
  *
  * Values are never undefined, nor promises. Invariant: one pull at a time; after the end, an error or `end()` every
  * pull answers undefined.
@@ -13,7 +13,7 @@ export abstract class PullStream<T> implements AsyncIterableIterator<T, undefine
    */
   abstract pull(): T | undefined | Promise<T | undefined>;
 
-  /** Gives the stream up, at its end too: whoever takes from it calls this when it leaves. Harmless a second time. */
+  /** Releases the stream, at its end too: every reader calls this when it is done. Harmless a second time. */
   abstract end(): void | Promise<void>;
 
   next(): Promise<IteratorResult<T, undefined>> {
@@ -39,7 +39,7 @@ function resultOf<T>(value: T | undefined): IteratorResult<T, undefined> {
   return value === undefined ? { done: true, value: undefined } : { done: false, value };
 }
 
-/** The stream itself where it is one, else what gives the same values with a promise each. */
+/** The stream itself where it is one, else a stream of the same values with a promise each. */
 export function pullStreamOf<T>(values: AsyncIterable<T>): PullStream<T> {
   return values instanceof PullStream ? (values as PullStream<T>) : new Iterated(values[Symbol.asyncIterator]());
 }

@@ -1,7 +1,7 @@
 /**
  * The third seam: calls between client library, tablet servers and masters. In process in an embedded database and a
  * server, gRPC in a cluster. Messages are plain cloneable data (typed by the room `protocol`); the context travels
- * beside the message and is put into words by the adapter where a network lies between.
+ * next to the message and is put into words by the adapter where a network lies between.
  */
 import type { RequestContext } from './context.ts';
 
@@ -18,7 +18,7 @@ export interface Transport {
    * it.
    */
   serve(address: string, handler: CallHandler): Promise<() => Promise<void>>;
-  /** UNAVAILABLE where nobody serves the address. */
+  /** UNAVAILABLE where nothing serves the address. */
   call(address: string, method: string, message: unknown, context: RequestContext): Promise<unknown>;
   stream(address: string, method: string, message: unknown, context: RequestContext): AsyncIterable<unknown>;
 }

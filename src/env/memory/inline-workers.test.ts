@@ -32,6 +32,6 @@ describe('InlineWorkers', () => {
   });
 
   test('tasks of names that every object has are unknown too', async () => {
-    await assert.rejects(new InlineWorkers(TASKS).run('toString', 1), /no such task/);
+    await assert.rejects(new InlineWorkers(TASKS).run('toString', 1), /not found/);
   });
 });

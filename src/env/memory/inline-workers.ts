@@ -17,7 +17,7 @@ export class InlineWorkers implements Workers {
 
   async run(task: string, argument: unknown): Promise<unknown> {
     const implementation = this.#tasks.get(task);
-    if (!implementation) throw notFound(`task ${JSON.stringify(task)}: there is no such task`);
+    if (!implementation) throw notFound(`task ${JSON.stringify(task)} not found`);
     if (this.#closed) throw unavailable('the workers are closed');
     return new Promise((resolve, reject) => {
       const settle = (end: () => void): void => {

@@ -3,7 +3,7 @@
  * receiver.
  *
  * Invariant: a call whose context has neither deadline nor signal costs one promise more than the handler's own, and no
- * timer. One that has fails the moment its time is over or its caller gives up (of a CallContext the wire that made it
+ * timer. One that has fails the moment its time is over or its caller cancels (of a CallContext the wire that made it
  * sees to that); the handler learns it from the same context. A stream whose answers are ready costs no promise.
  */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
@@ -31,22 +31,22 @@ export class LocalTransport implements Transport {
   }
 
   /**
-   * Who answers calls to the address, for whoever brings them from elsewhere and looks after their contexts.
-   * UNAVAILABLE where nobody does.
+   * Who answers calls to the address, for code that brings them from elsewhere and owns their contexts.
+   * UNAVAILABLE where nothing does.
    */
   handlerOf(address: string): CallHandler {
     const handler = this.#handlers.get(address);
-    if (!handler) throw nobodyServes(address);
+    if (!handler) throw noServerAt(address);
     return handler;
   }
 
   call(address: string, method: string, message: unknown, context: RequestContext): Promise<unknown> {
     const handler = this.#handlers.get(address);
-    if (!handler) return Promise.reject(nobodyServes(address));
+    if (!handler) return Promise.reject(noServerAt(address));
     try {
       if (isEndless(context)) return handler.call(method, message, context).catch(rethrow);
       checkContext(context, this.#clock);
-      // whoever made it tells its caller, at once, that the call is over
+      // its maker notifies the caller, immediately, that the call is over
       if (context instanceof CallContext) return handler.call(method, message, context).catch(rethrow);
       const answer = handler.call(method, message, context);
       return new Promise((resolve, reject) => {
@@ -96,7 +96,7 @@ class PendingCall implements Interruptible {
 
 /**
  * A handler's stream that ends with an error the moment its context does, even while an answer is awaited. The handler
- * is called by the first pull; between two pulls nobody watches the context: it is looked at when the next one comes.
+ * is called by the first pull; between two pulls the context is not watched: it is checked when the next one comes.
  */
 class LocalStream extends PullStream<unknown> implements Interruptible {
   readonly #context: RequestContext;
@@ -176,7 +176,7 @@ class LocalStream extends PullStream<unknown> implements Interruptible {
     });
   }
 
-  /** The stream is over; what the handler's clean-up throws has nobody left who waits for it. */
+  /** The stream is over; no caller is left that waits for what the handler's clean-up throws. */
   #fail(): void {
     const ending = this.end();
     if (ending instanceof Promise) ending.catch(() => {});
@@ -187,9 +187,9 @@ function rethrow(thrown: unknown): never {
   throw toBigtableError(thrown);
 }
 
-function nobodyServes(address: string): BigtableError {
-  // the call went nowhere, so whoever looks for the right address may send it again
-  return new BigtableError(Code.UNAVAILABLE, `nobody serves address ${JSON.stringify(address)}`, {
+function noServerAt(address: string): BigtableError {
+  // the call went nowhere, so a caller that finds the right address may send it again
+  return new BigtableError(Code.UNAVAILABLE, `no server at address ${JSON.stringify(address)}`, {
     details: { notReached: true },
   });
 }

@@ -1,5 +1,5 @@
 /**
- * A clock that stands still until it is told to go on: unit tests' and the simulator's.
+ * A clock that stands still until it is advanced: unit tests' and the simulator's.
  *
  * Invariant: timers fire in the order of their times, those of one time in the order they were set, each with the clock
  * standing at its time; a timer never fires inside the call that set it.

@@ -286,7 +286,7 @@ describe('MemoryFileSystem logs', () => {
     assert.deepEqual(await fs.listLogs(''), []);
   });
 
-  test('two appends at once are a mistake of the caller', async () => {
+  test('two concurrent appends are a mistake of the caller', async () => {
     const log = await new MemoryFileSystem().openLog('log');
     const first = log.append([Buffer.from('x')]);
     await fails(log.append([Buffer.from('y')]), Code.INTERNAL);

@@ -336,7 +336,7 @@ export class MemoryFileSystem implements FileSystem {
       return append.position;
     });
     return synced.catch((error: BigtableError) => {
-      // the bytes are written: whatever the fault says, nobody can promise that they are not kept
+      // the bytes are written: whatever the fault says, they may be kept
       throw unavailable(`${path}: the sync of the append at ${append.position} failed`, error);
     });
   }
@@ -415,7 +415,7 @@ class MemoryLogWriter implements LogWriter {
   }
 
   async append(parts: readonly Uint8Array[], { reserved = false }: AppendOptions = {}): Promise<LogPosition> {
-    assert(!this.#appending, `${this.#path}: two appends at once`);
+    assert(!this.#appending, `${this.#path}: two concurrent appends`);
     this.#appending = true;
     try {
       return await this.#unlessEnded(() => this.#deeds.append(parts, reserved));

@@ -62,7 +62,7 @@ export class OverlayFileSystem implements FileSystem {
     return writer;
   }
 
-  /** A log below has no writer: nobody writes there. */
+  /** A log below has no writer. */
   async fence(path: string): Promise<void> {
     checkFilePath(path);
     if (!this.#ownLogs.has(path) && (await this.#below.listLogs(path)).includes(path)) return;

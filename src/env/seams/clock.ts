@@ -33,7 +33,7 @@ export function clockOf(time: Time, collectYoung?: CollectYoung): Clock {
 export interface Random {
   /** Uniform in [0, 1). */
   float(): number;
-  /** A name of 128 random bits in lower-case hexadecimal: never used again. */
+  /** A name of 128 random bits in lower-case hexadecimal: never reused. */
   uniqueName(): string;
 }
 

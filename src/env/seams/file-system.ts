@@ -55,11 +55,11 @@ export interface LogWriter {
   /**
    * Appends the concatenation of `parts` as one unit. Resolves with its position when durable. The parts may be reused
    * after that. Failure: RESOURCE_EXHAUSTED = surely not written, the log goes on; anything else = outcome unknown,
-   * every later append fails with FAILED_PRECONDITION and the log must be given up.
+   * every later append fails with FAILED_PRECONDITION and the log must be closed.
    */
   append(parts: readonly Uint8Array[], options?: AppendOptions): Promise<LogPosition>;
   /**
-   * Makes room on storage for appends with the option `reserved`, which may together take so many bytes more,
+   * Makes room on storage for appends with the option `reserved`, which may together take `bytes` more,
    * APPEND_OVERHEAD_BYTES for each of them included. May be called while an append is in flight. The room lasts until
    * the writer is closed or its process ends. Fails as `append` does: RESOURCE_EXHAUSTED = nothing was reserved, and
    * the log goes on.

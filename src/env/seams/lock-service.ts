@@ -9,7 +9,7 @@
 export interface SmallFile {
   readonly path: string;
   readonly contents: Uint8Array;
-  /** Grows with every change of the file and is never used again, not even after a deletion. */
+  /** Grows with every change of the file and is never reused, not even after a deletion. */
   readonly version: number;
   /** The session the file dies with; undefined for a lasting file. */
   readonly sessionId?: string;
@@ -39,7 +39,7 @@ export type LockEvent =
 
 export interface LockService {
   /**
-   * A new session; its id is never used again. It lives while it is kept alive (in process: until closed or expired).
+   * A new session; its id is never reused. It lives while it is kept alive (in process: until closed or expired).
    */
   openSession(): Promise<string>;
   /** Ends the session: its locks are released and its ephemeral files deleted. */
@@ -58,7 +58,7 @@ export interface LockService {
   /** Deletes; false where there was none. */
   remove(path: string, guard?: Guard): Promise<boolean>;
 
-  /** Takes the lock if nobody holds it; undefined otherwise. */
+  /** Takes the lock if it is free; undefined otherwise. */
   tryAcquire(path: string, sessionId: string): Promise<LockHandle | undefined>;
   release(lock: LockHandle): Promise<void>;
   /** The holder now, if any. */

@@ -2,8 +2,8 @@
  * Logger and metrics: how a running database tells what it does. Both are handed in; the defaults keep silent and only
  * count.
  *
- * A metric here is a name and numbers. What it means, its unit and how it is called outside is told by the table of the
- * room `monitor`.
+ * A metric here is a name and numbers. What it means, its unit and how it is called outside is defined by the table of
+ * the room `monitor`.
  */
 
 import type { Random } from './clock.ts';
@@ -15,8 +15,8 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 export type LogFields = Readonly<Record<string, string | number | boolean>>;
 
 /**
- * `debug`: what happens in normal work, for somebody who looks for a cause. `info`: changes of state, and faults of
- * clients. `warn`: somebody should look at it. `error`: something has failed.
+ * `debug`: what happens in normal work, for a person who looks for a cause. `info`: changes of state, and faults of
+ * clients. `warn`: a person should look at it. `error`: something has failed.
  */
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
@@ -32,7 +32,7 @@ export interface Logger {
 
 export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {}, access() {} };
 
-/** One of the counters, for hot paths: whoever counts in them adds to `value` itself. */
+/** One of the counters, for hot paths: the code that counts adds to `value` itself. */
 export interface Counter {
   value: number;
 }
@@ -67,7 +67,7 @@ export const DURATION_BOUNDS_MS: readonly number[] = Object.freeze([
   0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000,
 ]);
 
-/** All that a process or a thread has counted, as plain data. Names may have labels behind them: see `labelled`. */
+/** All that a process or a thread has counted, as plain data. Names may have labels after them: see `labelled`. */
 export interface MetricsReport {
   readonly counters: Readonly<Record<string, number>>;
   readonly gauges: Readonly<Record<string, number>>;
@@ -82,7 +82,7 @@ export interface HistogramReport {
 }
 
 /**
- * The name of a metric's part: values of labels stand behind it. They come from small fixed sets, never from callers.
+ * The name of a metric's part: values of labels stand after it. They come from small fixed sets, never from callers.
  */
 export function labelled(name: string, ...values: readonly string[]): string {
   return [name, ...values].join('|');
@@ -117,7 +117,7 @@ export class Metrics {
   }
 
   /**
-   * `read` is called when somebody asks how things stand, until the function returned is called. What several tell
+   * `read` is called when a report is requested, until the function returned is called. What several tell
    * under one name is added up.
    */
   gauge(name: string, read: () => number): () => void {

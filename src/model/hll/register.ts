@@ -8,7 +8,7 @@ export const PRECISION = 15;
 /** Bits of a sparse value's index. */
 export const SPARSE_PRECISION = 20;
 export const REGISTERS = 1 << PRECISION;
-/** The highest rank that a register can hold: all bits behind the index are zero. */
+/** The highest rank that a register can hold: all bits after the index are zero. */
 export const MAX_RANK = 64 - PRECISION + 1;
 
 const FINER_BITS = SPARSE_PRECISION - PRECISION;
@@ -45,7 +45,7 @@ export function rankOf(sparseValue: number): number {
 export const sparseIndexOf = (sparseValue: number): number =>
   (sparseValue & RANK_FLAG) === 0 ? sparseValue : sparseValue & ~RANK_MASK;
 
-/** Whether any hash gives this value. */
+/** True when any hash gives this value. */
 export function isSparseValue(value: number): boolean {
   if (value < 1 << SPARSE_PRECISION) return (value & FINER_MASK) !== 0;
   if (value < RANK_FLAG || value >= RANK_FLAG << 1) return false;

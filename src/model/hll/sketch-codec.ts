@@ -44,7 +44,7 @@ function fieldsOf(message: Buffer, known: readonly number[], of: string): Fields
       fields.set(field, value);
     } else {
       const end = reader.offset + value;
-      if (end > message.length) throw bad(`field ${field} of ${of} runs behind the end`);
+      if (end > message.length) throw bad(`field ${field} of ${of} runs past the end`);
       fields.set(field, message.subarray(reader.offset, end));
       reader.offset = end;
     }

@@ -16,7 +16,7 @@ const PREFIX_BYTES = 4;
 /** A byte of LZ4 stands for at most 255 bytes of the result. */
 const MAX_RATIO = 255;
 /**
- * Up to this size blocks are put behind their prefix in memory that is used over and over: V8 counts what is made
+ * Up to this size blocks are put after their prefix in reused memory: V8 counts what is made
  * outside its heap, and marks all of it the sooner.
  */
 const KEPT_BYTES = 128 * 1024;

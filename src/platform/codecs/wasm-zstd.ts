@@ -1,7 +1,8 @@
 /**
  * Zstandard as WebAssembly (@bokuweb/zstd-wasm), for a Node whose zlib has none. The package's own functions make a
- * context and copy the dictionary at every call, and start asynchronously; so its module is started here, at once, and
- * called below them: contexts, dictionaries and the buffers of ordinary blocks stay in the module's memory.
+ * context and copy the dictionary at every call, and start asynchronously; so its module is started here,
+ * synchronously, and called below them: contexts, dictionaries and the buffers of ordinary blocks stay in the module's
+ * memory.
  *
  * Invariant: what is in the module's memory is owned by one object here and freed by its close; addresses are looked up
  * anew after every call that may grow the memory.
@@ -66,7 +67,7 @@ function loadModule(): ZstdModule {
   return module;
 }
 
-/** A piece of the module's memory, grown when asked for more. */
+/** A piece of the module's memory, grown when more is needed. */
 class Scratch {
   readonly #module: ZstdModule;
   #address = 0;

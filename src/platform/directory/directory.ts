@@ -19,7 +19,7 @@ export interface OpenDirectory {
   readonly fileSystem: PosixFileSystem;
   /** The database's identity, made with it: 32 lower-case hexadecimal digits. */
   readonly identity: string;
-  /** Closes the file system and gives the directory free. */
+  /** Closes the file system and frees the directory. */
   release(): Promise<void>;
 }
 
@@ -28,7 +28,7 @@ const VERSION = 1;
 const FORMAT =
   /^edubba directory\nversion (\d{1,9})\nrequires ([0-9a-f]{8})\nidentity ([0-9a-f]{32})\nchecksum ([0-9a-f]{8})\n$/;
 
-/** Names that do not make a directory somebody else's. */
+/** Names that a foreign directory may have. */
 const HARMLESS = new Set([LOCK_NAME, `${FORMAT_NAME}.new`, 'lost+found']);
 
 /**
@@ -137,7 +137,7 @@ async function checkFormat(directory: string): Promise<string> {
   return identity;
 }
 
-/** Whole or not at all. The lock is held: nobody else writes it. */
+/** Whole or not at all. The lock is held: no other process writes it. */
 async function writeFormat(file: string, text: string): Promise<void> {
   const temporary = `${file}.new`;
   const fd = await nodeSyscalls.open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC);

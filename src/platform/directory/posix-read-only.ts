@@ -1,10 +1,10 @@
 /**
  * A database's directory for looking only: the same files, logs and lock service files as its owner sees, without
- * owning it. No lock is taken, no self-test run, nothing removed and nothing written, so it may be done beside a
+ * owning it. No lock is taken, no self-test run, nothing removed and nothing written, so it may be done next to a
  * running server.
  *
  * Invariants:
- * - Every system call that would change something fails with PERMISSION_DENIED, whoever makes it.
+ * - Every system call that would change something fails with PERMISSION_DENIED.
  * - Beside a running owner: files are write-once, so what is read of them is right or NOT_FOUND; of a log a prefix is
  *   read that held at some instant of the reading. A log that is trimmed under the reader ends with UNAVAILABLE, never
  *   with a hole.
@@ -45,7 +45,7 @@ export interface LogFiles {
   /** Behind the last whole append. */
   readonly end: LogPosition;
   /**
-   * Bytes behind the end that are not zero, up to the last such: what an append left that was cut off, or is being
+   * Bytes after the end that are not zero, up to the last such: what an append left that was cut off, or is being
    * written.
    */
   readonly tornBytes: number;
@@ -64,7 +64,7 @@ export interface ReadOnlyDirectory {
   close(): Promise<void>;
 }
 
-/** How often something is looked at anew that a running owner may have changed between two looks. */
+/** How often something is read again that a running owner may have changed between two reads. */
 const LOOKS = 5;
 const TAIL_WINDOW_BYTES = 1 << 20;
 
@@ -97,7 +97,7 @@ export async function openReadOnlyDirectory(path: string, options: ReadOnlyOptio
 }
 
 /**
- * The same while nobody writes to it, and nobody begins to. FAILED_PRECONDITION where a process has it open for
+ * The same while no process writes to it, and none begins to. FAILED_PRECONDITION where a process has it open for
  * writing.
  */
 export async function openDirectoryToRead(path: string, options: ReadOnlyOptions): Promise<ReadOnlyDirectory> {
@@ -189,7 +189,7 @@ class ReadOnlyFileSystem extends DirectoryFileSystem {
   }
 
   /**
-   * As its owner reads it, but that the writer may be at work: what looks damaged is looked at again, from the last
+   * As its owner reads it, but that the writer may be at work: what looks damaged is read again, from the last
    * append on.
    */
   override async *readLog(path: string, from: LogPosition = 0): AsyncIterable<LogAppend> {
@@ -231,13 +231,13 @@ class ReadOnlyFileSystem extends DirectoryFileSystem {
     }
     segments.sort((a, b) => a.base - b.base);
     const fenced = entries.some(({ name }) => name === FENCE_NAME);
-    if (segments.length === 0 && !fenced) throw notFound(`there is no log ${path}`);
+    if (segments.length === 0 && !fenced) throw notFound(`log ${path} not found`);
     const newest = segments.at(-1);
     let end = newest?.base ?? 0;
     if (newest)
       for await (const { position, bytes } of this.readLog(path, newest.base))
         end = position + frameBytes(bytes.length);
-    // segments that were begun meanwhile are not looked at: nothing of theirs is torn before this one's end
+    // segments that were begun meanwhile are not read: nothing of theirs is torn before this one's end
     const tornBytes = newest
       ? await this.#lastWritten(join(directory, newest.name), end - newest.base + SEGMENT_HEADER_BYTES)
       : 0;

@@ -26,7 +26,7 @@ export async function openLocalLockService(fileSystem: FileSystem): Promise<Lock
 
 export const FILES = 'lock-service/files/';
 export const NUMBERS = 'lock-service/numbers/';
-/** Numbers reserved at once: 2^33 reservations reach the end of the safe integers. */
+/** Numbers reserved together: 2^33 reservations reach the end of the safe integers. */
 const NUMBERS_AT_ONCE = 2 ** 20;
 const READS_AT_ONCE = 32;
 const NAME = /^([0-9a-f]{32})-([0-9a-f]{16})$/;
@@ -110,7 +110,7 @@ class LockFiles implements LockStorage {
 
   /** A change that failed must not show after a restart. */
   async #takeBack(name: string, error: unknown): Promise<void> {
-    // a name that was never used exists: somebody else changes this directory
+    // a name that was never used exists: another process changes this directory
     if (error instanceof BigtableError && error.code === Code.ALREADY_EXISTS) this.#failure = error;
     else {
       await this.#fileSystem.delete(name).catch(() => {

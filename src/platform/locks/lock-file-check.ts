@@ -1,6 +1,7 @@
 /**
- * Reads every file of the local lock service, one by one, for a check of a whole directory: what is damaged is told and
- * passed over, where the service itself would refuse to open. Format: docs/formats/lock-service.md. Changes nothing.
+ * Reads every file of the local lock service, one by one, for a check of a whole directory: what is damaged is reported
+ * and passed over, where the service itself would refuse to open. Format: docs/formats/lock-service.md. Changes
+ * nothing.
  */
 import { type BigtableError, Code, CorruptionError, toBigtableError } from '../../base/index.ts';
 import type { FileSystem, LastingFile } from '../../env/index.ts';

@@ -1,5 +1,5 @@
 /**
- * The lock service as a thread beside it sees it: calls over the transport to the LockServiceHost that was made for
+ * The lock service as another thread sees it: calls over the transport to the LockServiceHost that was made for
  * this thread, and the leases in shared memory.
  *
  * Invariants: watches begin before anything that is asked later is answered (calls keep their order); `leaseDeadlineMs`

@@ -1,6 +1,6 @@
 /**
  * The lock service of a process, as its other threads use it: answers the calls of lock-service-client.ts for one
- * thread, beside the service itself.
+ * thread, next to the service itself.
  *
  * A session opened here holds as long as its number stands in the memory that both threads share: the thread asks it
  * there, in any tick, and neither a busy event loop on this side nor one on that side makes a lease look lost, or held.
@@ -11,7 +11,7 @@
 import { assert, BigtableError, Code } from '../../base/index.ts';
 import { type CallHandler, type LockEvent, type LockService, PullStream } from '../../env/index.ts';
 
-/** Sessions that a thread may have at once. Session number n stands at n modulo this. */
+/** Sessions that a thread may have open together. Session number n stands at n modulo this. */
 export const LEASES = 1024;
 
 /** Memory for the leases of one thread. */

@@ -1,5 +1,5 @@
 /**
- * Whether others than its owner may use a file or directory. POSIX alone: elsewhere modes say nothing, and nothing is
+ * Checks if others than its owner may use a file or directory. POSIX alone: elsewhere modes say nothing, and nothing is
  * said of them.
  */
 import { stat } from 'node:fs/promises';

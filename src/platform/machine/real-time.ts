@@ -6,7 +6,7 @@
  * and most closely just after the millisecond has changed. It is found by looking until that happens, once; from then
  * on each reading checks it.
  *
- * Invariant: a time lies in the millisecond that Date.now told around it. So it is never behind by more than the search
+ * Invariant: a time lies in the millisecond that Date.now told around it. So it is never late by more than the search
  * left (a fraction of a microsecond, more where the thread was put aside, until a later reading shows it), and it is
  * ahead only after the real-time clock was set back by less than a millisecond, until a reading shows that.
  */
@@ -18,8 +18,8 @@ export interface Readings {
 }
 
 /**
- * The search for a change of the millisecond ends after so many looks: no clock stands still so long, unless somebody
- * holds it.
+ * The search for a change of the millisecond ends after that number of readings: no clock stands still that long,
+ * unless a user holds it.
  */
 const MAX_LOOKS = 100_000;
 /** By how much two clocks part bit by bit. Whatever is more was a step of one of them. */
@@ -42,12 +42,12 @@ export class RealTime {
     const earliestMs = coarseMs();
     const sinceMs = fineMs();
     let nowMs = this.#originMs + sinceMs;
-    if (nowMs < earliestMs) nowMs = this.#behind(earliestMs, sinceMs);
+    if (nowMs < earliestMs) nowMs = this.#lateTime(earliestMs, sinceMs);
     else if (nowMs >= earliestMs + 1) nowMs = this.#maybeAhead(nowMs, sinceMs);
     return Math.floor(nowMs * 1000);
   }
 
-  #behind(earliestMs: number, sinceMs: number): number {
+  #lateTime(earliestMs: number, sinceMs: number): number {
     if (this.#originMs + sinceMs < earliestMs - DRIFT_MS) return this.#search();
     this.#originMs = earliestMs - sinceMs;
     return earliestMs;

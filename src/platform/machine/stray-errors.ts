@@ -1,8 +1,8 @@
 /**
- * Errors that nobody caught, in the thread that asks for it: told to the log with their stack, and counted. Without
+ * Uncaught errors of the thread that asks for it: logged with their stack, and counted. Without
  * this Node would end the process at the first of them, with calls of others under way.
  *
- * A rejection that nobody took leaves its own work undone and nothing else, so the thread goes on. An exception may
+ * An unhandled rejection leaves its own work undone and nothing else, so the thread goes on. An exception may
  * have left anything half done.
  */
 import type { Logger, Metrics } from '../../env/index.ts';
@@ -25,12 +25,12 @@ export function watchStrayErrors({ logger, metrics, onException }: StrayErrorOpt
   };
   const onRejection = (reason: unknown): void =>
     tell(
-      'a rejected promise was taken by nobody; the work that it was part of is not done',
+      'a promise was rejected and not handled; the work that it was part of is not done',
       'process.unhandledRejections',
       reason,
     );
   const onUncaught = (error: unknown): void => {
-    tell('an exception was caught by nobody', 'process.uncaughtExceptions', error);
+    tell('an exception was not caught', 'process.uncaughtExceptions', error);
     onException?.();
   };
   process.on('unhandledRejection', onRejection);

@@ -1,14 +1,14 @@
 /**
- * Plain data as bytes, for what crosses between threads: many values packed behind one another into one buffer, which
+ * Plain data as bytes, for what crosses between threads: many values packed one after another into one buffer, which
  * then changes hands whole. Structured cloning would cost three times as much for small objects, and would copy the
  * whole memory behind every byte array.
  *
  * A value is a tag and what follows it (message-decoder.ts reads it). Objects name their shape (the list of their keys)
- * by number: a shape is told once, when it is first used, and both sides number shapes as they come; the same goes for
+ * by number: a shape is sent once, when it is first used, and both sides number shapes as they come; the same goes for
  * names, strings that come again and again. The two sides must therefore see all messages, in order, which a port
  * warrants. Nothing of this is ever stored: both sides are the same program.
  *
- * An object that is the same as the last one of its shape is told as that: the rows of a batch refer to one set of
+ * An object that is the same as the last one of its shape is sent as that: the rows of a batch refer to one set of
  * cells and the bytes under it, which would else go along with each of them.
  *
  * Invariant: what could not be encoded leaves no trace, in the bytes and in the tables.
@@ -80,13 +80,13 @@ export class MessageEncoder {
   /** Runs `write`, which encodes one call or answer, and where it throws takes back all that it wrote. */
   whole(write: () => void): void {
     // between two calls a program may have changed what it sent
-    this.#forgetObjects();
+    this.#clearObjects();
     const [at, shapes, names] = [this.#at, this.#shapesInOrder.length, this.#names.size];
     try {
       write();
     } catch (error) {
       this.#at = at;
-      this.#forgetObjects();
+      this.#clearObjects();
       for (const shape of this.#shapesInOrder.splice(shapes)) {
         const key = shape.keys[0] ?? '';
         this.#shapes.set(
@@ -214,7 +214,7 @@ export class MessageEncoder {
     shape.last = value;
   }
 
-  #forgetObjects(): void {
+  #clearObjects(): void {
     for (const shape of this.#remembered) shape.last = undefined;
     this.#remembered.length = 0;
   }

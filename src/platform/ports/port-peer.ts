@@ -4,10 +4,10 @@
  *
  * Invariants:
  * - What is sent arrives in order. A call gets one answer; a stream's items come in order, at most WINDOW of them not
- *   yet asked for.
- * - A call that is given up here, for its deadline too, is given up there: only the caller's side keeps timers.
+ *   yet requested.
+ * - A call that is cancelled here, for its deadline too, is cancelled there: only the caller's side keeps timers.
  * - When the other side is gone every call under way fails with UNAVAILABLE (its outcome is unknown), and what it had
- *   asked for is given up.
+ *   requested is cancelled.
  */
 import type { MessagePort } from 'node:worker_threads';
 import { BigtableError, Code, NumberTable, unavailable } from '../../base/index.ts';
@@ -47,7 +47,7 @@ export interface PortPeerOptions {
   readonly onClosed?: () => void;
 }
 
-/** What the other side has asked for and gets: a call, or a stream with its items. */
+/** A request of the other side: a call, or a stream with its items. */
 interface Asked {
   readonly context: CallContext;
   items?: PullStream<unknown>;
@@ -84,7 +84,7 @@ export class PortPeer {
           this.#receivers.delete(id);
           reject(error);
         },
-        giveUp: (error) => this.#giveUp(id, error),
+        cancel: (error) => this.#cancel(id, error),
       });
       this.#receivers.set(id, call);
     });
@@ -100,7 +100,7 @@ export class PortPeer {
       },
       more: (count) => this.#send(Frame.more, id, (encoder) => encoder.uint(count)),
       over: () => void this.#receivers.delete(id),
-      giveUp: (error) => this.#giveUp(id, error),
+      cancel: (error) => this.#cancel(id, error),
     });
   }
 
@@ -112,7 +112,7 @@ export class PortPeer {
   }
 
   #ask(frame: FrameKind, address: string, method: string, message: unknown, context: RequestContext): number {
-    if (this.#closed) throw nobodyServes(address);
+    if (this.#closed) throw noServerAt(address);
     this.#lastId = (this.#lastId + 1) % MAX_IDS;
     const id = this.#lastId;
     this.#send(frame, id, (encoder) => {
@@ -130,7 +130,7 @@ export class PortPeer {
     return id;
   }
 
-  #giveUp(id: number, error: BigtableError): void {
+  #cancel(id: number, error: BigtableError): void {
     if (this.#receivers.delete(id)) this.#send(Frame.cancel, id, (encoder) => encoder.value(toPlainThrown(error)));
   }
 
@@ -178,7 +178,7 @@ export class PortPeer {
       } else if (frame === Frame.more) {
         this.#credit(id, decoder.uint());
       } else {
-        // read also where nobody waits for it any more
+        // read also where no call waits for it any more
         const value = frame === Frame.end ? undefined : decoder.value();
         if (frame === Frame.cancel) this.#asked.get(id)?.context.interrupt(fromPlainThrown(value as PlainThrown));
         else this.#receivers.get(id)?.receive(frame, value);
@@ -222,7 +222,7 @@ export class PortPeer {
   #answered(id: number, asked: Asked, value: unknown): void {
     try {
       if (asked.context.interruption === undefined) this.#send(Frame.answer, id, (encoder) => encoder.value(value));
-      this.#forget(id, asked);
+      this.#remove(id, asked);
     } catch (thrown) {
       this.#failed(id, asked, thrown);
     }
@@ -231,10 +231,10 @@ export class PortPeer {
   #failed(id: number, asked: Asked, thrown: unknown): void {
     if (asked.context.interruption === undefined)
       this.#send(Frame.failure, id, (encoder) => encoder.value(toPlainThrown(thrown)));
-    this.#forget(id, asked);
+    this.#remove(id, asked);
   }
 
-  #forget(id: number, { context }: Asked): void {
+  #remove(id: number, { context }: Asked): void {
     this.#asked.delete(id);
     context.reservation.release();
   }
@@ -246,7 +246,7 @@ export class PortPeer {
     if (!asked.pulling) this.#pump(id, asked);
   }
 
-  /** Sends what is there, as far as it is asked for. */
+  /** Sends what is there, as far as it is requested. */
   #pump(id: number, asked: Asked): void {
     const items = asked.items!;
     try {
@@ -275,7 +275,7 @@ export class PortPeer {
     if (!this.#asked.has(id)) return false;
     if (item === undefined) {
       this.#send(Frame.end, id, () => {});
-      this.#forget(id, asked);
+      this.#remove(id, asked);
       return false;
     }
     try {
@@ -296,19 +296,19 @@ export class PortPeer {
 
   /** The other side has given the stream up. */
   #leave(id: number, asked: Asked): void {
-    this.#forget(id, asked);
+    this.#remove(id, asked);
     this.#endItems(asked);
   }
 
-  /** What a clean-up throws has nobody who waits for it. */
+  /** No caller waits for what a clean-up throws. */
   #endItems({ items }: Asked): void {
     const ending = items?.end();
     if (ending instanceof Promise) ending.catch(() => {});
   }
 }
 
-function nobodyServes(address: string): BigtableError {
-  return new BigtableError(Code.UNAVAILABLE, `nobody serves address ${JSON.stringify(address)}: its thread has ended`, {
+function noServerAt(address: string): BigtableError {
+  return new BigtableError(Code.UNAVAILABLE, `no server at address ${JSON.stringify(address)}: its thread has ended`, {
     details: { notReached: true },
   });
 }

@@ -28,7 +28,7 @@ export class PortTransport implements Transport {
   }
 
   /**
-   * From now on calls to `address` go to the thread behind the peer, until the function returned is called or another
+   * From now on calls to `address` go to the thread of the peer, until the function returned is called or another
    * peer takes the address.
    */
   route(address: string, peer: PortPeer): () => void {

@@ -2,7 +2,7 @@
  * A call and a stream that were sent to another thread (port-peer.ts), on the caller's side: what comes back for them,
  * and their end when the caller's context is interrupted.
  *
- * Invariant: each ends once, by an answer, a failure, or by being given up, and says so to whoever keeps it by its
+ * Invariant: each ends once, by an answer, a failure, or by a cancellation, and notifies the peer that keeps it by its
  * number.
  */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
@@ -32,7 +32,7 @@ interface CallEnds {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: BigtableError) => void;
   /** The caller waits no more. */
-  readonly giveUp: (error: BigtableError) => void;
+  readonly cancel: (error: BigtableError) => void;
 }
 
 export class SentCall implements Receiver, Interruptible {
@@ -52,7 +52,7 @@ export class SentCall implements Receiver, Interruptible {
 
   interrupt(error: BigtableError): void {
     this.#wait?.stop();
-    this.#ends.giveUp(error);
+    this.#ends.cancel(error);
     this.#ends.reject(error);
   }
 }
@@ -61,11 +61,11 @@ interface StreamEnds {
   readonly begin: (stream: SentStream) => void;
   readonly more: (count: number) => void;
   readonly over: () => void;
-  readonly giveUp: (error: BigtableError) => void;
+  readonly cancel: (error: BigtableError) => void;
 }
 
 /**
- * Begins with the first pull. Between two pulls nobody watches the context: it is looked at when the next one comes.
+ * Begins with the first pull. Between two pulls the context is not watched: it is checked when the next one comes.
  */
 export class SentStream extends PullStream<unknown> implements Receiver, Interruptible {
   readonly #context: RequestContext;
@@ -112,7 +112,7 @@ export class SentStream extends PullStream<unknown> implements Receiver, Interru
 
   end(): void {
     const { wait, resolve } = this.#waiting ?? {};
-    if (this.#state === 'open') this.#ends.giveUp(new BigtableError(Code.CANCELLED, 'the caller gave the call up'));
+    if (this.#state === 'open') this.#ends.cancel(new BigtableError(Code.CANCELLED, 'the caller cancelled the call'));
     this.#state = 'over';
     this.#items.length = 0;
     this.#waiting = undefined;

@@ -21,7 +21,7 @@ export class Directories {
   /** Directories that are known to be durable, or being made so. */
   readonly #made = new Map<string, Promise<void>>();
 
-  /** `name`: of this owner, never used again, so that two owners' temporaries never meet. */
+  /** `name`: of this owner, never reused, so that two owners' temporaries never meet. */
   constructor(root: string, syscalls: Syscalls, name: string) {
     this.root = root;
     this.#files = join(root, 'files');
@@ -84,7 +84,7 @@ export class Directories {
     await this.sync(dirname(path));
   }
 
-  /** Into a directory that is there; the name may still be lost. Where this fails there is no such name. */
+  /** Into a directory that is there; the name may still be lost. When this fails there is no such name. */
   async place(temporary: string, path: string): Promise<void> {
     try {
       await this.#syscalls.link(temporary, path);

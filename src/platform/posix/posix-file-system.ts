@@ -53,7 +53,7 @@ export type PosixFileSystem = FileSystem & {
 const LOG_SEGMENT_BYTES = 16 << 20;
 const MAX_OPEN_FILES = 256;
 const PAGE_BYTES = 4096;
-/** Sizes asked for together by `list`. */
+/** Sizes requested together by `list`. */
 const SIZES_AT_ONCE = 16;
 
 /**
@@ -194,12 +194,12 @@ export class DirectoryFileSystem implements FileSystem {
   async delete(path: string): Promise<void> {
     checkFilePath(path);
     try {
-      // not synced: a file that comes back after a loss of power is one that nobody lists
+      // not synced: a file that comes back after a loss of power is one that nothing lists
       await this.#syscalls.unlink(this.#directories.filePath(path));
     } catch (error) {
       if (!isMissing(error)) throw systemError(error, `deleting ${path}`);
     } finally {
-      this.#openFiles.forget(path);
+      this.#openFiles.evict(path);
     }
   }
 
@@ -286,7 +286,7 @@ export class DirectoryFileSystem implements FileSystem {
   async close(): Promise<void> {
     for (const writer of this.#writers.values()) await writer.close();
     this.#writers.clear();
-    this.#openFiles.forgetAll();
+    this.#openFiles.evictAll();
   }
 
   /** Lets `make` fill a directory and gives it the log's name, in one step; undefined where there is such a log. */
@@ -329,7 +329,7 @@ export class DirectoryFileSystem implements FileSystem {
 }
 
 /**
- * Memory that the system has given out for good: it gives pages when they are first written to, which for 64 KB may
+ * Memory whose pages the system has mapped: it maps pages when they are first written to, which for 64 KB may
  * take as long as a disk, and would be taken for one.
  */
 function touched(bytes: Buffer): Buffer {

@@ -43,7 +43,7 @@ export class PosixFileWriter implements FileWriter {
   }
 
   async append(bytes: Uint8Array): Promise<void> {
-    assert(!this.#ended && !this.#busy, `${this.#path}: an append after the end, or two at once`);
+    assert(!this.#ended && !this.#busy, `${this.#path}: an append after the end, or two concurrent ones`);
     this.#busy = true;
     try {
       for (let at = 0; at < bytes.length; at += SLICE_BYTES) {

@@ -139,7 +139,7 @@ export function isZero(bytes: Buffer): boolean {
 }
 
 /**
- * Whether a crash in the middle of the write can have left the frame so: some sector of it, all zero before, was not
+ * True when a crash in the middle of the write can have left the frame so: some sector of it, all zero before, was not
  * written. `offset`: where in the file the frame begins.
  */
 export function mayBeTorn(frame: Buffer, offset: number): boolean {

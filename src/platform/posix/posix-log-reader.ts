@@ -2,9 +2,9 @@
  * Reads a log's segments: yields its appends, tells a torn tail from damage. Format and reasons:
  * docs/formats/log-file.md.
  *
- * The rule: the bytes behind the last whole frame are a torn tail only where one write that did not end can have left
+ * The rule: the bytes after the last whole frame are a torn tail only where one write that did not end can have left
  * them so: the header is zero, or valid with a sector of its frame still zero; nothing valid follows; it is the last
- * segment; its header does not tell that frames reach further; and the file goes on behind them, as the room made ahead
+ * segment; its header does not tell that frames reach further; and the file goes on after them, as the room made ahead
  * must. Everything else is a CorruptionError.
  */
 import { constants } from 'node:fs';
@@ -32,18 +32,18 @@ import type { LogSetting } from './posix-log-writer.ts';
 import { ReadAhead } from './posix-read-ahead.ts';
 
 /**
- * A segment is read so many bytes at a time, one chunk ahead: a turn of the event loop each. Chunks begin at multiples
+ * A segment is read in chunks of this size, one chunk ahead: a turn of the event loop each. Chunks begin at multiples
  * of FRAME_ALIGN.
  */
 const CHUNK_BYTES = 4 << 20;
 /** Payloads below this size are copied out of their window, so that what is kept of one does not keep the window. */
 const COPIED_BYTES = 16 << 10;
-/** So many bytes are searched in one step for frames behind the end. */
+/** Bytes searched in one slice for frames after the end. */
 const SEARCH_BYTES = 1 << 20;
 
 /**
  * The appends at `from` and above. `end` answers where the log is known to end now, so that nothing before it may be
- * torn. A log that is trimmed meanwhile is read on behind what was removed.
+ * torn. A log that is trimmed meanwhile is read on after what was removed.
  */
 export async function* readLogSegments(
   setting: LogSetting,
@@ -90,7 +90,7 @@ export async function* readLogSegments(
       }
     }
   } finally {
-    // where the reading ended early; what is wrong with a segment that nobody came to is nobody's matter
+    // where the reading ended early; an error of a segment that was not reached does not matter
     await next?.then(
       (reader) => reader.close(),
       () => {},
@@ -110,7 +110,7 @@ async function placesOf(
   const places: SegmentPlace[] = [];
   for (const [i, base] of bases.entries()) {
     const next = bases[i + 1];
-    // and not a segment that was begun after the end was asked for
+    // and not a segment that was begun after the end was requested
     if ((next === undefined || next > from) && (end === undefined || base <= end)) {
       places.push({ file: join('logs', path, segmentName(base)), base, end: next ?? end, isLast: next === undefined });
     }
@@ -123,7 +123,7 @@ interface SegmentPlace {
   readonly base: LogPosition;
   /** Where its frames surely end; undefined in the last segment of a log without a writer. */
   readonly end: LogPosition | undefined;
-  /** Whether no later segment begins at that end. */
+  /** True when no later segment begins at that end. */
   readonly isLast: boolean;
 }
 
@@ -265,7 +265,7 @@ class SegmentReader {
     return undefined;
   }
 
-  /** Where the first valid frame at or behind `offset` begins. */
+  /** Where the first valid frame at or after `offset` begins. */
   async #search(offset: number): Promise<number | undefined> {
     // windows overlap by a header, so that one that is cut by the end of the first lies whole in the second
     for (

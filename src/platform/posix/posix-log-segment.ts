@@ -1,12 +1,12 @@
 /**
- * The segment of a log that is written to: a file that is larger than what is written, so that behind the frames it
+ * The segment of a log that is written to: a file that is larger than what is written, so that after the frames it
  * reads as zeros. While frames are small it is filled with zeros ahead of them: an append is then one durable write of
  * bytes into space that is allocated already, and not of metadata. Large frames go into the hole, and nothing is
  * written twice. Format: docs/formats/log-file.md.
  *
  * Invariants:
  * - A frame is written only where the file's size before it is durable, and what it is written over reads as zeros
- *   after any crash; room for one more frame header stays behind it: so a file that ends sooner was damaged, never
+ *   after any crash; room for one more frame header stays after it: so a file that ends sooner was damaged, never
  *   torn.
  * - No zeros are written where a frame is written, or was: a frame that would meet the filling waits for it.
  * - The room is extended through a descriptor of its own: the system reports a failed write-back once to each, so that
@@ -32,7 +32,7 @@ const LARGE_FRAME_BYTES = 64 << 10;
 /** The frames over which the average goes, about. */
 const AVERAGED_FRAMES = 4;
 /**
- * Written behind every frame: where the next one begins space is allocated, so that a frame that found no room can be
+ * Written after every frame: where the next one begins space is allocated, so that a frame that found no room can be
  * taken back.
  */
 const NEXT_HEADER = Buffer.alloc(FRAME_HEADER_BYTES);
@@ -42,7 +42,7 @@ export interface SegmentOptions {
   readonly logger: Logger;
   /** Where the file is made; it may be moved afterwards. */
   readonly path: string;
-  /** The header's bytes, when so many bytes of frames are surely there. */
+  /** The header's bytes, when that number of bytes of frames is surely there. */
   readonly headerFor: (frameBytes: number) => Buffer;
   /** The first frame's bytes. */
   readonly firstFrameBytes: number;
@@ -142,7 +142,7 @@ export class LogSegment {
     return this.#sizeBytes;
   }
 
-  /** Whether a frame of that size belongs into this segment, and not into a new one. */
+  /** True when a frame of that size belongs into this segment, and not into a new one. */
   takes(frameBytes: number): boolean {
     return (
       this.#usedBytes === SEGMENT_HEADER_BYTES || this.#usedBytes + frameBytes + FRAME_HEADER_BYTES <= this.#limitBytes
@@ -166,7 +166,7 @@ export class LogSegment {
   }
 
   /**
-   * Allocates space for frames of so many bytes: no disk is full for them afterwards. The zeros that take it are not
+   * Allocates space for frames of `bytes` in all: no disk is full for them afterwards. The zeros that take it are not
    * synced: a file system gives out space, or keeps it, when it is written to, and the frames take the zeros' place
    * before most of them reach the disk.
    */
@@ -182,7 +182,7 @@ export class LogSegment {
 
   /**
    * Writes the frame durably. ENOSPC where the disk was full in the hole, and nothing of it is there. Once it has
-   * failed otherwise nobody can tell what of it is there, and the segment must not be written any more.
+   * failed otherwise it is unknown what of it is there, and the segment must not be written any more.
    */
   async write(parts: readonly Uint8Array[], frameBytes: number): Promise<void> {
     const end = this.#usedBytes + frameBytes;
@@ -192,7 +192,7 @@ export class LogSegment {
     try {
       await this.#syscalls.writeDurable(this.#writeFd, [...parts, NEXT_HEADER], this.#usedBytes);
     } catch (error) {
-      // in space that is allocated the disk cannot be full: what that means nobody knows
+      // in space that is allocated the disk cannot be full: the meaning is unknown
       if (!isOutOfSpace(error) || roomEnd <= this.#filledBytes) this.#broken = error;
       else await this.#unwrite();
       throw error;
@@ -204,13 +204,13 @@ export class LogSegment {
     this.#fillAhead();
   }
 
-  /** Whether it can be written no more. */
+  /** True when it can be written no more. */
   get isBroken(): boolean {
     return this.#broken !== undefined;
   }
 
   /**
-   * Ends it. The room behind the last frame is given back, but for that of a header, unless nobody knows where that
+   * Ends it. The space after the last frame is returned, but for that of a header, unless it is unknown where that
    * frame ends. `isLast`: no segment follows, whose base tells where this one ends, so its header does.
    */
   async close(isLast = false): Promise<void> {

@@ -75,7 +75,7 @@ describe('acknowledgements and syncs', () => {
     }
   });
 
-  test('two appends at once are a bug of the caller', async (t) => {
+  test('two concurrent appends are a bug of the caller', async (t) => {
     const { fileSystem } = await open(t);
     const log = await fileSystem.openLog('log');
     const first = log.append([Buffer.from('1')]);

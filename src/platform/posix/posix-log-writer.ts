@@ -5,7 +5,7 @@
  * - No append resolves before its durable write has returned.
  * - In the segment that is written to, space is allocated for all that is reserved: an append into it opens, names and
  *   extends nothing. So a segment is ended where a frame or a reservation would reach beyond its limit.
- * - Once an append may or may not be there, no other is written behind it.
+ * - Once an append may or may not be there, no other is written after it.
  * - A segment is begun only when every frame of the one before it is durable, and its base is where that one ended;
  *   segments are removed from the lowest up. So a reader knows of every hole.
  */
@@ -102,7 +102,7 @@ export class PosixLogWriter implements LogWriter {
   }
 
   async append(parts: readonly Uint8Array[], { reserved = false }: AppendOptions = {}): Promise<LogPosition> {
-    assert(!this.#isAppending, `${this.path}: two appends at once`);
+    assert(!this.#isAppending, `${this.path}: two concurrent appends`);
     this.#isAppending = true;
     try {
       return await this.#inTurn(() => this.#append(parts, reserved));
@@ -193,7 +193,7 @@ export class PosixLogWriter implements LogWriter {
     try {
       await this.#segment.write([header, ...parts, encodeFrameEnd(payloadBytes)], size);
     } catch (error) {
-      throw this.#segment.isBroken ? this.#giveUp(error, 'the write failed') : this.#noRoom(size, error);
+      throw this.#segment.isBroken ? this.#cancel(error, 'the write failed') : this.#noRoom(size, error);
     }
     if (reserved) this.#reservedBytes -= takenBytes;
     return position;
@@ -210,7 +210,7 @@ export class PosixLogWriter implements LogWriter {
     }
   }
 
-  /** Allocates space for so many bytes of frames more than are reserved. */
+  /** Allocates space for `bytes` of frames more than are reserved. */
   async #allocate(bytes: number): Promise<void> {
     const allBytes = this.#reservedBytes + bytes;
     try {
@@ -222,7 +222,7 @@ export class PosixLogWriter implements LogWriter {
   }
 
   #roomFailure(bytes: number, error: unknown): BigtableError {
-    return isLack(error) ? this.#noRoom(bytes, error) : this.#giveUp(error, 'no room could be made');
+    return isLack(error) ? this.#noRoom(bytes, error) : this.#cancel(error, 'no room could be made');
   }
 
   #noRoom(bytes: number, cause: unknown): BigtableError {
@@ -281,7 +281,7 @@ export class PosixLogWriter implements LogWriter {
     }
   }
 
-  #giveUp(error: unknown, what: string): BigtableError {
+  #cancel(error: unknown, what: string): BigtableError {
     this.#outcomeUnknown = true;
     this.#ended ??= 'an earlier append failed and may or may not be there';
     this.#setting.logger.error('the commit log failed', { log: this.path, error: String(error) });

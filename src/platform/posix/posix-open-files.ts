@@ -59,8 +59,8 @@ export class OpenFiles {
     return slot.open;
   }
 
-  /** Gives the descriptor up, at once or when the reads under way have ended. */
-  forget(name: string): void {
+  /** Closes the descriptor, now or when the reads under way have ended. */
+  evict(name: string): void {
     const slot = this.#slots.get(name);
     if (!slot) return;
     this.#slots.delete(name);
@@ -68,8 +68,8 @@ export class OpenFiles {
     this.#closeUnused(slot);
   }
 
-  forgetAll(): void {
-    for (const name of [...this.#slots.keys()]) this.forget(name);
+  evictAll(): void {
+    for (const name of [...this.#slots.keys()]) this.evict(name);
   }
 
   #take(name: string): Slot {
@@ -78,7 +78,7 @@ export class OpenFiles {
       slot.usedAt = ++this.#uses;
       return slot;
     }
-    if (this.#slots.size >= this.#most) this.#forgetLeastRecent();
+    if (this.#slots.size >= this.#most) this.#evictLeastRecent();
     slot = { file: this.#open(this.#pathOf(name)), open: undefined, users: 0, kept: true, usedAt: ++this.#uses };
     this.#slots.set(name, slot);
     this.#watch(name, slot);
@@ -90,17 +90,17 @@ export class OpenFiles {
       (file) => (slot.open = file),
       () => {
         // a file that could not be opened is tried anew the next time
-        if (this.#slots.get(name) === slot) this.forget(name);
+        if (this.#slots.get(name) === slot) this.evict(name);
       },
     );
   }
 
-  /** A look at all of them is nothing beside opening a file. */
-  #forgetLeastRecent(): void {
+  /** To go over all of them is nothing next to opening a file. */
+  #evictLeastRecent(): void {
     let oldest: string | undefined;
     let usedAt = Number.POSITIVE_INFINITY;
     for (const [name, slot] of this.#slots) if (slot.usedAt < usedAt) [oldest, usedAt] = [name, slot.usedAt];
-    if (oldest !== undefined) this.forget(oldest);
+    if (oldest !== undefined) this.evict(oldest);
   }
 
   async #open(path: string): Promise<OpenFile> {
@@ -113,7 +113,7 @@ export class OpenFiles {
     }
   }
 
-  /** Where the process has no descriptor left, one that is kept and not in use is given up for it. */
+  /** Where the process has no descriptor left, one that is kept and not in use is closed for it. */
   async #descriptorOf(path: string): Promise<number> {
     try {
       return await this.#syscalls.open(path, constants.O_RDONLY);
@@ -123,7 +123,7 @@ export class OpenFiles {
     }
   }
 
-  /** Whether there was one that nobody uses. */
+  /** True when there was an unused one. */
   async #closeLeastRecent(): Promise<boolean> {
     let oldest: { readonly name: string; readonly slot: Slot; readonly fd: number } | undefined;
     for (const [name, slot] of this.#slots) {

@@ -1,15 +1,15 @@
 /**
- * Whether a read may be made in step, with everything else on the event loop waiting for it. What the system has in its
- * cache comes within microseconds, and handing it to another thread and back costs several times that; what must come
- * from the disk takes as long as the disk does, and which of the two a read will be, no system call tells. So it is
- * tried, and found out by the time it took (docs/decisions/0016-reads-in-step.md).
+ * Decides if a read may be made synchronously, with everything else on the event loop waiting for it. What the system
+ * has in its cache comes within microseconds, and handing it to another thread and back costs several times that; what
+ * must come from the disk takes as long as the disk does, and which of the two a read will be, no system call tells. So
+ * it is tried, and found out by the time it took (docs/decisions/0016-reads-in-step.md).
  *
- * Invariant: reads in step that are slow take up at most a twentieth of the time, but for a short burst; what comes
+ * Invariant: synchronous reads that are slow take up at most a twentieth of the time, but for a short burst; what comes
  * when that is used up is left to other threads.
  */
 const SLOW_MS = 0.1;
 const SHARE = 1 / 20;
-/** What may be used at once, after a time without slow reads. */
+/** What may be used in one burst, after a time without slow reads. */
 const BURST_MS = 20;
 
 export class QuickReads {

@@ -1,6 +1,6 @@
 /**
- * Reads a file from front to back with the next chunk under way while the last one is worked on, so that nobody waits
- * for the disk who has something to do. At most two chunks are in memory, beside what callers keep of them.
+ * Reads a file from front to back with the next chunk under way while the last one is worked on, so that no
+ * caller with work to do waits for the disk. At most two chunks are in memory, next to what callers keep of them.
  *
  * Invariant: memory that was handed out is not written to again.
  */
@@ -10,7 +10,7 @@ import type { Syscalls } from './posix-syscalls.ts';
 export interface ReadAheadOptions {
   readonly syscalls: Pick<Syscalls, 'read'>;
   readonly fd: number;
-  /** Nothing is read behind it. */
+  /** Nothing is read after it. */
   readonly sizeBytes: number;
   readonly chunkBytes: number;
   /** What to throw where the file turns out to end at `offset`, before its size. */
@@ -45,7 +45,7 @@ export class ReadAhead {
    * goes back, or over more than a chunk, waits for the disk.
    */
   async bytes(offset: number, length: number): Promise<Buffer> {
-    assert(offset + length <= this.#options.sizeBytes, 'a read behind the end of a file');
+    assert(offset + length <= this.#options.sizeBytes, 'a read past the end of a file');
     if (offset < this.#chunk.offset || offset >= this.#end) await this.#advanceTo(offset);
     const at = offset - this.#chunk.offset;
     const there = this.#chunk.bytes.subarray(at, at + length);
@@ -69,7 +69,7 @@ export class ReadAhead {
     return this.#chunk.offset + this.#chunk.bytes.length;
   }
 
-  /** The chunk that holds the byte becomes the current one, and the one behind it is begun. */
+  /** The chunk that holds the byte becomes the current one, and the one after it is begun. */
   async #advanceTo(offset: number): Promise<void> {
     let next = this.#next;
     if (next === undefined || offset < next.offset || offset >= next.offset + this.#options.chunkBytes) {

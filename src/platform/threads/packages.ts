@@ -5,7 +5,7 @@
  * Usually both are found from this module. A bundler that takes Edubba into its output parts the two: `import.meta.url`
  * then names the bundle, or nothing in a CommonJS bundle. So there the search starts at each of these places in turn:
  * the bundle, the program that Node was started with, the working directory. Where nothing was parted it starts at this
- * module alone: no code is ever taken from a directory that somebody happens to stand in.
+ * module alone: no code is ever taken from a directory that happens to be the current one.
  *
  * All of it happens at run time. webpack would follow `createRequire` imported by its name while it bundles, and
  * complain.
@@ -21,7 +21,7 @@ declare const EDUBBA_VERSION: string | undefined;
 
 /** What a bundle has to be told, for messages. */
 const KEEP_EXTERNAL =
-  'Leave edubba out of the bundle (esbuild: --external:edubba; webpack, Vite, Rollup, Next.js: list it as external) and install it beside the program';
+  'Leave edubba out of the bundle (esbuild: --external:edubba; webpack, Vite, Rollup, Next.js: list it as external) and install it next to the program';
 
 /** `from`: files, as paths or URLs, from which packages are looked for. Default: see above. */
 export function requirePackage<T>(name: string, from: readonly string[] = places()): T {
@@ -49,7 +49,7 @@ function packageMissing(name: string): BigtableError {
 }
 
 /**
- * The module `path` (relative, ".ts") beside the one whose `import.meta.url` is given: itself in the sources, ".js"
+ * The module `path` (relative, ".ts") next to the one whose `import.meta.url` is given: itself in the sources, ".js"
  * where compiled.
  */
 export function moduleUrl(path: string, importer: string): URL {
@@ -106,7 +106,7 @@ export function warnOfNoThreads(): void {
   if (warned) return;
   warned = true;
   process.emitWarning(
-    `compactions run on the main thread, where they delay other work: the code of their threads was not found beside this bundle. ${KEEP_EXTERNAL}`,
+    `compactions run on the main thread, where they delay other work: the code of their threads was not found next to this bundle. ${KEEP_EXTERNAL}`,
     {
       type: 'EdubbaWarning',
       code: 'EDUBBA_BUNDLED',

@@ -19,13 +19,13 @@ import type { ThreadAnswer, ThreadRequest } from './thread-main.ts';
 const IDLE_MS = 30_000;
 
 export interface ThreadWorkersOptions {
-  /** Most threads at once, at least 1. */
+  /** Most concurrent threads, at least 1. */
   readonly size: number;
   /** Modules by task name, each exporting `run(argument)`; `moduleUrl` and `threadModule` make the URLs. */
   readonly tasks: Readonly<Record<string, URL>>;
   /** For how long threads have been idle. */
   readonly clock: Clock;
-  /** Told of threads that die. Default: silent. */
+  /** Logs threads that die. Default: silent. */
   readonly logger?: Logger | undefined;
 }
 
@@ -63,7 +63,7 @@ export class ThreadWorkers implements Workers {
 
   async run(task: string, argument: unknown): Promise<unknown> {
     const module = this.#tasks.get(task);
-    if (!module) throw notFound(`task ${JSON.stringify(task)}: there is no such task`);
+    if (!module) throw notFound(`task ${JSON.stringify(task)} not found`);
     if (this.#closed) throw unavailable('the workers are closed');
     return new Promise((resolve, reject) => {
       this.#waiting.push({ task, request: { module: module.href, argument }, resolve, reject });
