@@ -178,7 +178,7 @@ const requestsOf = ({ name, good, needed = {}, free = [], emptyIsNone = [], call
       refused(
         `${name}, ${option} misspelt`,
         INVALID_ARGUMENT,
-        new RegExp(`no (option|outcome|field) "${wrong}".*\\b${option}\\b`),
+        new RegExp(`unknown (option|outcome|field) "${wrong}".*\\b${option}\\b`),
         ask({ ...others, [wrong]: good[option] }),
       ),
       refused(
