@@ -64,9 +64,8 @@ function commentWidth() {
 }
 
 function stateOfModules() {
-  const { wrong, remaining } = moduleState();
-  const rest = remaining > 0 ? `; ${remaining} still to move` : '';
-  return { ...verdict(wrong), figure: `${wrong.length} outside base/pools and platform${rest}` };
+  const wrong = moduleState();
+  return { ...verdict(wrong), figure: `${wrong.length} outside base/pools and platform` };
 }
 
 /** What a step found wrong, a line each. */

@@ -3,6 +3,7 @@
  * checksums, checks of options, errors and assertions. Pure computation; imports no other room.
  */
 export {
+  isText,
   asBuffer,
   type ByteString,
   compareBytes,
@@ -56,7 +57,7 @@ export {
   plainText,
   unreadable,
 } from './options.ts';
-export { once, Pool } from './pools.ts';
+export { derived, once, Pool, recurringText } from './pools.ts';
 export { ownOf } from './record.ts';
 export { didYouMean } from './similar.ts';
 export { VarintReader, varintLength, writeVarint } from './varint.ts';

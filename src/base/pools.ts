@@ -1,11 +1,14 @@
 /**
  * What modules may keep for all databases of their thread: pools, and constants that are made on first use.
  *
+ * Memos of functions of values that never change are here, too: what they hold could be computed anew at any time.
+ *
  * A pool holds objects for reuse: buffers and cursors that short work makes and gives back. It serves all
  * databases, so what it holds means nothing: bytes are stale, cursors closed.
  *
  * Invariant: an item has one owner, the pool or the caller that took it.
  */
+import { isText } from './bytes.ts';
 import { assert } from './errors.ts';
 import { checksInvariants } from './invariants.ts';
 
@@ -35,4 +38,33 @@ export class Pool<T> {
 export function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;
   return () => (made ??= { value: make() }).value;
+}
+
+/** `make` called once for each object, which must never change. The result lives as long as the object. */
+export function derived<K extends object, V>(make: (from: K) => V): (from: K) => V {
+  const made = new WeakMap<K, { readonly value: V }>();
+  return (from) => {
+    let result = made.get(from);
+    if (result === undefined) made.set(from, (result = { value: make(from) }));
+    return result.value;
+  };
+}
+
+/** A power of two. */
+const RECENT_TEXTS = 512;
+const recentTexts: string[] = new Array<string>(RECENT_TEXTS).fill('');
+
+/**
+ * The first `length` bytes as a string of Latin-1: the same string object as the last time, if that was not long ago.
+ * For keys that recur, as column names do: the string need not be made again, and compares fastest with itself.
+ */
+export function recurringText(bytes: Buffer, length: number): string {
+  let hash = length;
+  for (let i = 0; i < length; i++) hash = Math.imul(hash, 31) + bytes[i]!;
+  const at = (hash ^ (hash >>> 9)) & (RECENT_TEXTS - 1);
+  const known = recentTexts[at]!;
+  if (isText(bytes, length, known)) return known;
+  const text = bytes.latin1Slice(0, length);
+  recentTexts[at] = text;
+  return text;
 }

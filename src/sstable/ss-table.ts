@@ -159,7 +159,7 @@ export class SsTable implements Layer {
     const { firstRow, lastRow } = this.properties;
     if (firstRow === undefined || lastRow === undefined || row < firstRow || row > lastRow) return false;
     const { bloom } = this.#frame;
-    return bloom === undefined || this.#countBloom(bloom.mayContainRow(row));
+    return bloom === undefined || this.#countBloom(bloom.mayContainRow(row, this.#options.cache.bloomHash));
   }
 
   /**
@@ -171,11 +171,12 @@ export class SsTable implements Layer {
     if (firstRow === undefined || lastRow === undefined || row < firstRow || row > lastRow) return false;
     const { bloom } = this.#frame;
     if (bloom === undefined) return true;
-    if (bloom.kind === 'row') return this.#countBloom(bloom.mayContainRow(row));
+    const { bloomHash } = this.#options.cache;
+    if (bloom.kind === 'row') return this.#countBloom(bloom.mayContainRow(row, bloomHash));
     const may =
-      bloom.mayContainColumn(row, column) ||
-      (entries.rowDeletion > 0 && bloom.mayContainColumn(row, '')) ||
-      (entries.familyDeletion > 0 && bloom.mayContainColumn(row, familyOf(column)));
+      bloom.mayContainColumn(row, column, bloomHash) ||
+      (entries.rowDeletion > 0 && bloom.mayContainColumn(row, '', bloomHash)) ||
+      (entries.familyDeletion > 0 && bloom.mayContainColumn(row, familyOf(column), bloomHash));
     return this.#countBloom(may);
   }
 

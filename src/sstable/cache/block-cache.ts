@@ -18,6 +18,7 @@
  */
 import { assert, checksInvariants, NumberTable } from '../../base/index.ts';
 import type { Counter, Metrics } from '../../env/index.ts';
+import { BloomHash } from '../format/bloom-hash.ts';
 import { Block } from '../read/block.ts';
 import { EvictionQueues, Queued } from './eviction.ts';
 import { PageMemory } from '../read/page-memory.ts';
@@ -104,6 +105,8 @@ function bytesOf(content: Block | UnreadBlock): number {
 export class BlockCache {
   readonly limitBytes: number;
   readonly rowCache: RowCache | undefined;
+  /** For the filters of all files: a read asks several of them for one row. */
+  readonly bloomHash = new BloomHash();
   /** Memory for pages that are read to be kept here. */
   readonly pageMemory = new PageMemory();
   /** Only for CachedFile. */

@@ -110,9 +110,6 @@ function setBits(bits: Buffer, lines: number, first: number, second: number): vo
   }
 }
 
-/** Shared by all filters of a thread: a read looks up one row in every file, and its hash is computed once. */
-const hash = new BloomHash();
-
 export class BloomFilter {
   readonly kind: BloomFilterKind;
   /** Number of keys. */
@@ -134,13 +131,14 @@ export class BloomFilter {
     this.#bits = bytes.subarray(at, at + this.sizeBytes);
   }
 
-  mayContainRow(row: ByteString): boolean {
+  /** `hash` is shared by the filters that one read asks, so that its row is hashed once. */
+  mayContainRow(row: ByteString, hash = new BloomHash()): boolean {
     hash.row(row);
     return this.#has(hash.first, hash.second);
   }
 
   /** Only for filters of pairs. */
-  mayContainColumn(row: ByteString, column: ColumnKey): boolean {
+  mayContainColumn(row: ByteString, column: ColumnKey, hash = new BloomHash()): boolean {
     assert(this.kind === 'row-column', 'the filter knows columns');
     hash.row(row);
     hash.column(column);

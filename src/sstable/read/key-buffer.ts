@@ -2,15 +2,11 @@
  * A row or column key that is decoded piece by piece. Its bytes are in a buffer that grows; its byte string is made on
  * request, and only if the bytes have changed. Hot path: short keys are copied by a loop, without calls.
  */
-import type { ByteString } from '../../base/index.ts';
+import { type ByteString, isText, recurringText } from '../../base/index.ts';
 import type { RowDigests } from '../format/row-digests.ts';
 import { compareBytesTo } from '../format/seek-target.ts';
 
 const SHORT = 32;
-
-/** Column names last made, by a hash: tables have few, and every row has them. The size is a power of two. */
-const RECENT = 512;
-const recent: ByteString[] = new Array<ByteString>(RECENT).fill('');
 
 export class KeyBuffer {
   #bytes = Buffer.allocUnsafeSlow(128);
@@ -27,7 +23,9 @@ export class KeyBuffer {
 
   get text(): ByteString {
     return (this.#text ??=
-      this.#recurs && this.#length <= SHORT ? this.#recentText() : this.#bytes.latin1Slice(0, this.#length));
+      this.#recurs && this.#length <= SHORT
+        ? recurringText(this.#bytes, this.#length)
+        : this.#bytes.latin1Slice(0, this.#length));
   }
 
   get length(): number {
@@ -54,31 +52,12 @@ export class KeyBuffer {
     return compareBytesTo(this.#bytes, 0, this.#length, text);
   }
 
-  /** Compares from the last byte on, in which neighbours mostly differ. */
   equals(text: ByteString): boolean {
-    if (text.length !== this.#length) return false;
-    const bytes = this.#bytes;
-    for (let i = text.length - 1; i >= 0; i--) if (bytes[i] !== text.charCodeAt(i)) return false;
-    return true;
+    return isText(this.#bytes, this.#length, text);
   }
 
   digestInto(digests: RowDigests, number: number, mark: number): void {
     digests.set(number, this.#bytes, 0, this.#length, mark);
-  }
-
-  /**
-   * The same string object as the last time, if that was not long ago: it need not be made again and compares fastest.
-   */
-  #recentText(): ByteString {
-    const bytes = this.#bytes;
-    let hash = this.#length;
-    for (let i = 0; i < this.#length; i++) hash = Math.imul(hash, 31) + bytes[i]!;
-    const at = (hash ^ (hash >>> 9)) & (RECENT - 1);
-    const known = recent[at]!;
-    if (this.equals(known)) return known;
-    const text = bytes.latin1Slice(0, this.#length);
-    recent[at] = text;
-    return text;
   }
 
   #endsWith(shared: number, source: Buffer, at: number, count: number): boolean {

@@ -4,7 +4,7 @@
  * A family that moved to another group leaves its cells in the files of the old group until a compaction moves them.
  * Files name the families they hold, so that reads and compactions never rely on the schema alone.
  */
-import { ownOf } from '../../base/index.ts';
+import { derived, ownOf } from '../../base/index.ts';
 import { DEFAULT_GROUP, type LocalityGroup, storageFamily, type TableSchema } from '../../model/index.ts';
 import type { SsTable } from '../../sstable/index.ts';
 
@@ -48,10 +48,4 @@ export class Grouping {
   }
 }
 
-const known = new WeakMap<TableSchema, Grouping>();
-
-export function groupingOf(schema: TableSchema): Grouping {
-  let grouping = known.get(schema);
-  if (grouping === undefined) known.set(schema, (grouping = new Grouping(schema)));
-  return grouping;
-}
+export const groupingOf = derived((schema: TableSchema) => new Grouping(schema));

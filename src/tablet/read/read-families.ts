@@ -2,6 +2,7 @@
  * The families of a table prepared for one read: by the name under which they are stored, each with its GC rule at the
  * "now" of the read.
  */
+import { derived } from '../../base/index.ts';
 import type { Clock } from '../../env/index.ts';
 import type { ColumnSpan } from '../../filter/index.ts';
 import {
@@ -46,13 +47,7 @@ export class ReadFamilies {
 
   /** Returns the same object while the schema stays, unless a rule depends on the time. */
   static of(schema: TableSchema, clock: Pick<Clock, 'nowMicros'>): ReadFamilies {
-    let known = timeless.get(schema);
-    if (known === undefined) {
-      known = new ReadFamilies(schema, clock.nowMicros());
-      if (!Object.values(schema.families).some(({ gcRule }) => gcRule !== undefined && dependsOnTime(gcRule)))
-        timeless.set(schema, known);
-    }
-    return known;
+    return timelessFamilies(schema) ?? new ReadFamilies(schema, clock.nowMicros());
   }
 
   get(stored: string): ReadFamily | undefined {
@@ -76,21 +71,17 @@ export class ReadFamilies {
   }
 }
 
-const renamed = new WeakMap<TableSchema, boolean>();
+/** True if a family is stored under another name than its own. */
+export const isRenamed = derived((schema: TableSchema): boolean =>
+  Object.values(schema.families).some((family) => family.generation !== undefined && family.generation > 0),
+);
 
-/**
- * True if a family is stored under another name than its own. Every write asks, so it is computed once for each schema.
- */
-export function isRenamed(schema: TableSchema): boolean {
-  let known = renamed.get(schema);
-  if (known === undefined) {
-    known = Object.values(schema.families).some((family) => family.generation !== undefined && family.generation > 0);
-    renamed.set(schema, known);
-  }
-  return known;
-}
-
-const timeless = new WeakMap<TableSchema, ReadFamilies>();
+/** Undefined for a schema with a rule that depends on the time. */
+const timelessFamilies = derived((schema: TableSchema): ReadFamilies | undefined =>
+  Object.values(schema.families).some(({ gcRule }) => gcRule !== undefined && dependsOnTime(gcRule))
+    ? undefined
+    : new ReadFamilies(schema, 0),
+);
 
 function dependsOnTime(rule: GcRule): boolean {
   return rule.kind === 'union' || rule.kind === 'intersection'
