@@ -103,7 +103,9 @@ export function quote(key: ByteString, most = 64): string {
   return key.length > most ? `${out}…" (${key.length} bytes)` : `${out}"`;
 }
 
-/** True if `text` is the first `length` bytes. Compares from the last byte on, in which neighbouring keys mostly differ. */
+/**
+ * True if `text` is the first `length` bytes. Compares from the last byte on, in which neighbouring keys mostly differ.
+ */
 export function isText(bytes: Buffer, length: number, text: string): boolean {
   if (text.length !== length) return false;
   for (let i = length - 1; i >= 0; i--) if (bytes[i] !== text.charCodeAt(i)) return false;

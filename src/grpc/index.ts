@@ -1,7 +1,8 @@
 /**
- * grpc: the Cloud Bigtable API over gRPC, in terms of a service: server side (any service behind the API) and client side (any server
- * as a service). Inside, `server` is one call kind a file, `codec` the bytes of the hot paths, `convert` one
- * message kind a file, `rpc` statuses and the wire of the client side, `generated` protobuf-es' code for proto/.
+ * grpc: the Cloud Bigtable API over gRPC, in terms of a service: server side (any service behind the API) and client
+ * side (any server as a service). Inside, `server` is one call kind a file, `codec` the bytes of the hot paths,
+ * `convert` one message kind a file, `rpc` statuses and the wire of the client side, `generated` protobuf-es' code for
+ * proto/.
  */
 export { connectService } from './client/connect-service.ts';
 export { wireStatus } from './rpc/status.ts';

@@ -1,6 +1,7 @@
 /**
- * wire: HTTP/2 and gRPC over node:net and node:tls, as wide as gRPC needs and no wider. `http2` is the protocol and its limits, `hpack` its
- * headers' compression, `grpc` the messages and headers of calls, `server` calls as their handlers see them, `client` calls as their callers do.
+ * wire: HTTP/2 and gRPC over node:net and node:tls, as wide as gRPC needs and no wider. `http2` is the protocol and its
+ * limits, `hpack` its headers' compression, `grpc` the messages and headers of calls, `server` calls as their handlers
+ * see them, `client` calls as their callers do.
  */
 export { type Address, isLoopback, parseAddress } from './contract/address.ts';
 export { type ClientTlsOptions, WireClient } from './client/wire-client.ts';

@@ -1,6 +1,6 @@
 /**
- * The effective settings and their sources: the flag, else the environment variable, else the key of the settings file, else the
- * default. All errors are reported together. Pure: the given values are arguments.
+ * The effective settings and their sources: the flag, else the environment variable, else the key of the settings file,
+ * else the default. All errors are reported together. Pure: the given values are arguments.
  */
 import { dirname, resolve } from 'node:path';
 import { describeValue, didYouMean, invalidArgument, ownOf } from '../../base/index.ts';

@@ -1,6 +1,7 @@
 /**
- * Reads protobuf's wire format field by field (https://protobuf.dev/programming-guides/encoding), for the few messages that may
- * be large: they are taken apart here, a field at a time, so that decoding can pause. Everything else goes through protobuf-es.
+ * Reads protobuf's wire format field by field (https://protobuf.dev/programming-guides/encoding), for the few messages
+ * that may be large: they are taken apart here, a field at a time, so that decoding can pause. Everything else goes
+ * through protobuf-es.
  *
  * Invariant: never reads outside [start, end); whatever is not well-formed throws INVALID_ARGUMENT.
  *

@@ -1,6 +1,7 @@
 /**
- * Writes protobuf's wire format (https://protobuf.dev/programming-guides/encoding) into a buffer whose size was computed before: for the messages
- * that are sent most. Each function writes a field with a one-byte tag at `at` and answers the offset behind it.
+ * Writes protobuf's wire format (https://protobuf.dev/programming-guides/encoding) into a buffer whose size was
+ * computed before: for the messages that are sent most. Each function writes a field with a one-byte tag at `at` and
+ * answers the offset behind it.
  */
 import { type ByteString, type Int64, varintLength, writeVarint } from '../../base/index.ts';
 

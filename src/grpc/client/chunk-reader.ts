@@ -1,6 +1,6 @@
 /**
- * ReadRowsResponse messages back to rows: the other side of codec/chunk-writer.ts, for any server's chunks. A row comes out whole,
- * when it is committed. Chunks that break the protocol are INTERNAL: the server is at fault.
+ * ReadRowsResponse messages back to rows: the other side of codec/chunk-writer.ts, for any server's chunks. A row comes
+ * out whole, when it is committed. Chunks that break the protocol are INTERNAL: the server is at fault.
  */
 import { BigtableError, Code, fromBytes, int64, utf8, type ByteString, type Int64 } from '../../base/index.ts';
 import type { Cell, RowFragment } from '../../model/index.ts';

@@ -1,4 +1,7 @@
-/** The client side is loaded when there is a client: it needs the descriptors of the whole API, and most servers never do. */
+/**
+ * The client side is loaded when there is a client: it needs the descriptors of the whole API, and most servers never
+ * do.
+ */
 import type { RemoteOptions, RemoteService } from './remote-service.ts';
 
 /** A service over the server at the address. Nothing is sent before the first call. */

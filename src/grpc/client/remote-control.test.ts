@@ -1,4 +1,7 @@
-/** The calls of an operator, client side against server side, over a real connection; and against a server that has none of them. */
+/**
+ * The calls of an operator, client side against server side, over a real connection; and against a server that has none
+ * of them.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';

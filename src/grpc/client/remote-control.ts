@@ -1,4 +1,7 @@
-/** What an operator asks of an Edubba server, over its own API (edubba.v1.Control). Other servers of the Cloud API lack it: UNIMPLEMENTED. */
+/**
+ * What an operator asks of an Edubba server, over its own API (edubba.v1.Control). Other servers of the Cloud API lack
+ * it: UNIMPLEMENTED.
+ */
 import {
   create,
   type DescMessage,

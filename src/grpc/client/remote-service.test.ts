@@ -1,4 +1,7 @@
-/** The client side against the server side, over a real connection: what goes in at one end comes out at the other, both ways. */
+/**
+ * The client side against the server side, over a real connection: what goes in at one end comes out at the other, both
+ * ways.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';

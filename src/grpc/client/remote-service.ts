@@ -1,5 +1,6 @@
 /**
- * A service over the Cloud Bigtable API of any server: Edubba's own, Google's emulator. It adds no retries: what failed is told.
+ * A service over the Cloud Bigtable API of any server: Edubba's own, Google's emulator. It adds no retries: what failed
+ * is told.
  *
  * Bounds: a batch of mutations goes out in one request, a row comes back whole in memory.
  */

@@ -1,6 +1,7 @@
 /**
- * Encodes by hand the usual answers of writes: MutateRowsResponse, CheckAndMutateRowResponse, and ReadModifyWriteRowResponse of one column (protobuf-es
- * encodes that of several columns); and the ReadRowsResponse that tells how far a scan has come.
+ * Encodes by hand the usual answers of writes: MutateRowsResponse, CheckAndMutateRowResponse, and
+ * ReadModifyWriteRowResponse of one column (protobuf-es encodes that of several columns); and the ReadRowsResponse that
+ * tells how far a scan has come.
  */
 import { type BigtableError, type ByteString, varintLength } from '../../base/index.ts';
 import type { Cell } from '../../model/index.ts';

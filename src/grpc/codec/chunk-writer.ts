@@ -1,17 +1,19 @@
 /**
- * Rows to ReadRowsResponse messages (google.bigtable.v2.ReadRowsResponse.CellChunk), written straight into bytes: the hottest path
- * of a server, so by hand (docs/decisions/0006-grpc-codec.md).
+ * Rows to ReadRowsResponse messages (google.bigtable.v2.ReadRowsResponse.CellChunk), written straight into bytes: the
+ * hottest path of a server, so by hand (docs/decisions/0006-grpc-codec.md).
  *
  * - Row key only in the first chunk of a row and of a message, family and qualifier only where they change.
  * - A value above PIECE_BYTES is cut; all its chunks but the last carry value_size, the value's whole size.
- * - The last chunk of a row carries commit_row. That it is the last is known only when the row's last fragment has come, so one
+ * - The last chunk of a row carries commit_row. That it is the last is known only when the row's last fragment has
+ *   come, so one
  *   chunk is always held back; a fragment that ends a row without a cell commits the chunk before it.
- * - A message ends between rows if it can. Some clients do not follow a row over the end of a message: for them (framing 'whole') rows are
+ * - A message ends between rows if it can. Some clients do not follow a row over the end of a message: for them
+ *   (framing 'whole') rows are
  *   never parted and values never cut, however large. Others look for the row key in the first chunk of every message, inside a value
  *   too (framing 'keyed'), where the protocol needs none and stricter clients allow none.
  *
- * Invariant: but for whole rows, no message exceeds PARTING_BYTES plus one chunk (a piece of a value, a row key, a column): it
- * stays under 1 MiB.
+ * Invariant: but for whole rows, no message exceeds PARTING_BYTES plus one chunk (a piece of a value, a row key, a
+ * column): it stays under 1 MiB.
  */
 import { asBuffer, assert, type ByteString, type Int64, Pool, varintLength, viewOf } from '../../base/index.ts';
 import type { Cell, RowFragment } from '../../model/index.ts';
@@ -30,7 +32,10 @@ const NEXT_BYTES = FULL_BYTES + 16 * 1024;
 /** Values from this size on become a part of their own: they are not copied. */
 const PART_BYTES = 16 * 1024;
 
-/** Buffers for first messages. Most are small and copied out as soon as they are complete, so the next read finds one free. */
+/**
+ * Buffers for first messages. Most are small and copied out as soon as they are complete, so the next read finds one
+ * free.
+ */
 const firstBuffers = new Pool<Buffer>(1);
 
 const NO_CELLS: RowFragment = { row: '', cells: [], last: false };
@@ -109,12 +114,18 @@ export class ChunkWriter {
     return this.#row !== undefined;
   }
 
-  /** True when the message is the first buffer, which the next writer reuses: whoever takes the message copies it synchronously. */
+  /**
+   * True when the message is the first buffer, which the next writer reuses: whoever takes the message copies it
+   * synchronously.
+   */
   get isShort(): boolean {
     return this.#parts.length === 0 && this.#bytes.length === FIRST_BYTES;
   }
 
-  /** The message so far, whole or in parts, no longer the writer's (but see `isShort`); undefined where there is nothing. */
+  /**
+   * The message so far, whole or in parts, no longer the writer's (but see `isShort`); undefined where there is
+   * nothing.
+   */
   take(): Buffer | readonly Buffer[] | undefined {
     if (this.messageBytes === 0) return undefined;
     if (this.isShort) firstBuffers.give(this.#bytes);
@@ -137,7 +148,10 @@ export class ChunkWriter {
     this.#nextCell = 0;
   }
 
-  /** Writes until the message is full, the fragment is done or STRETCH_CELLS cells are written. True when the fragment is done. */
+  /**
+   * Writes until the message is full, the fragment is done or STRETCH_CELLS cells are written. True when the fragment
+   * is done.
+   */
   advance(): boolean {
     const { row, cells, last } = this.#fragment;
     const stretchEnd = this.#nextCell + STRETCH_CELLS;

@@ -1,6 +1,6 @@
 /**
- * Messages to bytes and back by protobuf-es. Malformed bytes are INVALID_ARGUMENT on the server's side (a request); an answer
- * that a client cannot read is INTERNAL.
+ * Messages to bytes and back by protobuf-es. Malformed bytes are INVALID_ARGUMENT on the server's side (a request); an
+ * answer that a client cannot read is INTERNAL.
  */
 import { type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import { BigtableError, Code, invalidArgument } from '../../base/index.ts';

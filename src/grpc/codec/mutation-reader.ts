@@ -1,9 +1,11 @@
 /**
  * Reads the requests that carry mutations, field by field and with pauses: a request may hold 100,000 mutations, which
- * protobuf-es alone would decode in one slice of a second. Set-cells are read by hand, the rarer kinds by the generated codec; where that is not loaded
- * yet, reading pauses until it is. An entry with set-cells alone gets no object per mutation (model/cell-run.ts).
+ * protobuf-es alone would decode in one slice of a second. Set-cells are read by hand, the rarer kinds by the generated
+ * codec; where that is not loaded yet, reading pauses until it is. An entry with set-cells alone gets no object per
+ * mutation (model/cell-run.ts).
  *
- * Values are views of the request's bytes, not copies. Limits that guard memory (the number of mutations) are checked while reading.
+ * Values are views of the request's bytes, not copies. Limits that guard memory (the number of mutations) are checked
+ * while reading.
  *
  * Bytes that are no protobuf fail the whole request. A mutation that is valid protobuf and names nothing that can be
  * done (no kind, an aggregate without its column) fails its entry alone where the request is a batch.
@@ -67,7 +69,10 @@ export interface RulesOfRow {
 
 export class MutationReader {
   readonly target: Target = { table: '', authorizedView: '', appProfile: '' };
-  /** Set-cells whose timestamp the client made up and which is no whole millisecond: to be truncated in a table of milliseconds. */
+  /**
+   * Set-cells whose timestamp the client made up and which is no whole millisecond: to be truncated in a table of
+   * milliseconds.
+   */
   readonly untruncated: { readonly list: Mutation[]; readonly at: number }[] = [];
   readonly #bytes: Buffer;
   readonly #decoder: RequestDecoder;
@@ -292,7 +297,10 @@ export class MutationReader {
     await this.#decoder.load();
   }
 
-  /** Reads the rule at [start, end) into `out`. By hand if it is of one column and an increment or an append, as all are unless fields are doubled or unknown. */
+  /**
+   * Reads the rule at [start, end) into `out`. By hand if it is of one column and an increment or an append, as all are
+   * unless fields are doubled or unknown.
+   */
   #rule(start: number, end: number, out: ReadModifyWriteRule[]): Promise<void> | undefined {
     const reader = new WireReader(this.#bytes, start, end);
     let [family, qualifier] = ['', ''];
@@ -314,7 +322,10 @@ export class MutationReader {
     return this.#pauseIfDue();
   }
 
-  /** Appends the mutation at [start, end) to the list; a promise when it is time to let others run, or while the codec loads. */
+  /**
+   * Appends the mutation at [start, end) to the list; a promise when it is time to let others run, or while the codec
+   * loads.
+   */
   #append(start: number, end: number, list: Mutation[]): Promise<void> | undefined {
     const cell = this.#setCell;
     if (!cell.read(start, end)) return this.#appendOther(start, end, list);
@@ -357,7 +368,10 @@ export class MutationReader {
   }
 }
 
-/** A row: its mutations are the cells from `from` on, at most `most`, or, where some are anything else, a list. One of the two is there. */
+/**
+ * A row: its mutations are the cells from `from` on, at most `most`, or, where some are anything else, a list. One of
+ * the two is there.
+ */
 interface PartialRowMutations {
   row: ByteString;
   readonly cells: CellBatchBuilder | undefined;

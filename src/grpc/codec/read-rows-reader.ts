@@ -1,6 +1,6 @@
 /**
- * Reads a ReadRowsRequest field by field and with pauses, since it may name very many row keys. One that names few, and no filter before the generated
- * codec is loaded, is read without a promise.
+ * Reads a ReadRowsRequest field by field and with pauses, since it may name very many row keys. One that names few, and
+ * no filter before the generated codec is loaded, is read without a promise.
  */
 import { invalidArgument } from '../../base/index.ts';
 import type { Pacer } from '../../env/index.ts';

@@ -1,5 +1,6 @@
 /**
- * State that the requests of one API share while they are decoded: the generated codec, recent filters, and the last table name.
+ * State that the requests of one API share while they are decoded: the generated codec, recent filters, and the last
+ * table name.
  *
  * The usual requests and answers are read and written by hand. The generated codec serves the rest. Building its
  * descriptors takes as long as opening a small database, so it is loaded after the server listens, or for the first
@@ -40,8 +41,9 @@ export class RequestDecoder {
   }
 
   /**
-   * The filter in a request's bytes, or undefined where they are empty. The generated codec must be loaded. Clients send
-   * the same few filters again and again: equal bytes give the same object, which finds its compiled form by identity.
+   * The filter in a request's bytes, or undefined where they are empty. The generated codec must be loaded. Clients
+   * send the same few filters again and again: equal bytes give the same object, which finds its compiled form by
+   * identity.
    */
   filter(bytes: Buffer): RowFilter | undefined {
     checkFilterSize(bytes.length);

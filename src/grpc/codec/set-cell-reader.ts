@@ -1,6 +1,6 @@
 /**
- * Reads a Mutation that is one SetCell and perhaps an origin of its timestamp, by far the most frequent: where its parts lie in the request's
- * bytes. One reader serves all mutations of a request and makes no objects.
+ * Reads a Mutation that is one SetCell and perhaps an origin of its timestamp, by far the most frequent: where its
+ * parts lie in the request's bytes. One reader serves all mutations of a request and makes no objects.
  */
 import type { Int64 } from '../../base/index.ts';
 import { WireReader } from '../bytes/wire-reader.ts';

@@ -120,7 +120,10 @@ function bound(value: Uint8Array, closed: boolean): Bound {
   return { value: fromBytes(value), closed };
 }
 
-/** The start is 0 where it is left out, as the API says: negative timestamps are asked for by their number. An end of 0 is none. */
+/**
+ * The start is 0 where it is left out, as the API says: negative timestamps are asked for by their number. An end of 0
+ * is none.
+ */
 export function timestampRangeOf(message: TimestampRangeMessage): TimestampRange {
   return {
     start: int64(message.startTimestampMicros),

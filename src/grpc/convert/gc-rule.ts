@@ -1,5 +1,6 @@
 /**
- * google.bigtable.admin.v2.GcRule to the model's GC rule and back. A rule with nothing set is "never collect": undefined.
+ * google.bigtable.admin.v2.GcRule to the model's GC rule and back. A rule with nothing set is "never collect":
+ * undefined.
  */
 import { create, toBinary } from '@bufbuild/protobuf';
 import type { Duration } from '@bufbuild/protobuf/wkt';

@@ -1,6 +1,6 @@
 /**
- * google.bigtable.v2.RowRange to half-open row ranges. Ranges that hold nothing are kept, so that a set that asks for nothing is not taken for one
- * that asks for everything; a start above its end is INVALID_ARGUMENT, as in the cloud.
+ * google.bigtable.v2.RowRange to half-open row ranges. Ranges that hold nothing are kept, so that a set that asks for
+ * nothing is not taken for one that asks for everything; a start above its end is INVALID_ARGUMENT, as in the cloud.
  *
  * Empty bounds (docs/decisions/0026-corners-of-the-api.md): an empty start, open or closed, is below every row. An
  * empty open end is no end. An empty closed end holds no row, whatever the start: no row has the empty key.

@@ -7,7 +7,10 @@ export const SERVER_TIME = -1;
 const CLIENT_AUTO_GENERATED = 2;
 const MICROS_A_MILLI = 1000;
 
-/** Whether the table's granularity decides if the timestamp is truncated: a client library made it up, and it is no whole millisecond. */
+/**
+ * Whether the table's granularity decides if the timestamp is truncated: a client library made it up, and it is no
+ * whole millisecond.
+ */
 export function isUntruncated(origin: number, timestamp: Int64): boolean {
   if (origin !== CLIENT_AUTO_GENERATED || timestamp === SERVER_TIME) return false;
   return typeof timestamp === 'number' ? timestamp % MICROS_A_MILLI !== 0 : timestamp % 1000n !== 0n;

@@ -1,7 +1,8 @@
 /**
  * google.bigtable.admin.v2.Table and ColumnFamily to schemas and back.
  *
- * What the API lets a client set on a table and Edubba does not act upon yet (`KEPT`) is kept as serialized fields and given back.
+ * What the API lets a client set on a table and Edubba does not act upon yet (`KEPT`) is kept as serialized fields and
+ * given back.
  */
 import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import { toText, utf8, invalidArgument } from '../../base/index.ts';

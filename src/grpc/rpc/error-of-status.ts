@@ -13,7 +13,9 @@ export function errorOfStatus(code: number, message: string): BigtableError | un
   return new BigtableError(known ? (code as Code) : Code.UNKNOWN, message);
 }
 
-/** The error that a failed call's status says, with its facts: of a BadRequest the field, of an ErrorInfo the metadata. */
+/**
+ * The error that a failed call's status says, with its facts: of a BadRequest the field, of an ErrorInfo the metadata.
+ */
 export function errorOfAnswer({ code, message, details }: RpcStatus): BigtableError {
   return new BigtableError(code, message, { details: details ? factsOf(details) : {} });
 }

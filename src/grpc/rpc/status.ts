@@ -1,9 +1,10 @@
 /**
  * BigtableError to gRPC status: code, message, and google.rpc.Status in the trailer grpc-status-details-bin where the
- * error carries details. INVALID_ARGUMENT with a `field` detail becomes a BadRequest, other details an ErrorInfo. Written by hand: a server that
- * has just started has nothing else to load the generated codec for.
+ * error carries details. INVALID_ARGUMENT with a `field` detail becomes a BadRequest, other details an ErrorInfo.
+ * Written by hand: a server that has just started has nothing else to load the generated codec for.
  *
- * Invariant: a status always fits a client's header limit (8 KiB in most): long messages are cut, details then left out.
+ * Invariant: a status always fits a client's header limit (8 KiB in most): long messages are cut, details then left
+ * out.
  */
 import { type BigtableError, Code, codeName, toBigtableError } from '../../base/index.ts';
 import type { RpcStatus } from '../../wire/index.ts';

@@ -6,7 +6,10 @@ import { withAnswerSpace } from './answer-space.ts';
 
 const MIB = 1024 * 1024;
 
-/** A row that answers with so many bytes, as a tablet server does; the sizes one after another, the last for all further tries. */
+/**
+ * A row that answers with so many bytes, as a tablet server does; the sizes one after another, the last for all further
+ * tries.
+ */
 function row(...sizes: number[]) {
   const limits: number[] = [];
   const call = async (maxAnswerBytes: number): Promise<string> => {

@@ -1,9 +1,9 @@
 /**
- * Memory for the answer of a call that writes, reserved before it writes anything: an answer that waits for its reader holds memory, and what was written
- * cannot be taken back when there is none for it.
+ * Memory for the answer of a call that writes, reserved before it writes anything: an answer that waits for its reader
+ * holds memory, and what was written cannot be taken back when there is none for it.
  *
- * How large the answer is, only the row tells: the call goes out with a limit for its answer, and where that is too low nothing is
- * written, the answer's size comes back, room for it is reserved, and the call goes out again.
+ * How large the answer is, only the row tells: the call goes out with a limit for its answer, and where that is too low
+ * nothing is written, the answer's size comes back, room for it is reserved, and the call goes out again.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import type { Reservation } from '../../env/index.ts';
@@ -13,7 +13,10 @@ const FIRST_BYTES = 1024;
 /** A row that grows between two tries is tried so often. */
 const MAX_TRIES = 4;
 
-/** Makes the call with a limit for its answer. RESOURCE_EXHAUSTED, with nothing written, where the budget has no room for the answer. */
+/**
+ * Makes the call with a limit for its answer. RESOURCE_EXHAUSTED, with nothing written, where the budget has no room
+ * for the answer.
+ */
 export function withAnswerSpace<T>(reservation: Reservation, call: (maxAnswerBytes: number) => Promise<T>): Promise<T> {
   if (!reservation.tryGrow(FIRST_BYTES)) return Promise.reject(noSpaceForAnswer(FIRST_BYTES));
   return call(FIRST_BYTES).catch((error: unknown) => withMoreSpace(reservation, call, error));

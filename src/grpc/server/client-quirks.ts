@@ -1,8 +1,14 @@
-/** The restrictions of Google's clients, learnt from them (docs/decisions/0006-grpc-codec.md), and the headers by which they are recognised. */
+/**
+ * The restrictions of Google's clients, learnt from them (docs/decisions/0006-grpc-codec.md), and the headers by which
+ * they are recognised.
+ */
 import type { RowFraming } from '../codec/chunk-writer.ts';
 import type { RpcCall } from '../../wire/index.ts';
 
-/** One for each API. Remembers the last caller's headers: a client sends the same ones with every call, and clients are of few kinds. */
+/**
+ * One for each API. Remembers the last caller's headers: a client sends the same ones with every call, and clients are
+ * of few kinds.
+ */
 export class ClientQuirks {
   #client: string | undefined;
   #agent = '';

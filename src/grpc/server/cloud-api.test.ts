@@ -61,7 +61,10 @@ const IMPLEMENTED = new Set([
 ]);
 const TABLE = 'projects/p/instances/i/tables/t';
 
-/** A service with no storage behind it, whose one table is a schema in a variable: what reaches it has passed the API's own checks. */
+/**
+ * A service with no storage behind it, whose one table is a schema in a variable: what reaches it has passed the API's
+ * own checks.
+ */
 class OneTable implements Partial<Service> {
   schema: TableSchema = { name: TABLE, id: '00000001', granularity: 'millis', families: {}, deletionProtection: false };
   others: TableSchema[] = [];

@@ -1,4 +1,7 @@
-/** All calls but those that move data. They go through the generated codec, so cloud-api.ts imports this file dynamically. */
+/**
+ * All calls but those that move data. They go through the generated codec, so cloud-api.ts imports this file
+ * dynamically.
+ */
 import type { Service } from '../../service/index.ts';
 import { BigtableInstanceAdmin } from '../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts';
 import { BigtableTableAdmin } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';

@@ -4,7 +4,10 @@ import type { Service } from '../../service/index.ts';
 import { Control } from '../generated/edubba/v1/control_pb.ts';
 import type { MethodTable } from './method-table.ts';
 
-/** Entries of a list in one message: of a tablet that is up to 128 KiB of keys, which clients with a limit of 4 MiB must be able to take. */
+/**
+ * Entries of a list in one message: of a tablet that is up to 128 KiB of keys, which clients with a limit of 4 MiB must
+ * be able to take.
+ */
 const TABLETS_A_MESSAGE = 16;
 const NAMES_A_MESSAGE = 1000;
 

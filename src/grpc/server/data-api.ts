@@ -70,7 +70,8 @@ class Writes {
       (reader) => reader.mutateRows(),
       (context, batch, table) => this.#mutateEntries(context, table, batch),
     );
-    // the outcome of a write must be sent, however little memory is left: an entry's outcome is shorter than the entry was
+    // the outcome of a write must be sent, however little memory is left: an entry's outcome is shorter than the entry
+    // was
     call.context.reservation.setAside(bytes.length);
     for (let from = 0; from < outcomes.length; from += MAX_ENTRIES_PER_MESSAGE) {
       if (from > 0) await this.#env.clock.yield();

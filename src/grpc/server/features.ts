@@ -1,4 +1,7 @@
-/** The features that a client understands: google.bigtable.v2.FeatureFlags in the header bigtable-features, base64 of either alphabet. */
+/**
+ * The features that a client understands: google.bigtable.v2.FeatureFlags in the header bigtable-features, base64 of
+ * either alphabet.
+ */
 import { WireReader } from '../bytes/wire-reader.ts';
 import type { RpcCall } from '../../wire/index.ts';
 
@@ -9,7 +12,10 @@ export interface Features {
 }
 
 const NONE: Features = { reverseScans: false, lastScannedRowResponses: false };
-/** One for each API. Remembers the last header: a client sends the same one with every call, and clients are of few kinds. */
+/**
+ * One for each API. Remembers the last header: a client sends the same one with every call, and clients are of few
+ * kinds.
+ */
 export class FeatureFlags {
   #header: string | undefined;
   #features = NONE;

@@ -1,5 +1,6 @@
 /**
- * The serving status of the server, as a whole ("") and by service. Watchers are notified of every change, and released when the server stops.
+ * The serving status of the server, as a whole ("") and by service. Watchers are notified of every change, and released
+ * when the server stops.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';

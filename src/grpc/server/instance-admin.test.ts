@@ -1,4 +1,6 @@
-/** Instances and clusters over a real connection: what each name stands for, which are listed, and which names are none. */
+/**
+ * Instances and clusters over a real connection: what each name stands for, which are listed, and which names are none.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import {

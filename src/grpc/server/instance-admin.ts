@@ -1,7 +1,7 @@
 /**
- * What is implemented of google.bigtable.admin.v2.BigtableInstanceAdmin: the instances and clusters there are. Nobody creates them here. Each name
- * of the right form stands for an instance, each instance has one cluster, and they are always ready: so programs that look for their instance before
- * they use it go on.
+ * What is implemented of google.bigtable.admin.v2.BigtableInstanceAdmin: the instances and clusters there are. Nobody
+ * creates them here. Each name of the right form stands for an instance, each instance has one cluster, and they are
+ * always ready: so programs that look for their instance before they use it go on.
  */
 import { create } from '@bufbuild/protobuf';
 import { invalidArgument, quote } from '../../base/index.ts';

@@ -1,6 +1,7 @@
 /**
- * Makes an API's methods: those that are implemented by a handler in terms of messages (or of raw bytes on hot
- * paths), all others as UNIMPLEMENTED, naming the call. Every method, implemented or not, answers malformed bytes with INVALID_ARGUMENT.
+ * Makes an API's methods: those that are implemented by a handler in terms of messages (or of raw bytes on hot paths),
+ * all others as UNIMPLEMENTED, naming the call. Every method, implemented or not, answers malformed bytes with
+ * INVALID_ARGUMENT.
  */
 import {
   create,

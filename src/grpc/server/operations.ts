@@ -1,6 +1,6 @@
 /**
- * google.longrunning.Operations. Edubba's operations are done when the call that makes them answers; the last ones are kept in
- * memory, so that a client which asks for one again gets it.
+ * google.longrunning.Operations. Edubba's operations are done when the call that makes them answers; the last ones are
+ * kept in memory, so that a client which asks for one again gets it.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { type Any, type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';

@@ -1,12 +1,13 @@
 /**
  * ReadRows: the service's batches as CellChunks in messages of about 64 KB.
  *
- * A message goes out when it is full, and at the end of a batch when the last one is some milliseconds old, so that a quick scan sends
- * large messages and a slow one does not keep its rows back. A long scan without output tells how far it came, if the client can
- * take that. The next message is made only when the reader has room for it.
+ * A message goes out when it is full, and at the end of a batch when the last one is some milliseconds old, so that a
+ * quick scan sends large messages and a slow one does not keep its rows back. A long scan without output tells how far
+ * it came, if the client can take that. The next message is made only when the reader has room for it.
  *
- * Google's Go client takes a message that ends inside a row for a broken one, and its Python client a message that begins inside a
- * value: to these two each row goes whole, in one message, as far as the budget of requests has room for it.
+ * Google's Go client takes a message that ends inside a row for a broken one, and its Python client a message that
+ * begins inside a value: to these two each row goes whole, in one message, as far as the budget of requests has room
+ * for it.
  */
 import { BigtableError, type ByteString, Code } from '../../base/index.ts';
 import { type CallNotes, Pacer, type PullStream, pullStreamOf, type Reservation } from '../../env/index.ts';
@@ -44,7 +45,9 @@ export class Reads {
     this.#decoder = decoder;
   }
 
-  /** Undefined where everything was sent synchronously, as a read of one row in memory is. Hot path: no promise then. */
+  /**
+   * Undefined where everything was sent synchronously, as a read of one row in memory is. Hot path: no promise then.
+   */
   readRows(call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> | undefined {
     const pacer = new Pacer(this.#env.clock);
     const asked = readRowsCall(bytes, this.#decoder, pacer);

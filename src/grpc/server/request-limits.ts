@@ -1,6 +1,6 @@
 /**
- * The largest request of each call. A larger one is refused as soon as its length is known (RESOURCE_EXHAUSTED), before any of it is held. Requests of
- * health and reflection are tiny: they are not counted and wait for no other.
+ * The largest request of each call. A larger one is refused as soon as its length is known (RESOURCE_EXHAUSTED), before
+ * any of it is held. Requests of health and reflection are tiny: they are not counted and wait for no other.
  */
 import { type RpcMethod, TINY_REQUEST_BYTES } from '../../wire/index.ts';
 

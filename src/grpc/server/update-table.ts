@@ -1,5 +1,6 @@
 /**
- * UpdateTable: deletion protection, and the fields of a table that are kept as they are. It answers an operation that is done.
+ * UpdateTable: deletion protection, and the fields of a table that are kept as they are. It answers an operation that
+ * is done.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';

@@ -27,7 +27,10 @@ class Trouble {
   }
 }
 
-/** A tablet with so many files in two groups that a merging compaction is due, some of them with deletions; and what it shows. */
+/**
+ * A tablet with so many files in two groups that a merging compaction is due, some of them with deletions; and what it
+ * shows.
+ */
 async function prepared(trouble: Trouble): Promise<{ fixture: TabletFixture; cells: string[] }> {
   const fixture = await new TabletFixture(SCHEMA, new MemoryFileSystem({ faults: trouble.faults })).load();
   for (let i = 0; i < MERGED_FILES; i++) {

@@ -109,7 +109,8 @@ describe('the choice of files to merge', () => {
             total,
           );
           assert.ok(maxFiles <= CROWDED + 1, `${maxFiles} files`);
-          // each merge makes at least sixfold of its largest input, but for those that keep files from becoming too many
+          // each merge makes at least sixfold of its largest input, but for those that keep files from becoming too
+          // many
           assert.ok(written <= total * (2 + Math.log(total / 65536) / Math.log(5)), `${written / total}`);
         },
       ),

@@ -24,7 +24,9 @@ import { MergeCursor } from './merge-cursor.ts';
 const KINDS: Record<string, AggregateKind> = { sum: 'sum', max: 'max' };
 const aggregateOf = (family: string): AggregateKind | undefined => KINDS[family];
 
-/** A layer over a sorted list, whose cursors need a load whenever `lazy` says so, sometimes several: as an SSTable's do. */
+/**
+ * A layer over a sorted list, whose cursors need a load whenever `lazy` says so, sometimes several: as an SSTable's do.
+ */
 class ListLayer implements Layer {
   readonly entries: readonly Entry[];
   readonly deletions: readonly RowRangeDeletion[];

@@ -1,8 +1,9 @@
 /**
  * One gRPC call on the client: from the wish to send it, over the connections that are tried, to its status.
  *
- * Invariant: `onDone` is called once, after the last `onMessage`; from then on nothing of the call is left in the deadlines, in its context or
- * on a connection. What a slow reader leaves unread is at most about two windows and one message.
+ * Invariant: `onDone` is called once, after the last `onMessage`; from then on nothing of the call is left in the
+ * deadlines, in its context or on a connection. What a slow reader leaves unread is at most about two windows and one
+ * message.
  */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import { CallContext, type Interruptible, type RequestContext } from '../../env/index.ts';
@@ -178,7 +179,10 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
     this.#reader.onMessage(bytes, compressed);
   }
 
-  /** Lets the server send on, unless the reader has a window's worth before it. A message that is not whole has no reader to wait for. */
+  /**
+   * Lets the server send on, unless the reader has a window's worth before it. A message that is not whole has no
+   * reader to wait for.
+   */
   #grant(): void {
     if (this.#unreadBytes >= STREAM_WINDOW_BYTES || this.#ungrantedBytes === 0) return;
     this.#stream?.growWindow(this.#ungrantedBytes);

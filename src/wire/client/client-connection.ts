@@ -1,10 +1,12 @@
 /**
- * A server's HTTP/2 connection, seen from the client (RFC 9113): requests out, frames in, flow control both ways, the end by GOAWAY.
+ * A server's HTTP/2 connection, seen from the client (RFC 9113): requests out, frames in, flow control both ways, the
+ * end by GOAWAY.
  *
- * Invariant: every exchange that was opened ends exactly once, by headers that end it, by `onLost`, or by its own reset; of
- * those above the last stream that a GOAWAY names it is known that they were not worked on.
+ * Invariant: every exchange that was opened ends exactly once, by headers that end it, by `onLost`, or by its own
+ * reset; of those above the last stream that a GOAWAY names it is known that they were not worked on.
  *
- * Bytes that arrive are credited to the connection's window immediately, so that a slow reader delays only its own stream.
+ * Bytes that arrive are credited to the connection's window immediately, so that a slow reader delays only its own
+ * stream.
  */
 import type { Socket } from 'node:net';
 import { assert, BigtableError, Code, NumberTable } from '../../base/index.ts';

@@ -1,8 +1,9 @@
 /**
- * RpcClient on our own HTTP/2: one connection to one server, made by the first call, kept, and replaced when it is lost.
+ * RpcClient on our own HTTP/2: one connection to one server, made by the first call, kept, and replaced when it is
+ * lost.
  *
- * Invariant: a call waits only for a connection in progress or for capacity on one; while no server can be reached, calls fail immediately, and
- * attempts to connect are apart by a growing pause.
+ * Invariant: a call waits only for a connection in progress or for capacity on one; while no server can be reached,
+ * calls fail immediately, and attempts to connect are apart by a growing pause.
  */
 import { connect as connectPlain, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';

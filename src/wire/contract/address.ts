@@ -1,4 +1,7 @@
-/** Addresses as users write them: HOST:PORT, [IPV6]:PORT; which of them are this machine alone; and which network a peer's address is of. */
+/**
+ * Addresses as users write them: HOST:PORT, [IPV6]:PORT; which of them are this machine alone; and which network a
+ * peer's address is of.
+ */
 import { isIP } from 'node:net';
 
 export interface Address {
@@ -22,8 +25,8 @@ export function parseAddress(text: string): Address | undefined {
 }
 
 /**
- * True when only programs of this machine can be at that host, or listen on the way to it. Only forms that mean the same to every
- * resolver: "localhost", 127.0.0.0/8 in four decimal parts, also where that is mapped into IPv6, and ::1.
+ * True when only programs of this machine can be at that host, or listen on the way to it. Only forms that mean the
+ * same to every resolver: "localhost", 127.0.0.0/8 in four decimal parts, also where that is mapped into IPv6, and ::1.
  */
 export function isLoopback(host: string): boolean {
   const text = host.toLowerCase();
@@ -37,8 +40,8 @@ export function isLoopback(host: string): boolean {
 }
 
 /**
- * Whom a limit by address means: an IPv4 address, also where it is written as IPv6 (::ffff:192.0.2.1), or the first 64 bits of an IPv6 address,
- * since the owner of one of those usually has all 2^64.
+ * Whom a limit by address means: an IPv4 address, also where it is written as IPv6 (::ffff:192.0.2.1), or the first 64
+ * bits of an IPv6 address, since the owner of one of those usually has all 2^64.
  */
 export function networkOf(address: string): string {
   if (address.startsWith(MAPPED) && address.includes('.')) return address.slice(MAPPED.length);

@@ -1,14 +1,20 @@
-/** The contract of an API and its wire on the client's side: calls by path, raw bytes out and in. The adapter is client/wire-client.ts. */
+/**
+ * The contract of an API and its wire on the client's side: calls by path, raw bytes out and in. The adapter is
+ * client/wire-client.ts.
+ */
 import type { BigtableError } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 
 export interface RpcClient {
   /**
-   * One answer. Fails with the BigtableError that the server's status says; UNAVAILABLE where no server can be reached, with the detail
-   * `notReached` where the request surely was not worked on.
+   * One answer. Fails with the BigtableError that the server's status says; UNAVAILABLE where no server can be reached,
+   * with the detail `notReached` where the request surely was not worked on.
    */
   unary(path: string, request: Uint8Array, context: RequestContext): Promise<Buffer>;
-  /** Many answers. The call begins when the first is requested; ending the iteration cancels it; a slow reader slows the server down. */
+  /**
+   * Many answers. The call begins when the first is requested; ending the iteration cancels it; a slow reader slows the
+   * server down.
+   */
   stream(path: string, request: Uint8Array, context: RequestContext): AsyncIterable<Buffer>;
   /** Takes no new calls; the connection ends with those under way. */
   close(): void;

@@ -1,12 +1,16 @@
 /**
- * The contract of an API and its wire on the server's side: methods by path, raw bytes in and out, a context for each call.
+ * The contract of an API and its wire on the server's side: methods by path, raw bytes in and out, a context for each
+ * call.
  *
  * Promises of the wire:
- * - Request bytes are reserved from the budget before more than a small share of them is taken in, and before the handler runs; the
+ * - Request bytes are reserved from the budget before more than a small share of them is taken in, and before the
+ *   handler runs; the
  *   reservation is released when the call has ended. Methods with tiny requests take nothing of it and do not wait.
- * - `context.signal` aborts when the caller cancels, loses its connection or runs out of time; `context.deadlineMs` is the caller's.
+ * - `context.signal` aborts when the caller cancels, loses its connection or runs out of time; `context.deadlineMs` is
+ *   the caller's.
  * - Response headers of streams go out before the handler runs: a client may wait for them.
- * - An error that a handler throws becomes the call's status; nothing that a client sends or a handler throws ends the process.
+ * - An error that a handler throws becomes the call's status; nothing that a client sends or a handler throws ends the
+ *   process.
  * - A request above `maxRequestBytes` fails with RESOURCE_EXHAUSTED as soon as its length is known.
  * - A call that holds memory and moves too slowly is ended with UNAVAILABLE, but only while others wait for memory.
  */
@@ -22,7 +26,10 @@ export interface CallCredentials {
   readonly path: string;
   /** A header of the request by its lower-case name; the first one where there are several. */
   header(name: string): string | undefined;
-  /** The subject of the client's certificate (RFC 2253's escapes, parts joined by commas), where the server asks clients for one that is signed. */
+  /**
+   * The subject of the client's certificate (RFC 2253's escapes, parts joined by commas), where the server asks clients
+   * for one that is signed.
+   */
   readonly certificate: string | undefined;
 }
 
@@ -66,16 +73,18 @@ export interface RpcCall {
 export interface RpcSink {
   /**
    * Takes a message, whole or in parts; the bytes belong to the wire from then on. Undefined: continue. A promise: the
-   * reader is slower than the writer, make nothing more until it resolves; it rejects when the call has ended (CANCELLED,
-   * DEADLINE_EXCEEDED).
-   * Bytes taken and not yet sent are held in the call's reservation; where the budget has no room for them it rejects with UNAVAILABLE.
+   * reader is slower than the writer, make nothing more until it resolves; it rejects when the call has ended
+   * (CANCELLED, DEADLINE_EXCEEDED). Bytes taken and not yet sent are held in the call's reservation; where the budget
+   * has no room for them it rejects with UNAVAILABLE.
    */
   send(message: Buffer | readonly Buffer[]): Promise<void> | undefined;
   /** The same for a small message that stays the caller's: it is copied before this returns. */
   sendCopy(message: Buffer): Promise<void> | undefined;
 }
 
-/** A request up to this size is tiny: where a method takes none larger, its requests are not counted, and never wait. */
+/**
+ * A request up to this size is tiny: where a method takes none larger, its requests are not counted, and never wait.
+ */
 export const TINY_REQUEST_BYTES = 4096;
 
 /** The part of a method that does not depend on its kind. */

@@ -1,6 +1,7 @@
 /**
- * Header blocks of answers: literals that no table holds (RFC 7541, section 6.2.2), so that they are the same bytes on every
- * connection and are made once. They are short: a table would save some twenty bytes a call and cost state and time.
+ * Header blocks of answers: literals that no table holds (RFC 7541, section 6.2.2), so that they are the same bytes on
+ * every connection and are made once. They are short: a table would save some twenty bytes a call and cost state and
+ * time.
  */
 import { assert } from '../../base/index.ts';
 import type { RpcStatus } from '../contract/rpc-server.ts';

@@ -1,6 +1,6 @@
 /**
- * gRPC's gzip messages (grpc-encoding: gzip, RFC 1952). Small ones are done in place, large ones on the thread pool, so that no slice of
- * the event loop is long.
+ * gRPC's gzip messages (grpc-encoding: gzip, RFC 1952). Small ones are done in place, large ones on the thread pool, so
+ * that no slice of the event loop is long.
  *
  * Invariant: no more is inflated than the limit, whatever the bytes claim.
  */

@@ -3,9 +3,10 @@
  *
  *   compressed (1 byte: 0 or 1) | length (4 bytes, big-endian) | message
  *
- * Invariant: a message that lies in one frame is handed on as a view, unless it would keep a much larger buffer in memory. One that does not is
- * copied into a buffer that grows with what has come, up to EAGER_BYTES, and only then has its full size. So the length that a peer claims
- * costs nothing by itself, and neither does the number of frames in which it sends.
+ * Invariant: a message that lies in one frame is handed on as a view, unless it would keep a much larger buffer in
+ * memory. One that does not is copied into a buffer that grows with what has come, up to EAGER_BYTES, and only then has
+ * its full size. So the length that a peer claims costs nothing by itself, and neither does the number of frames in
+ * which it sends.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 
@@ -113,7 +114,9 @@ export class MessageReader {
   }
 }
 
-/** The bytes themselves, or a copy, among others in a pool, where they would keep much more than themselves in memory. */
+/**
+ * The bytes themselves, or a copy, among others in a pool, where they would keep much more than themselves in memory.
+ */
 export function keepable(view: Buffer): Buffer {
   const keptBytes = view.buffer.byteLength;
   return keptBytes > MAX_KEPT_BYTES && view.length * MAX_KEPT < keptBytes ? Buffer.from(view) : view;

@@ -1,4 +1,7 @@
-/** Headers as they come from HPACK: a flat list of names and values, each a string of bytes. And gRPC's ways to put text and bytes into them. */
+/**
+ * Headers as they come from HPACK: a flat list of names and values, each a string of bytes. And gRPC's ways to put text
+ * and bytes into them.
+ */
 
 /** name, value, name, value … */
 export type Headers = readonly string[];

@@ -6,7 +6,10 @@ const MOST = 99_999_999;
 
 const MAX_DIGITS = 8;
 
-/** Milliseconds. INTERNAL where the header is malformed. Read by hand: nearly every call has one, and a pattern costs five times as much. */
+/**
+ * Milliseconds. INTERNAL where the header is malformed. Read by hand: nearly every call has one, and a pattern costs
+ * five times as much.
+ */
 export function parseTimeout(header: string): number {
   const digits = header.length - 1;
   const unitMs = digits >= 1 && digits <= MAX_DIGITS ? UNIT_MS[header.charAt(digits)] : undefined;

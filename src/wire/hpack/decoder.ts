@@ -23,7 +23,10 @@ const scratches = new Pool<Buffer>(1);
 /** No length or index that makes sense is above 28 bits. */
 const MAX_SHIFT = 21;
 
-/** A peer has cause for two: the smallest size that the table had meanwhile, and its present one (RFC 7541, section 4.2). */
+/**
+ * A peer has cause for two: the smallest size that the table had meanwhile, and its present one (RFC 7541, section
+ * 4.2).
+ */
 const MAX_RESIZES = 2;
 
 export class HpackDecoder {

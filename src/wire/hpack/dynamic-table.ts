@@ -1,5 +1,6 @@
 /**
- * The decoder's dynamic table (RFC 7541, section 2.3.2): the fields sent last, newest first, with a bound on their size.
+ * The decoder's dynamic table (RFC 7541, section 2.3.2): the fields sent last, newest first, with a bound on their
+ * size.
  *
  * Invariant: sizeBytes, the sum of name + value + 32 over the entries, is never above maxBytes.
  */

@@ -1,6 +1,6 @@
 /**
- * HPACK, sending side (RFC 7541). Fields go into the dynamic table unless they are secret or differ from call to call; strings take
- * Huffman's code where it is shorter.
+ * HPACK, sending side (RFC 7541). Fields go into the dynamic table unless they are secret or differ from call to call;
+ * strings take Huffman's code where it is shorter.
  *
  * Invariant: the table is the one that a decoder of the blocks so far has, if they reach it in order.
  */

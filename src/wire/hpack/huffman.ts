@@ -1,9 +1,9 @@
 /**
- * HPACK's Huffman code (RFC 7541, section 5.2 and appendix B). The code is canonical: ordered by length, then by symbol, each is the
- * one before plus one; so the table of lengths says it whole.
+ * HPACK's Huffman code (RFC 7541, section 5.2 and appendix B). The code is canonical: ordered by length, then by
+ * symbol, each is the one before plus one; so the table of lengths says it whole.
  *
- * Decoding goes by half bytes through a table of states (a state is an inner node of the code's tree). The shortest code has five
- * bits, so half a byte ends one symbol at most.
+ * Decoding goes by half bytes through a table of states (a state is an inner node of the code's tree). The shortest
+ * code has five bits, so half a byte ends one symbol at most.
  */
 
 const EOS = 256;
@@ -89,7 +89,10 @@ function stepOf(children: readonly number[][], from: number, half: number): numb
   return state | symbol;
 }
 
-/** Decodes bytes [from, to) to the start of `out`, which has space for 8/5 of them. Returns the decoded length; -1 where the code is invalid. */
+/**
+ * Decodes bytes [from, to) to the start of `out`, which has space for 8/5 of them. Returns the decoded length; -1 where
+ * the code is invalid.
+ */
 export function huffmanDecode(bytes: Buffer, from: number, to: number, out: Buffer): number {
   let state = 0;
   let length = 0;

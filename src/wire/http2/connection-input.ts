@@ -1,9 +1,9 @@
 /**
- * Reads what a client sends, the preface and then frames, from the socket's chunks, as long as the turn of the event loop
- * has time.
+ * Reads what a client sends, the preface and then frames, from the socket's chunks, as long as the turn of the event
+ * loop has time.
  *
- * Invariant: frames are passed on in the order in which they came. At most one chunk waits for a later turn; meanwhile the
- * socket is paused, and holds no more than its stream's own buffer.
+ * Invariant: frames are passed on in the order in which they came. At most one chunk waits for a later turn; meanwhile
+ * the socket is paused, and holds no more than its stream's own buffer.
  */
 import type { Duplex } from 'node:stream';
 import { assert } from '../../base/index.ts';
@@ -24,7 +24,10 @@ export interface ConnectionInputOptions {
   readonly onFrame: OnFrame;
   /** Bytes have come. */
   readonly onHeard: () => void;
-  /** Called with an error of reading or of `onFrame`: an Http2Error where the peer broke the protocol. The input has stopped then. */
+  /**
+   * Called with an error of reading or of `onFrame`: an Http2Error where the peer broke the protocol. The input has
+   * stopped then.
+   */
   readonly onFailed: (thrown: unknown) => void;
 }
 

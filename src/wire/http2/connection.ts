@@ -1,9 +1,10 @@
 /**
- * A client's HTTP/2 connection, seen from the server (RFC 9113): frames in, the states of streams, flow control, and the answer to
- * every breach of the protocol: RST_STREAM for a stream's, GOAWAY for the connection's.
+ * A client's HTTP/2 connection, seen from the server (RFC 9113): frames in, the states of streams, flow control, and
+ * the answer to every breach of the protocol: RST_STREAM for a stream's, GOAWAY for the connection's.
  *
- * Invariant: what one connection makes us hold is bounded: received bytes by its window, headers by the limits, answers by what their calls
- * have reserved and the output's backlog; and what it makes us do for nothing by the rates. Limits: limits.ts.
+ * Invariant: what one connection makes us hold is bounded: received bytes by its window, headers by the limits, answers
+ * by what their calls have reserved and the output's backlog; and what it makes us do for nothing by the rates. Limits:
+ * limits.ts.
  */
 import type { Duplex } from 'node:stream';
 import { assert, checksInvariants, NumberTable } from '../../base/index.ts';

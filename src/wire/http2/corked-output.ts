@@ -1,9 +1,11 @@
 /**
- * The sending side of a socket: bytes written in one turn of the event loop leave in one write (writev for large parts).
+ * The sending side of a socket: bytes written in one turn of the event loop leave in one write (writev for large
+ * parts).
  *
- * Invariant: small writes are copied together, so that their buffers may be reused; large ones go by reference and belong to the output.
- * `isFull` says that the peer reads more slowly than we write: those who can wait then wait for `onWritable`. Those who cannot (answers to PINGs and
- * SETTINGS) may go on up to `maxBacklogBytes`, beyond which the connection is destroyed: a peer that asks and never reads.
+ * Invariant: small writes are copied together, so that their buffers may be reused; large ones go by reference and
+ * belong to the output. `isFull` says that the peer reads more slowly than we write: those who can wait then wait for
+ * `onWritable`. Those who cannot (answers to PINGs and SETTINGS) may go on up to `maxBacklogBytes`, beyond which the
+ * connection is destroyed: a peer that asks and never reads.
  */
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';

@@ -1,8 +1,9 @@
 /**
- * Which stream's bytes go out next: one frame each in turn, as far as the connection's window, the streams' own and the socket allow.
+ * Which stream's bytes go out next: one frame each in turn, as far as the connection's window, the streams' own and the
+ * socket allow.
  *
- * Invariant: a stream is in the list exactly when it has something that its own window lets out. A stream that waits for its window
- * waits outside and delays no other.
+ * Invariant: a stream is in the list exactly when it has something that its own window lets out. A stream that waits
+ * for its window waits outside and delays no other.
  */
 import { assert } from '../../base/index.ts';
 import type { CorkedOutput } from './corked-output.ts';
@@ -40,8 +41,8 @@ export class DataSender {
   }
 
   /**
-   * Sends a message as a frame of its own, past the queue, where it fits whole and no stream waits: most answers and requests are that small. False
-   * where it has to be queued. `prefix` goes before it and is copied.
+   * Sends a message as a frame of its own, past the queue, where it fits whole and no stream waits: most answers and
+   * requests are that small. False where it has to be queued. `prefix` goes before it and is copied.
    */
   sendWhole(stream: Stream, prefix: Buffer, message: Buffer, flags: number): boolean {
     const bytes = prefix.length + message.length;

@@ -1,10 +1,12 @@
 /**
- * HTTP/2 frames (RFC 9113, sections 4, 6 and 7): their numbers, a reader that takes them out of a socket's chunks, and their heads.
+ * HTTP/2 frames (RFC 9113, sections 4, 6 and 7): their numbers, a reader that takes them out of a socket's chunks, and
+ * their heads.
  *
  *   length (24 bits) | type (8) | flags (8) | reserved (1), stream id (31) | payload
  *
- * Invariant: a frame's payload that lies in one chunk is handed on as a view of it, uncopied; one that does not is gathered in a buffer of its
- * own, never above the largest frame allowed. The meaning of frames belongs to the connections.
+ * Invariant: a frame's payload that lies in one chunk is handed on as a view of it, uncopied; one that does not is
+ * gathered in a buffer of its own, never above the largest frame allowed. The meaning of frames belongs to the
+ * connections.
  */
 
 export const FRAME_HEADER_BYTES = 9;
@@ -95,7 +97,10 @@ export type OnFrame = (type: number, flags: number, streamId: number, payload: B
 const FRAMES_PER_CHECK = 4;
 const never = (): boolean => false;
 
-/** Takes frames out of chunks as they come. Whatever `onFrame` throws comes out of `push`; the reader is of no use afterwards. */
+/**
+ * Takes frames out of chunks as they come. Whatever `onFrame` throws comes out of `push`; the reader is of no use
+ * afterwards.
+ */
 export class FrameReader {
   readonly #maxFrameBytes: number;
   readonly #onFrame: OnFrame;
@@ -113,8 +118,9 @@ export class FrameReader {
   }
 
   /**
-   * Returns the number of bytes taken: all of them, or those up to the frame after which `mustStop` was true; it is checked
-   * every few frames. The caller pushes the rest later. Throws Http2Error FRAME_SIZE_ERROR, for the connection, at a frame that is too large.
+   * Returns the number of bytes taken: all of them, or those up to the frame after which `mustStop` was true; it is
+   * checked every few frames. The caller pushes the rest later. Throws Http2Error FRAME_SIZE_ERROR, for the connection,
+   * at a frame that is too large.
    */
   push(chunk: Buffer, mustStop: () => boolean = never): number {
     let at = this.#headerBytes > 0 || this.#payload ? this.#finish(chunk) : 0;

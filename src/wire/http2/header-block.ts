@@ -1,8 +1,9 @@
 /**
- * Header blocks: HEADERS and the CONTINUATIONs that follow it, put together (RFC 9113, sections 6.2 and 6.10), and padding taken off.
+ * Header blocks: HEADERS and the CONTINUATIONs that follow it, put together (RFC 9113, sections 6.2 and 6.10), and
+ * padding taken off.
  *
- * Invariant: what is gathered stays below the limits in bytes and in frames; between the frames of a block no other frame is allowed, which
- * is the connection's to check (`isOpen`).
+ * Invariant: what is gathered stays below the limits in bytes and in frames; between the frames of a block no other
+ * frame is allowed, which is the connection's to check (`isOpen`).
  */
 import { ErrorCode, Flag, Http2Error } from './frames.ts';
 

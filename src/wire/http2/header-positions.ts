@@ -1,8 +1,9 @@
 /**
- * Where headers stand in a list of them. The requests of a connection mostly have the same names in the same positions, request after request: what is
- * looked for is found once, not once a call.
+ * Where headers stand in a list of them. The requests of a connection mostly have the same names in the same positions,
+ * request after request: what is looked for is found once, not once a call.
  *
- * Invariant: the lists that are asked about have the same names at the same positions, those of the first that was asked about.
+ * Invariant: the lists that are asked about have the same names at the same positions, those of the first that was
+ * asked about.
  */
 
 /** Our own code requests few constant names. Further ones are searched each time. */

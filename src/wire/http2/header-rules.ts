@@ -3,8 +3,8 @@
  *
  * A request that breaks a rule is malformed: PROTOCOL_ERROR of its stream.
  *
- * The requests of a connection are much alike: mostly only the timeout and, say, a trace differ from the request before.
- * What is the same is not checked again.
+ * The requests of a connection are much alike: mostly only the timeout and, say, a trace differ from the request
+ * before. What is the same is not checked again.
  */
 import { ErrorCode, Http2Error } from './frames.ts';
 import { HeaderPositions } from './header-positions.ts';
@@ -22,7 +22,10 @@ export interface RequestHeaders {
 }
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
-/** Headers whose value has rules of its own, or decides more than itself: where one of them differs, all are checked again. */
+/**
+ * Headers whose value has rules of its own, or decides more than itself: where one of them differs, all are checked
+ * again.
+ */
 const WITH_RULES = new Set([':method', ':scheme', ':authority', 'content-type', 'content-length', 'te']);
 const OF_CONNECTIONS = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade']);
 const PSEUDO = [':method', ':scheme', ':path', ':authority'];

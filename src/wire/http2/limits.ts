@@ -1,6 +1,6 @@
 /**
- * Limits on the work and memory that one peer may cause. The defaults let every known client work at full speed and bound what a hostile one costs: memory by the
- * windows, the streams and the header bytes; work by the rates.
+ * Limits on the work and memory that one peer may cause. The defaults let every known client work at full speed and
+ * bound what a hostile one costs: memory by the windows, the streams and the header bytes; work by the rates.
  */
 
 export interface Http2Limits {
@@ -18,9 +18,15 @@ export interface Http2Limits {
   readonly connectionWindowBytes: number;
   /** Streams that the peer resets, or makes us reset, by its errors. */
   readonly resets: Rate;
-  /** PING and SETTINGS. Each frame that we send earns PINGS_PER_FRAME, since some clients ping with every answer that they receive. */
+  /**
+   * PING and SETTINGS. Each frame that we send earns PINGS_PER_FRAME, since some clients ping with every answer that
+   * they receive.
+   */
   readonly pings: Rate;
-  /** WINDOW_UPDATE. Each frame that we send earns UPDATES_PER_FRAME: a client opens the windows of connection and stream by what it has read. */
+  /**
+   * WINDOW_UPDATE. Each frame that we send earns UPDATES_PER_FRAME: a client opens the windows of connection and stream
+   * by what it has read.
+   */
   readonly windowUpdates: Rate;
   /** Frames that carry nothing: empty DATA, PRIORITY, unknown types, updates of the windows of closed streams. */
   readonly idleFrames: Rate;
@@ -45,7 +51,10 @@ export const DEFAULT_LIMITS: Http2Limits = {
   idleFrames: { burst: 10_000, perSecond: 1000 },
 };
 
-/** PINGs and WINDOW_UPDATEs that a frame of ours earns its reader. A client that reads it in small parts updates both windows for each. */
+/**
+ * PINGs and WINDOW_UPDATEs that a frame of ours earns its reader. A client that reads it in small parts updates both
+ * windows for each.
+ */
 export const PINGS_PER_FRAME = 2;
 export const UPDATES_PER_FRAME = 16;
 

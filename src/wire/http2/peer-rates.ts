@@ -1,4 +1,7 @@
-/** How often a peer may do what costs it little and us more: resets, pings, updates of windows, frames without use. Limits: limits.ts. */
+/**
+ * How often a peer may do what costs it little and us more: resets, pings, updates of windows, frames without use.
+ * Limits: limits.ts.
+ */
 import type { Clock } from '../../env/index.ts';
 import { ErrorCode, Http2Error } from './frames.ts';
 import { type Http2Limits, PINGS_PER_FRAME, RateLimit, UPDATES_PER_FRAME } from './limits.ts';

@@ -1,6 +1,6 @@
 /**
- * Shares a turn of the event loop among the connections that have received bytes: together they read for SLICE_MS a turn at most, so that timers, answers and
- * other work come in between, however many calls arrive together.
+ * Shares a turn of the event loop among the connections that have received bytes: together they read for SLICE_MS a
+ * turn at most, so that timers, answers and other work come in between, however many calls arrive together.
  *
  * Invariant: who waits goes on in the order in which it began to wait, and before bytes that come later.
  */

@@ -1,8 +1,9 @@
 /**
- * A stream of a connection, seen from the server: what is to be sent waits here for the windows; what arrives goes to the stream's owner.
+ * A stream of a connection, seen from the server: what is to be sent waits here for the windows; what arrives goes to
+ * the stream's owner.
  *
- * Invariant: bytes leave in the order of `data`, the trailers after all of them. A stream is over when both sides have ended, or one has reset
- * it; from then on it takes nothing and tells its owner nothing.
+ * Invariant: bytes leave in the order of `data`, the trailers after all of them. A stream is over when both sides have
+ * ended, or one has reset it; from then on it takes nothing and tells its owner nothing.
  */
 import { assert } from '../../base/index.ts';
 import type { ErrorCode } from './frames.ts';
@@ -99,7 +100,10 @@ export class Stream {
     this.queuedBytes += bytes.length;
   }
 
-  /** A message that needs not be queued; false where it must be. `prefix` is copied, the message belongs to the stream if it went. */
+  /**
+   * A message that needs not be queued; false where it must be. `prefix` is copied, the message belongs to the stream
+   * if it went.
+   */
   sendWhole(prefix: Buffer, message: Buffer): boolean {
     return !this.isReset && this.#connection.sendWhole(this, prefix, message);
   }

@@ -1,10 +1,11 @@
 /**
- * The sending end of a call: counts what was written and not yet taken by the connection, and makes the writer wait when that is too
- * much, so that a slow reader holds back its own scan and no memory.
+ * The sending end of a call: counts what was written and not yet taken by the connection, and makes the writer wait
+ * when that is too much, so that a slow reader holds back its own scan and no memory.
  *
- * Invariant: every pending byte is held in the call's reservation, and pending bytes stay below HIGH_BYTES plus one message. Where the budget
- * is short, the writer waits until all its messages are sent before it makes the next; where it has no room for one, the
- * message is refused with UNAVAILABLE, so that what answers take is bounded by the budget however many calls there are.
+ * Invariant: every pending byte is held in the call's reservation, and pending bytes stay below HIGH_BYTES plus one
+ * message. Where the budget is short, the writer waits until all its messages are sent before it makes the next; where
+ * it has no room for one, the message is refused with UNAVAILABLE, so that what answers take is bounded by the budget
+ * however many calls there are.
  */
 import { asBuffer, assert, type BigtableError, unavailable } from '../../base/index.ts';
 import { type CallContext, Pace } from '../../env/index.ts';
@@ -91,8 +92,8 @@ export class CallSink implements RpcSink {
   }
 
   /**
-   * Sends the one answer of a call, which then needs nothing else of its reservation. False where there is no room for it, and nothing of it went;
-   * a promise where it has to be deflated first.
+   * Sends the one answer of a call, which then needs nothing else of its reservation. False where there is no room for
+   * it, and nothing of it went; a promise where it has to be deflated first.
    */
   answer(message: Uint8Array): boolean | Promise<boolean> {
     if (!this.#compress || message.length < WORTH_DEFLATING_BYTES) return this.#answer(asBuffer(message), false);

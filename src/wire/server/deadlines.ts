@@ -1,7 +1,8 @@
 /**
  * The deadlines of all calls of a server: one timer for all of them, by a wheel of coarse ticks.
  *
- * Invariant: an entry fires once, at its time or up to a tick later, never before; setting and clearing it costs a few links of a list.
+ * Invariant: an entry fires once, at its time or up to a tick later, never before; setting and clearing it costs a few
+ * links of a list.
  */
 import { assert } from '../../base/index.ts';
 import type { Clock, Timer } from '../../env/index.ts';

@@ -1,4 +1,7 @@
-/** Plain HTTP/2 requests, which this server does not serve: they are read to their end, as far as that is near, and told so. */
+/**
+ * Plain HTTP/2 requests, which this server does not serve: they are read to their end, as far as that is near, and told
+ * so.
+ */
 import { httpHeaders } from '../grpc/answer-blocks.ts';
 import type { RequestHeaders } from '../http2/header-rules.ts';
 import type { Stream, StreamOwner } from '../http2/stream.ts';

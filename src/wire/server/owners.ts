@@ -1,5 +1,6 @@
 /**
- * The share of the budget that a call counts to: its connection's, within its principal's. A connection mostly has one principal.
+ * The share of the budget that a call counts to: its connection's, within its principal's. A connection mostly has one
+ * principal.
  *
  * Invariant: the principals kept are those of open connections, and some more.
  */

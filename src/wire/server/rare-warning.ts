@@ -1,5 +1,6 @@
 /**
- * A warning of what may happen thousands of times a second: the first time is logged, then, once it has not happened for a minute, how often it did.
+ * A warning of what may happen thousands of times a second: the first time is logged, then, once it has not happened
+ * for a minute, how often it did.
  */
 import type { LogFields } from '../../env/index.ts';
 import type { ApiEnv } from '../contract/rpc-server.ts';

@@ -1,8 +1,9 @@
 /**
  * The messages of a bidi call, for its handler to read one after another.
  *
- * Invariant: messages are taken out of the arrived bytes only as the handler requests them; other bytes keep their part of
- * the stream's window and of the connection's, and are held as arriving. The message that the handler works on is reserved until it asks for the next.
+ * Invariant: messages are taken out of the arrived bytes only as the handler requests them; other bytes keep their part
+ * of the stream's window and of the connection's, and are held as arriving. The message that the handler works on is
+ * reserved until it asks for the next.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import { keepable, MessageReader, PREFIX_BYTES } from '../grpc/message-framing.ts';

@@ -1,9 +1,9 @@
 /**
- * One gRPC call on the server: its request's way in, its handler, its answer's way out, and the ways in which it may end
- * earlier: cancelled by the caller, out of time, malformed, too large.
+ * One gRPC call on the server: its request's way in, its handler, its answer's way out, and the ways in which it may
+ * end earlier: cancelled by the caller, out of time, malformed, too large.
  *
- * Invariant: the caller gets one status, the first; the handler's signal aborts when no caller waits for it any more; the
- * reservation is released, and the deadline cleared, once the handler has ended and the answer is sent or lost.
+ * Invariant: the caller gets one status, the first; the handler's signal aborts when no caller waits for it any more;
+ * the reservation is released, and the deadline cleared, once the handler has ended and the answer is sent or lost.
  */
 import { assert, BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import { CallContext, CallNotes, type Owner, Pace, type Reservation } from '../../env/index.ts';

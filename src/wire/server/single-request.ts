@@ -1,12 +1,12 @@
 /**
  * The one message of a unary or server-streaming call: received as its reservation allows, then passed on.
  *
- * A message is admitted when its first PROOF_BYTES, or all of it, have come: what a caller announces costs nothing by itself. Before that
- * its bytes are held as arriving, and give back their place in the connection's window: requests that wait hold up no others of
- * their connection. From then on all of its length is reserved.
+ * A message is admitted when its first PROOF_BYTES, or all of it, have come: what a caller announces costs nothing by
+ * itself. Before that its bytes are held as arriving, and give back their place in the connection's window: requests
+ * that wait hold up no others of their connection. From then on all of its length is reserved.
  *
- * Invariant: no more than a stream's first window is taken in before the budget has granted the whole message. While a request waits it holds
- * nothing but what has arrived of it.
+ * Invariant: no more than a stream's first window is taken in before the budget has granted the whole message. While a
+ * request waits it holds nothing but what has arrived of it.
  */
 import { BigtableError, Code, unavailable, viewOf } from '../../base/index.ts';
 import type { CallContext } from '../../env/index.ts';
@@ -176,7 +176,10 @@ export class SingleRequest implements RequestInput {
   }
 }
 
-/** Holds a frame's bytes, of a request that is not admitted. Throws UNAVAILABLE where no memory is left and no other request should end for it. */
+/**
+ * Holds a frame's bytes, of a request that is not admitted. Throws UNAVAILABLE where no memory is left and no other
+ * request should end for it.
+ */
 export function holdArriving(owner: Pick<InputOwner, 'context' | 'makeSpace'>, bytes: number): void {
   const { context } = owner;
   const held = arrivingBytes(bytes);

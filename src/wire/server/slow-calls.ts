@@ -1,7 +1,7 @@
 /**
- * The calls that hold memory until their clients act: requests that are still coming in, and answers that are still to be
- * read. While a call waits for memory, those that are too slow are ended, the ones that hold most first. Otherwise a slow
- * client may take as long as it likes.
+ * The calls that hold memory until their clients act: requests that are still coming in, and answers that are still to
+ * be read. While a call waits for memory, those that are too slow are ended, the ones that hold most first. Otherwise a
+ * slow client may take as long as it likes.
  *
  * Invariant: no call is ended while there is memory for all. Without waiting calls this costs nothing.
  */
@@ -70,8 +70,9 @@ export class SlowCalls implements Relief {
   }
 
   /**
-   * Frees memory for the bytes of a request that is not admitted, by ending a request of the caller that holds most of such
-   * bytes: principals are compared first, then the connections of that one. False where that caller is `owner` itself.
+   * Frees memory for the bytes of a request that is not admitted, by ending a request of the caller that holds most of
+   * such bytes: principals are compared first, then the connections of that one. False where that caller is `owner`
+   * itself.
    */
   makeSpace(owner: Owner | undefined): boolean {
     const [principals, owners] = [new Map<Owner, number>(), new Map<Owner, number>()];

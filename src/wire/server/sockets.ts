@@ -1,9 +1,11 @@
 /**
- * The sockets of a server, each from its accept to its close, whatever stage it is in: TCP alone, a TLS handshake, HTTP/2 that has not begun, or a
- * connection with calls. They are counted, in all and by the peer's network; each has a deadline for its next step; all end with the server.
+ * The sockets of a server, each from its accept to its close, whatever stage it is in: TCP alone, a TLS handshake,
+ * HTTP/2 that has not begun, or a connection with calls. They are counted, in all and by the peer's network; each has a
+ * deadline for its next step; all end with the server.
  *
- * Invariants: a socket is in `#all`, and in the counts, from `accept` until it is destroyed or closed by itself. At the limit a new socket takes the place
- * of the idle connection that is needed least; connections with calls are never ended for others.
+ * Invariants: a socket is in `#all`, and in the counts, from `accept` until it is destroyed or closed by itself. At the
+ * limit a new socket takes the place of the idle connection that is needed least; connections with calls are never
+ * ended for others.
  */
 import type { Socket } from 'node:net';
 import { assert } from '../../base/index.ts';
@@ -25,7 +27,10 @@ export interface SocketLimits {
   readonly keepAliveTimeoutMs: number;
   /** A connection without calls ends after this; clients connect anew. */
   readonly maxIdleMs: number;
-  /** A connection whose client showed a certificate ends after this and up to a tenth more: the certificate is checked at the next handshake. */
+  /**
+   * A connection whose client showed a certificate ends after this and up to a tenth more: the certificate is checked
+   * at the next handshake.
+   */
   readonly maxCertificateAgeMs: number;
   /** Calls of a connection that was told to end get this long. */
   readonly drainMs: number;
@@ -94,7 +99,9 @@ export class Sockets {
     return this.#all.size;
   }
 
-  /** Takes the socket in, or destroys it: refused clients see a connection that closes, and wait before they try again. */
+  /**
+   * Takes the socket in, or destroys it: refused clients see a connection that closes, and wait before they try again.
+   */
   accept(socket: Socket): AcceptedSocket | undefined {
     socket.on('error', () => {});
     const address = socket.remoteAddress;
@@ -140,7 +147,10 @@ export class Sockets {
       if (accepted.hasCertificate) this.#drain(accepted, 'show your certificate again');
   }
 
-  /** Accepts no more sockets. Those without a connection end immediately, connections end with their calls, and all after `graceMs`. */
+  /**
+   * Accepts no more sockets. Those without a connection end immediately, connections end with their calls, and all
+   * after `graceMs`.
+   */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     const emptied = new Promise<void>((resolve) => {

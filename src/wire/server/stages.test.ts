@@ -1,4 +1,7 @@
-/** Connections that stop half way, in every stage between the accept and the first call: each has a deadline, and none outlives the server. */
+/**
+ * Connections that stop half way, in every stage between the accept and the first call: each has a deadline, and none
+ * outlives the server.
+ */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,7 @@
-/** TLS on sockets that a server has accepted: certificates from memory, HTTP/2 by ALPN only, and new certificates without a restart. */
+/**
+ * TLS on sockets that a server has accepted: certificates from memory, HTTP/2 by ALPN only, and new certificates
+ * without a restart.
+ */
 import type { Socket } from 'node:net';
 import { createServer, type SecureContextOptions, type Server, type TLSSocket } from 'node:tls';
 
@@ -26,7 +29,9 @@ type OnHandshakeFailed = (address: string, why: string) => void;
 export class TlsHandshakes {
   /** Never listens: sockets are passed to it. */
   readonly #server: Server;
-  /** Handshakes in progress, by the two ends of their connections: a TLSSocket does not say which socket it was made of. */
+  /**
+   * Handshakes in progress, by the two ends of their connections: a TLSSocket does not say which socket it was made of.
+   */
   readonly #pending = new Map<string, OnSecure>();
 
   readonly #onFailed: OnHandshakeFailed;
@@ -59,7 +64,10 @@ export class TlsHandshakes {
     this.#server.emit('connection', socket);
   }
 
-  /** Sets the certificates of later handshakes. Throws the error of node:tls for invalid ones, and then keeps the old ones. */
+  /**
+   * Sets the certificates of later handshakes. Throws the error of node:tls for invalid ones, and then keeps the old
+   * ones.
+   */
   reload(options: TlsOptions): void {
     this.#server.setSecureContext(certificates(options));
   }
@@ -75,7 +83,10 @@ export class TlsHandshakes {
   }
 }
 
-/** The reason of a handshake that failed; undefined where the client just left. OpenSSL has these two codes for plain text. */
+/**
+ * The reason of a handshake that failed; undefined where the client just left. OpenSSL has these two codes for plain
+ * text.
+ */
 function handshakeError(error: Error & { readonly code?: unknown; readonly reason?: unknown }): string | undefined {
   if (error.code === 'ERR_SSL_HTTP_REQUEST' || error.code === 'ERR_SSL_WRONG_VERSION_NUMBER')
     return 'the client speaks plain text, and this port TLS';

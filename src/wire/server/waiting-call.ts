@@ -1,7 +1,7 @@
 /**
- * A call whose caller is still being authenticated. Bytes of its request wait here, held as arriving, and keep their part of
- * the windows. After MAX_UNKNOWN_BYTES nothing more is read from the connection until the caller is authenticated, so that
- * an unknown caller cannot make the server hold more.
+ * A call whose caller is still being authenticated. Bytes of its request wait here, held as arriving, and keep their
+ * part of the windows. After MAX_UNKNOWN_BYTES nothing more is read from the connection until the caller is
+ * authenticated, so that an unknown caller cannot make the server hold more.
  */
 import { type BigtableError, toBigtableError, unavailable } from '../../base/index.ts';
 import type { Owner, Reservation } from '../../env/index.ts';

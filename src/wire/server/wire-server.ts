@@ -1,5 +1,6 @@
 /**
- * RpcServer on our own HTTP/2: listens, and makes a connection of each socket that `Sockets` takes in, and a call of each request.
+ * RpcServer on our own HTTP/2: listens, and makes a connection of each socket that `Sockets` takes in, and a call of
+ * each request.
  */
 import { createServer, type ListenOptions, type Server, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
@@ -131,7 +132,10 @@ export class WireServer implements RpcServer {
     return this.#listen({ host, port, backlog: BACKLOG }, host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`);
   }
 
-  /** Takes connections from a socket that listens already and is not this server's own: `close` leaves it open. POSIX alone. */
+  /**
+   * Takes connections from a socket that listens already and is not this server's own: `close` leaves it open. POSIX
+   * alone.
+   */
   async listenOn(fd: 0): Promise<void> {
     await this.#listen({ fd, backlog: BACKLOG }, `descriptor ${fd}`);
   }
@@ -154,7 +158,8 @@ export class WireServer implements RpcServer {
       server.listen(options, () => {
         this.#server = server;
         this.#sockets.start();
-        // the socket goes on listening: an accept that fails, for want of descriptors for example, is one connection's matter
+        // the socket goes on listening: an accept that fails, for want of descriptors for example, is one connection's
+        // matter
         server.on('error', (error) => this.#failedAccepts.add({ message: error.message }));
         const address = server.address();
         resolve(address !== null && typeof address === 'object' ? address.port : 0);
@@ -163,8 +168,9 @@ export class WireServer implements RpcServer {
   }
 
   /**
-   * Sets the certificates of later connections; only for a server that has TLS. Where the authorities of clients change,
-   * connections that the old ones admitted are drained, so that clients without a certificate of the new ones are out.
+   * Sets the certificates of later connections; only for a server that has TLS. Where the authorities of clients
+   * change, connections that the old ones admitted are drained, so that clients without a certificate of the new ones
+   * are out.
    */
   reloadTls(options: TlsOptions): void {
     this.#handshakes?.reload(options);
