@@ -22,7 +22,7 @@ export const ENV_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'two appends to one log are in flight',
-    message: /two appends/,
+    message: /two concurrent appends/,
     run: async (planted) => {
       const log = await new MemoryFileSystem().openLog('log');
       const first = log.append(PAYLOAD);
