@@ -3,7 +3,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './repository.mjs';
 
-/** With `--write` on the command line writes the page; else ends the process with status 1 if the page is not `text`. */
+/**
+ * With `--write` on the command line writes the page; else ends the process with status 1 if the page is not `text`.
+ */
 export function keepPage({ page, text, source, script }) {
   const path = join(ROOT, page);
   if (process.argv.includes('--write')) {

@@ -88,7 +88,9 @@ async function fill(disk: string, freeBytes = 0): Promise<string> {
   return ballast;
 }
 
-/** Writes rows of 1 MiB, as many as make a flush due; the log may refuse the last ones while the flush fills the disk. */
+/**
+ * Writes rows of 1 MiB, as many as make a flush due. The log may refuse the last ones while the flush fills the disk.
+ */
 async function writeRows(table: Table): Promise<void> {
   for (let row = 0; row < FLUSHED_ROWS; row++) {
     await table

@@ -5,12 +5,11 @@
  * - Row key only in the first chunk of a row and of a message, family and qualifier only where they change.
  * - A value above PIECE_BYTES is cut; all its chunks but the last carry value_size, the value's whole size.
  * - The last chunk of a row carries commit_row. That it is the last is known only when the row's last fragment has
- *   come, so one
- *   chunk is always held back; a fragment that ends a row without a cell commits the chunk before it.
+ *   come, so one chunk is always held back; a fragment that ends a row without a cell commits the chunk before it.
  * - A message ends between rows if it can. Some clients do not follow a row over the end of a message: for them
- *   (framing 'whole') rows are
- *   never parted and values never cut, however large. Others look for the row key in the first chunk of every message, inside a value
- *   too (framing 'keyed'), where the protocol needs none and stricter clients allow none.
+ *   (framing 'whole') rows are never parted and values never cut, however large. Others look for the row key in the
+ *   first chunk of every message, inside a value too (framing 'keyed'), where the protocol needs none and stricter
+ *   clients allow none.
  *
  * Invariant: but for whole rows, no message exceeds PARTING_BYTES plus one chunk (a piece of a value, a row key, a
  * column): it stays under 1 MiB.

@@ -1,5 +1,6 @@
 /**
- * The messages of data calls that protobuf-es reads and writes: filters, the rarer mutations and rules, rows of several columns, statistics.
+ * The messages of data calls that protobuf-es reads and writes: filters, the rarer mutations and rules, rows of several
+ * columns, statistics.
  * Imported by request-decoder.ts alone, dynamically.
  */
 import { create } from '@bufbuild/protobuf';

@@ -4,8 +4,8 @@
  *
  * Promises of the wire:
  * - Request bytes are reserved from the budget before more than a small share of them is taken in, and before the
- *   handler runs; the
- *   reservation is released when the call has ended. Methods with tiny requests take nothing of it and do not wait.
+ *   handler runs; the reservation is released when the call has ended. Methods with tiny requests take nothing of it
+ *   and do not wait.
  * - `context.signal` aborts when the caller cancels, loses its connection or runs out of time; `context.deadlineMs` is
  *   the caller's.
  * - Response headers of streams go out before the handler runs: a client may wait for them.
