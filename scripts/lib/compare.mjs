@@ -2,9 +2,9 @@
  * npm run bench -- compare COMMIT [server|engine] [--rounds=9] [--rows=N] [--secs=N] [--lines=a,b] [--json=FILE]: CPU
  * time per operation of this checkout next to that of COMMIT, line by line, with a verdict (bench/compare/verdict.ts).
  *
- * COMMIT is checked out and built in a folder of its own. Each round starts both builds on empty folders, right after
- * one another, in alternating order; the load generator is this checkout's for both. Status 0: passes. 1: it does not.
- * 2: it could not be measured.
+ * COMMIT is checked out and built in a folder of its own. Each round starts both builds on empty folders. They run each
+ * line right after one another, in alternating order, while the other one rests; the load generator is this checkout's
+ * for both. Status 0: passes. 1: it does not. 2: it could not be measured.
  */
 import { fork } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -56,8 +56,8 @@ export function checkOut(commit, scratch) {
   return root;
 }
 
-/** One round of the server with the build in `root`: CPU microseconds a row of each line. */
-async function serverRound(root, scratch, generator, { lines, rows, secs }) {
+/** A server with the build in `root` on an empty folder. `run(line)`: CPU microseconds a row. */
+async function startContestant(root, scratch, generator, { rows, secs }) {
   const dir = mkdtempSync(join(scratch, 'data-'));
   const [command, , ...words] = edubbaCommand(dir);
   const server = await startServer(
@@ -66,24 +66,31 @@ async function serverRound(root, scratch, generator, { lines, rows, secs }) {
     [join(root, 'bin', 'edubba'), ...words],
     /listening on (\S+:\d+)/,
   );
-  try {
-    const size = ['-rows', rows, '-secs', secs, '-conns', CONNECTIONS, '-streams', STREAMS, '-rest', REST_SECONDS];
-    const { results, err } = await btbench(generator, server.address, [
-      ...size,
-      '-workloads',
-      lines.join(','),
-      '-pid',
-      server.pid,
-      '-datadir',
-      dir,
-    ]);
-    if (results.length < lines.length) throw new Error(`the load generator ended early: ${err}`);
-    for (const result of results) if (result.errors > 0) throw new Error(`${result.workload}: ${errorKinds(result)}`);
-    return new Map(results.map(({ workload, server_cpu_us_per_row: cpu }) => [workload, cpu]));
-  } finally {
-    await server.kill();
-    rmSync(dir, { recursive: true, force: true });
-  }
+  const size = ['-rows', rows, '-secs', secs, '-conns', CONNECTIONS, '-streams', STREAMS, '-rest', REST_SECONDS];
+  let hasTable = false;
+  return {
+    async run(line) {
+      const { results, err } = await btbench(generator, server.address, [
+        ...(hasTable ? ['-keep'] : []),
+        ...size,
+        '-workloads',
+        line,
+        '-pid',
+        server.pid,
+        '-datadir',
+        dir,
+      ]);
+      hasTable = true;
+      const [result] = results;
+      if (result === undefined) throw new Error(`the load generator ended early: ${err}`);
+      if (result.errors > 0) throw new Error(`${line}: ${errorKinds(result)}`);
+      return result.server_cpu_us_per_row;
+    },
+    async end() {
+      await server.kill();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
 }
 
 function inChild(root, job) {
@@ -100,41 +107,31 @@ function inChild(root, job) {
   });
 }
 
-/** One round of the embedded engine with the build in `root`: CPU microseconds an operation of each line. */
-async function engineRound(root, scratch, _generator, { lines, rows }) {
+/** The embedded engine with the build in `root`, a process a line. `run(line)`: CPU microseconds an operation. */
+async function loadContestant(root, scratch, _generator, { lines, rows }) {
   const dir = mkdtempSync(join(scratch, 'data-'));
-  const job = (line, name, cacheBytes) => ({
-    system: 'edubba',
-    line,
-    shape: 'value',
-    rows,
-    directory: join(dir, name),
-    cacheBytes,
-  });
   const bytes = rows * ENGINE_ROW_BYTES;
-  const found = new Map();
-  try {
-    if (lines.some((line) => !ENGINE_WRITES.includes(line))) await inChild(root, job('load', 'loaded', bytes));
-    for (const line of lines) {
-      const writes = ENGINE_WRITES.includes(line);
-      const outcome = await inChild(
-        root,
-        writes
-          ? job(line, 'written', 64 * 1024 * 1024)
-          : job(line, 'loaded', line.endsWith('-large') ? Math.ceil(bytes / 8) : 2 * bytes),
-      );
-      found.set(line, outcome.cpuMicrosPerOperation);
-    }
-    return found;
-  } finally {
-    rmSync(dir, { recursive: true, force: true });
-  }
+  const run = async (line, name, cacheBytes) => {
+    const directory = join(dir, name);
+    const job = { system: 'edubba', line, shape: 'value', rows, directory, cacheBytes };
+    return (await inChild(root, job)).cpuMicrosPerOperation;
+  };
+  if (lines.some((line) => !ENGINE_WRITES.includes(line))) await run('load', 'loaded', bytes);
+  return {
+    run: (line) =>
+      ENGINE_WRITES.includes(line)
+        ? run(line, 'written', 64 * 1024 * 1024)
+        : run(line, 'loaded', line.endsWith('-large') ? Math.ceil(bytes / 8) : 2 * bytes),
+    async end() {
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
 }
 
 const KINDS = {
-  server: { round: serverRound, lines: SERVER_LINES, rows: 50_000, prepare: buildBtbench, missing: goMissing },
+  server: { begin: startContestant, lines: SERVER_LINES, rows: 50_000, prepare: buildBtbench, missing: goMissing },
   engine: {
-    round: engineRound,
+    begin: loadContestant,
     lines: ENGINE_LINES,
     rows: 100_000,
     prepare: async () => undefined,
@@ -161,16 +158,27 @@ function printVerdict({ lines, meanRatio, passes }, { MAX_MEAN_RATIO, MAX_LINE_R
   console.log(passes ? 'passes' : 'does not pass');
 }
 
-/** Measures the rounds in turn; returns line -> [{ before, now }]. */
+/**
+ * Measures the rounds; returns line -> [{ before, now }]. Both builds run each line right after one another, in
+ * alternating order: the speed of a machine drifts within a minute.
+ */
 async function measure(kind, roots, scratch, settings) {
   const generator = await kind.prepare();
   const rounds = new Map(settings.lines.map((line) => [line, []]));
   for (let round = 0; round < settings.rounds; round++) {
-    const order = round % 2 === 0 ? ['before', 'now'] : ['now', 'before'];
-    const found = {};
-    for (const which of order) found[which] = await kind.round(roots[which], scratch, generator, settings);
-    for (const line of settings.lines)
-      rounds.get(line).push({ before: found.before.get(line), now: found.now.get(line) });
+    const contestants = {};
+    try {
+      for (const which of ['before', 'now'])
+        contestants[which] = await kind.begin(roots[which], scratch, generator, settings);
+      for (const [i, line] of settings.lines.entries()) {
+        const found = {};
+        const order = (round + i) % 2 === 0 ? ['before', 'now'] : ['now', 'before'];
+        for (const which of order) found[which] = await contestants[which].run(line);
+        rounds.get(line).push(found);
+      }
+    } finally {
+      for (const contestant of Object.values(contestants)) await contestant.end();
+    }
     console.error(`round ${round + 1} of ${settings.rounds}`);
   }
   return rounds;
