@@ -1,6 +1,6 @@
 /**
- * auth: who asks. Bearer tokens of a file that holds their hashes, tokens that an issuer has signed (JWT), and clients'
- * certificates, each to a principal; nothing about what a principal may do.
+ * auth: authentication of callers. Maps bearer tokens of a file that holds their hashes, tokens that an issuer has
+ * signed (JWT), and clients' certificates to principals. The rights of principals are not its concern.
  */
 export { Authenticator } from './authenticator.ts';
 export { JwtVerifier } from './jwt-verifier.ts';

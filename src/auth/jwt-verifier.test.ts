@@ -167,7 +167,7 @@ describe('tokens of an issuer', () => {
     test(`${what} as keys is refused, and changes nothing`, async () => {
       assert.throws(() => verifier(inFile(text)), {
         code: Code.INVALID_ARGUMENT,
-        message: /keys\.json is no JSON web key set/,
+        message: /keys\.json is not a JSON web key set/,
       });
       const jwt = verifier();
       assert.throws(() => jwt.replaceKeys(inFile(text)));
@@ -211,7 +211,7 @@ describe('keys at an URL', () => {
     await assert.rejects(ask(jwt, token), {
       code: Code.UNAVAILABLE,
       retry: true,
-      message: /keys of the tokens' issuer cannot be had/,
+      message: /keys of the tokens' issuer cannot be read/,
     });
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));

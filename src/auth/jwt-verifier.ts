@@ -1,10 +1,9 @@
 /**
- * JSON web tokens (RFC 7519) of one issuer, as OpenID Connect providers, cloud platforms and clusters give them out:
- * signature, issuer, audience and times are checked, by `jose`; `sub` is who asks.
+ * JSON web tokens (RFC 7519) of one issuer, as OpenID Connect providers, cloud platforms and clusters issue them.
+ * `jose` checks signature, issuer, audience and times; `sub` names the caller.
  *
- * Invariant: a token that was checked is taken without a second look for CACHE_MS at the most and never beyond its end;
- * what is kept of it is a hash. So a call with a known token costs a hash, and a key that is withdrawn is of no use
- * after that time.
+ * Invariant: a token that was verified is accepted without another check for at most CACHE_MS and never beyond its end;
+ * only its hash is kept. So a call with a cached token costs a hash, and a withdrawn key is of no use after that time.
  */
 import { createHash } from 'node:crypto';
 import { createLocalJWKSet, createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
@@ -13,13 +12,15 @@ import type { Clock } from '../env/index.ts';
 import { isSubject } from './principal.ts';
 
 export interface JwtSettings {
-  /** What `iss` must be, exactly. */
+  /** The required value of `iss`, exactly. */
   readonly issuer: string;
-  /** What `aud` must be or hold: without it a token that was given out for another service would do here. */
+  /**
+   * The value that `aud` must equal or contain. Without it a token issued for another service would be accepted here.
+   */
   readonly audience: string;
   /**
-   * Where the issuer's keys are: an URL (https, or this machine), asked when they are needed, or the text of a key set
-   * (RFC 7517).
+   * The issuer's keys: a URL (https, or this machine), fetched when they are needed, or the text of a key set (RFC
+   * 7517).
    */
   readonly keys: { readonly url: string } | { readonly text: string; readonly file: string };
 }
@@ -38,7 +39,7 @@ const ALGORITHMS = [
   'EdDSA',
   'Ed25519',
 ];
-/** By how much the issuer's clock and ours may differ. */
+/** Accepted difference between the issuer's clock and ours. */
 const SKEW_SECONDS = 30;
 const CACHE_MS = 300_000;
 const MAX_CACHED = 10_000;
@@ -47,11 +48,11 @@ const FETCH_MS = 5000;
 const KEYS_MS = 600_000;
 const UNKNOWN_KEY_MS = 30_000;
 
-interface Known {
+interface CachedToken {
   readonly principal: string;
   /** The token's end, on the wall clock. */
   readonly endMicros: number;
-  /** On the monotonic clock, which nobody sets back. */
+  /** On the monotonic clock, which is never set back. */
   readonly keptUntilMs: number;
 }
 
@@ -59,9 +60,9 @@ export class JwtVerifier {
   readonly #settings: JwtSettings;
   readonly #clock: Clock;
   #keys: JWTVerifyGetKey;
-  readonly #known = new Map<string, Known>();
+  readonly #cache = new Map<string, CachedToken>();
 
-  /** INVALID_ARGUMENT for keys that are none. */
+  /** Throws INVALID_ARGUMENT for invalid keys. */
   constructor(settings: JwtSettings, clock: Clock) {
     this.#settings = settings;
     this.#clock = clock;
@@ -69,22 +70,23 @@ export class JwtVerifier {
   }
 
   /**
-   * Other keys from now on: what was checked with the old ones is checked again. INVALID_ARGUMENT, and no change, for
-   * keys that are none.
+   * Replaces the keys; tokens that the old ones verified are verified again. INVALID_ARGUMENT, and no change, for
+   * invalid keys.
    */
   replaceKeys(keys: JwtSettings['keys']): void {
     this.#keys = keysOf(keys);
-    this.#known.clear();
+    this.#cache.clear();
   }
 
   /**
-   * Who asks with the token. Fails with UNAUTHENTICATED where it is not good, UNAVAILABLE where the keys cannot be had.
+   * The principal of the token. Fails with UNAUTHENTICATED for an invalid token, UNAVAILABLE where the keys cannot be
+   * read.
    */
   principalOf(token: string): string | Promise<string> {
     const hash = createHash('sha256').update(token).digest('base64');
-    const known = this.#known.get(hash);
-    if (known && this.#clock.monotonicMs() < known.keptUntilMs && this.#clock.nowMicros() < known.endMicros)
-      return known.principal;
+    const cached = this.#cache.get(hash);
+    if (cached && this.#clock.monotonicMs() < cached.keptUntilMs && this.#clock.nowMicros() < cached.endMicros)
+      return cached.principal;
     return this.#verify(token, hash);
   }
 
@@ -101,26 +103,26 @@ export class JwtVerifier {
         requiredClaims: ['exp', 'sub'],
       }));
     } catch (error) {
-      throw refusal(error);
+      throw errorOf(error);
     }
-    // whatever the issuer has signed: jose does not look at it
+    // jose does not check the value of `sub`
     const subject: unknown = payload.sub;
     if (!isSubject(subject)) throw refused('its claim "sub" is not a text of 1 to 255 visible ASCII characters');
     const principal = `jwt:${subject}`;
     // keys may have been replaced meanwhile
-    if (keys === this.#keys) this.#remember(hash, principal, payload.exp! * 1e6);
+    if (keys === this.#keys) this.#cacheToken(hash, principal, payload.exp! * 1e6);
     return principal;
   }
 
-  #remember(hash: string, principal: string, endMicros: number): void {
-    if (this.#known.size >= MAX_CACHED) {
-      for (const oldest of this.#known.keys()) {
-        this.#known.delete(oldest);
+  #cacheToken(hash: string, principal: string, endMicros: number): void {
+    if (this.#cache.size >= MAX_CACHED) {
+      for (const oldest of this.#cache.keys()) {
+        this.#cache.delete(oldest);
         break;
       }
     }
-    this.#known.delete(hash);
-    this.#known.set(hash, { principal, endMicros, keptUntilMs: this.#clock.monotonicMs() + CACHE_MS });
+    this.#cache.delete(hash);
+    this.#cache.set(hash, { principal, endMicros, keptUntilMs: this.#clock.monotonicMs() + CACHE_MS });
   }
 }
 
@@ -136,15 +138,18 @@ function keysOf(keys: JwtSettings['keys']): JWTVerifyGetKey {
   } catch (cause) {
     throw new BigtableError(
       Code.INVALID_ARGUMENT,
-      `${keys.file} is no JSON web key set: ${cause instanceof Error ? cause.message : String(cause)}`,
+      `${keys.file} is not a JSON web key set: ${cause instanceof Error ? cause.message : String(cause)}`,
       { cause },
     );
   }
 }
 
-/** Whoever can change the keys on their way decides who everybody is. */
+/**
+ * A party that can change the keys on their way can pass for any principal, so they come over TLS or from this machine.
+ */
 function checkedUrl(text: string): URL {
-  if (!URL.canParse(text)) throw invalidArgument(`${JSON.stringify(text)} is no URL of a key set`);
+  if (!URL.canParse(text))
+    throw invalidArgument(`invalid URL of a key set ${JSON.stringify(text)}: expected https://...`);
   const url = new URL(text);
   const isHere = ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname);
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isHere))
@@ -152,16 +157,16 @@ function checkedUrl(text: string): URL {
   return url;
 }
 
-function refusal(error: unknown): BigtableError {
+function errorOf(error: unknown): BigtableError {
   if (error instanceof errors.JWTExpired) return refused('it has expired');
   if (error instanceof errors.JWTClaimValidationFailed)
     return refused(
-      `its claim "${error.claim}" ${error.reason === 'missing' ? 'is missing' : 'is not what is asked for here'}`,
+      `its claim "${error.claim}" ${error.reason === 'missing' ? 'is missing' : 'has another value than required here'}`,
     );
   if (error instanceof errors.JWKSNoMatchingKey) return refused('the issuer has no such key');
   if (error instanceof errors.JWSSignatureVerificationFailed) return refused('its signature is wrong');
   if (error instanceof errors.JOSEAlgNotAllowed || error instanceof errors.JOSENotSupported)
-    return refused('its algorithm is not taken here');
+    return refused('its algorithm is not accepted here');
   if (
     error instanceof errors.JWTInvalid ||
     error instanceof errors.JWSInvalid ||
@@ -169,7 +174,7 @@ function refusal(error: unknown): BigtableError {
   )
     return refused('it is malformed');
   const why = error instanceof Error ? error.message : String(error);
-  return new BigtableError(Code.UNAVAILABLE, `the keys of the tokens' issuer cannot be had: ${why}`, { cause: error });
+  return new BigtableError(Code.UNAVAILABLE, `the keys of the tokens' issuer cannot be read: ${why}`, { cause: error });
 }
 
 function refused(why: string): BigtableError {

@@ -1,9 +1,9 @@
 /**
- * What may stand in a principal: it goes to logs and, later, into lists of rights. So one line of what can be seen, of
- * a bounded length; the same text never names two.
+ * The characters of a principal, which goes to logs and, later, to lists of rights. So it is one line of visible
+ * characters, of a bounded length; the same text never names two principals.
  */
 
-/** A name in a list of tokens: we give these out ourselves. */
+/** A name in a list of tokens: Edubba issues these itself. */
 const TOKEN_NAME = /^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$/;
 /**
  * A JWT's subject: at most 255 ASCII characters (OpenID Connect Core, section 2, "sub"), here visible ones with single

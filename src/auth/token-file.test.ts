@@ -69,7 +69,7 @@ describe('the file of tokens', () => {
     await writeFile(file, 'my notes\n');
     await assert.rejects(addToken(file, 'alice', ADDED), {
       code: Code.INVALID_ARGUMENT,
-      message: /other\.txt is no list of tokens/,
+      message: /other\.txt is not a list of tokens/,
     });
     assert.equal(await readFile(file, 'utf8'), 'my notes\n');
   });

@@ -1,6 +1,6 @@
 /**
- * The file of tokens on disk: read whole, written whole. A change is a new file that takes the old one's place, so that
- * a server that reads it meanwhile sees the old list or the new one. Only its owner may read it.
+ * The file of tokens on disk: read whole, written whole. A change is a new file that replaces the old one, so that a
+ * server that reads it meanwhile sees the old list or the new one. Only its owner may read it.
  */
 import { randomBytes } from 'node:crypto';
 import { open, readFile, rename, rm } from 'node:fs/promises';
@@ -8,19 +8,19 @@ import { dirname } from 'node:path';
 import { BigtableError, Code, notFound } from '../base/index.ts';
 import { makeToken, type TokenEntry, TokenList } from './token-list.ts';
 
-/** NOT_FOUND where there is no such file, INVALID_ARGUMENT where it is another kind of file. */
+/** NOT_FOUND where the file is missing, INVALID_ARGUMENT where it is another kind of file. */
 export async function readTokens(path: string): Promise<TokenList> {
   const text = await readFile(path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
     if (cause.code === 'ENOENT')
-      throw notFound(`there is no file of tokens ${path}; \`edubba token add ${path} NAME\` makes it`);
+      throw notFound(`file of tokens ${path} not found: \`edubba token add ${path} NAME\` makes it`);
     throw new BigtableError(Code.INVALID_ARGUMENT, `cannot read ${path}: ${cause.message}`, { cause });
   });
   return TokenList.parse(text, path);
 }
 
 /**
- * Adds a token for `principal`, in a new file where there is none, and answers it: it cannot be had again. `added`:
- * when, in ISO 8601.
+ * Adds a token for `principal`, in a new file where there is none, and returns it: it cannot be read again. `added`:
+ * the time, in ISO 8601.
  */
 export async function addToken(path: string, principal: string, added: string): Promise<string> {
   const { token, entry } = makeToken(principal, added, randomBytes(40));
@@ -32,7 +32,7 @@ export async function addToken(path: string, principal: string, added: string): 
   return token;
 }
 
-/** Takes out the token of that id, or all of that name, and answers them. NOT_FOUND where there is none. */
+/** Removes the token with that id, or all with that name, and returns them. NOT_FOUND where there is none. */
 export async function removeTokens(path: string, which: string): Promise<readonly TokenEntry[]> {
   const { entries } = await readTokens(path);
   const byId = entries.filter(({ id }) => id === which);
@@ -44,8 +44,7 @@ export async function removeTokens(path: string, which: string): Promise<readonl
 
 /**
  * Writes a token into a file that only its owner may read (mode 0600). ALREADY_EXISTS where there is a file of that
- * name: nothing is ever written over; FAILED_PRECONDITION where none can be made. What was made is removed where the
- * writing fails.
+ * name, which is never overwritten; FAILED_PRECONDITION where none can be made. A file whose writing fails is removed.
  */
 export async function writeToken(path: string, obtain: () => Promise<string>): Promise<void> {
   const file = await open(path, 'wx', 0o600).catch((cause: NodeJS.ErrnoException) => {
@@ -64,19 +63,19 @@ export async function writeToken(path: string, obtain: () => Promise<string>): P
 }
 
 async function write(path: string, list: TokenList): Promise<void> {
-  const beside = `${path}.${randomBytes(6).toString('hex')}.new`;
+  const temporary = `${path}.${randomBytes(6).toString('hex')}.new`;
   try {
-    const file = await open(beside, 'wx', 0o600);
+    const file = await open(temporary, 'wx', 0o600);
     try {
       await file.writeFile(list.toString());
       await file.sync();
     } finally {
       await file.close();
     }
-    await rename(beside, path);
+    await rename(temporary, path);
     await syncDirectory(dirname(path));
   } catch (cause) {
-    await rm(beside, { force: true }).catch(() => {});
+    await rm(temporary, { force: true }).catch(() => {});
     throw new BigtableError(
       Code.FAILED_PRECONDITION,
       `cannot write ${path}: ${cause instanceof Error ? cause.message : String(cause)}`,
@@ -85,7 +84,7 @@ async function write(path: string, list: TokenList): Promise<void> {
   }
 }
 
-/** A token that was taken out must not come back with the next power loss. */
+/** A removed token must not come back with the next power loss. */
 async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r');
   try {

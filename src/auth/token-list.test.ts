@@ -107,8 +107,8 @@ describe('tokens', () => {
   });
 
   for (const [what, text, message] of [
-    ['nothing', '', /no list of tokens.*edubba token add/],
-    ['another file', '-----BEGIN CERTIFICATE-----\n', /no list of tokens/],
+    ['nothing', '', /not a list of tokens.*edubba token add/],
+    ['another file', '-----BEGIN CERTIFICATE-----\n', /not a list of tokens/],
     ['a later version', 'edubba-tokens 2\n', /first line is not "edubba-tokens 1"/],
     ['a short hash', 'edubba-tokens 1\nabcdefgh a sha256:ab t\n', /file, line 2/],
     ['a name that is none', `edubba-tokens 1\n\nabcdefgh -a sha256:${HASH} t\n`, /file, line 3/],
@@ -129,7 +129,7 @@ describe('tokens', () => {
 
   for (const name of ['', ' ', 'a b', 'a\n', '#a', 'ä', 'a'.repeat(129)]) {
     test(`${JSON.stringify(name).slice(0, 20)} is no name`, () => {
-      assert.throws(() => make(name), { code: Code.INVALID_ARGUMENT, message: /is no name for a token/ });
+      assert.throws(() => make(name), { code: Code.INVALID_ARGUMENT, message: /invalid name for a token/ });
     });
   }
 });

@@ -2,10 +2,9 @@
  * Edubba's own bearer tokens, and the text of the file that lists them: docs/formats/tokens.md.
  *
  * A token is `edubba_ID_SECRET`; the list holds the SHA-256 of the secret alone. The secret is 256 random bits, so
- * there is nothing to guess, and a slow hash (scrypt) would protect nothing and cost every call fifty milliseconds;
- * SHA-256 costs two microseconds.
+ * there is nothing to guess: a slow hash (scrypt) would protect nothing and delay every call by milliseconds.
  *
- * Invariant: how long a look-up takes tells nothing of a hash: the ID, which is no secret, finds the one entry, and its
+ * Invariant: the time of a look-up reveals nothing of a hash: the ID, which is no secret, finds the one entry, and its
  * hash is compared in constant time.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
@@ -13,7 +12,7 @@ import { invalidArgument } from '../base/index.ts';
 import { isTokenName } from './principal.ts';
 
 export interface TokenEntry {
-  /** Eight characters, the token's name in the list and the part of it that may be told. */
+  /** Eight characters, the token's name in the list and the part of it that may be shown. */
   readonly id: string;
   /** Its principal. Several tokens may have the same one, so that they can be replaced without a pause. */
   readonly principal: string;
@@ -36,12 +35,12 @@ export class TokenList {
     this.#byId = new Map(entries.map((entry) => [entry.id, entry]));
   }
 
-  /** INVALID_ARGUMENT, with file and line, for a text that is no list of tokens. */
+  /** INVALID_ARGUMENT, with file and line, for a text that is not a list of tokens. */
   static parse(text: string, file: string): TokenList {
     const [head, ...lines] = text.split('\n');
     if (head?.trimEnd() !== HEAD)
       throw invalidArgument(
-        `${file} is no list of tokens: its first line is not "${HEAD}"; \`edubba token add ${file} NAME\` makes one`,
+        `${file} is not a list of tokens: its first line is not "${HEAD}"; \`edubba token add ${file} NAME\` makes one`,
       );
     const entries: TokenEntry[] = [];
     for (const [index, raw] of lines.entries()) {
@@ -59,7 +58,7 @@ export class TokenList {
         throw invalidArgument(`${file}, line ${index + 2}: not "ID NAME sha256:HASH TIME"`);
       }
       if (entries.some((entry) => entry.id === id))
-        throw invalidArgument(`${file}, line ${index + 2}: the id ${id} stands there twice`);
+        throw invalidArgument(`${file}, line ${index + 2}: the id ${id} appears twice`);
       entries.push({ id, principal, hash: Buffer.from(hash, 'hex'), added });
     }
     return new TokenList(entries);
@@ -85,13 +84,11 @@ export function isOwnToken(token: string): boolean {
   return token.startsWith('edubba_');
 }
 
-/**
- * A new token, and its entry. `randomness`: 40 bytes that nobody can guess. INVALID_ARGUMENT for a name that is none.
- */
+/** Makes a token and its entry. `randomness`: 40 bytes that cannot be guessed. INVALID_ARGUMENT for an invalid name. */
 export function makeToken(principal: string, added: string, randomness: Buffer): { token: string; entry: TokenEntry } {
   if (!isTokenName(principal))
     throw invalidArgument(
-      `"${principal}" is no name for a token: letters, digits and . _ @ + -, at most 128 of them, the first a letter or a digit`,
+      `invalid name for a token "${principal}": expected letters, digits and . _ @ + -, at most 128 of them, the first a letter or a digit`,
     );
   const id = randomness.readBigUInt64BE(0).toString(36).padStart(8, '0').slice(-8);
   const secret = randomness.subarray(8, 40).toString('base64url');

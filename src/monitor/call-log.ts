@@ -1,9 +1,9 @@
 /**
- * What is told of single calls: the access log, a line a call, and the log of slow calls, with what each asked for and
- * what it cost.
+ * Logs single calls: the access log has a line for each call, the log of slow calls has the request and the costs of
+ * each.
  *
- * Invariant: no values, no row keys and no credentials stand in a line; of slow calls only so many are told in a
- * second, and the rest are counted.
+ * Invariant: no line holds values, row keys or credentials; at most MAX_SLOW_LINES slow calls are logged in a second,
+ * and the rest are counted.
  */
 import { codeName } from '../base/index.ts';
 import type { CallNotes, Clock, Counter, LogFields, Logger, Metrics } from '../env/index.ts';
@@ -11,10 +11,10 @@ import type { EndedCall } from '../wire/index.ts';
 
 /** Lines about slow calls in a second. */
 const MAX_SLOW_LINES = 10;
-/** Names of filters that a line tells; and so many filters are looked at for them. */
+/** Kinds of filters that a line names, out of the first MAX_FILTERS parts of a filter. */
 const MAX_FILTER_KINDS = 12;
 const MAX_FILTERS = 200;
-/** These stay open until somebody ends them: they are never slow. */
+/** Calls that stay open until one side ends them: they are never slow. */
 const ENDLESS = new Set([
   '/grpc.health.v1.Health/Watch',
   '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
@@ -26,7 +26,7 @@ export interface CallLogOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly accessLog: boolean;
-  /** A call that takes longer is told. 0: none is. */
+  /** A call that takes longer is logged as slow. 0: none is. */
   readonly slowMs: number;
 }
 
@@ -35,15 +35,15 @@ export class CallLog {
   readonly #slow: Counter;
   #second = 0;
   #slowLines = 0;
-  /** Slow calls of which no line has told. */
-  #untold = 0;
+  /** Slow calls that no line has reported. */
+  #unreported = 0;
 
   constructor(options: CallLogOptions) {
     this.#options = options;
     this.#slow = options.metrics.counter('calls.slow');
   }
 
-  /** Whether calls are told of at all. */
+  /** True when calls are logged at all. */
   get isOn(): boolean {
     return this.#options.accessLog || this.#options.slowMs > 0;
   }
@@ -51,20 +51,20 @@ export class CallLog {
   ended(call: EndedCall): void {
     const { accessLog, slowMs, logger } = this.#options;
     if (accessLog) logger.access(accessFields(call));
-    if (slowMs > 0 && call.durationMs > slowMs && !ENDLESS.has(call.path)) this.#tellSlow(call);
+    if (slowMs > 0 && call.durationMs > slowMs && !ENDLESS.has(call.path)) this.#logSlow(call);
   }
 
-  #tellSlow(call: EndedCall): void {
+  #logSlow(call: EndedCall): void {
     this.#slow.value++;
     const second = Math.floor(this.#options.clock.monotonicMs() / 1000);
     if (second !== this.#second) [this.#second, this.#slowLines] = [second, 0];
     if (++this.#slowLines > MAX_SLOW_LINES) {
-      this.#untold++;
+      this.#unreported++;
       return;
     }
-    const untold = this.#untold === 0 ? {} : { slowCallsNotTold: this.#untold };
-    this.#untold = 0;
-    this.#options.logger.warn('a slow call', { ...accessFields(call), ...planOf(call.context.notes), ...untold });
+    const unreported = this.#unreported === 0 ? {} : { slowCallsNotTold: this.#unreported };
+    this.#unreported = 0;
+    this.#options.logger.warn('a slow call', { ...accessFields(call), ...planOf(call.context.notes), ...unreported });
   }
 }
 
@@ -85,7 +85,7 @@ function accessFields({ path, context, peer, code, receivedBytes, sentBytes, dur
   };
 }
 
-/** What a slow call asked for and what it cost: only what is not nothing. */
+/** The request of a slow call and its costs, without those that are zero. */
 function planOf(notes: CallNotes | undefined): LogFields {
   if (notes === undefined) return {};
   const {
@@ -120,15 +120,17 @@ function planOf(notes: CallNotes | undefined): LogFields {
     writeWaitMs: rounded(writeWaitMs),
     passedOn,
   };
-  const told = Object.entries(numbers).filter(([, value]) => value !== 0);
+  const nonZero = Object.entries(numbers).filter(([, value]) => value !== 0);
   return {
-    ...Object.fromEntries(told),
+    ...Object.fromEntries(nonZero),
     ...(reversed ? { reversed } : {}),
     ...(filter === undefined ? {} : { filter: filterKinds(filter) }),
   };
 }
 
-/** The kinds of which a filter is made, each once, as far as they are soon found: what it looks for is not told. */
+/**
+ * The kinds of which a filter is made, each once, as far as a bounded search finds them. Its patterns are not logged.
+ */
 function filterKinds(filter: object): string {
   const kinds = new Set<string>();
   const waiting: unknown[] = [filter];

@@ -1,7 +1,6 @@
 /**
- * monitor: how a server shows how it is. Metrics by the conventions of Prometheus, probes for its health, and log
- * lines: of its work, of its calls, of its slow calls. Nothing here decides anything: all is read from what `env`
- * counts.
+ * monitor: a server's state for its operators. Metrics by the conventions of Prometheus, probes of its health, and log
+ * lines of its work, its calls and its slow calls. Nothing here decides anything: all is read from the counts of `env`.
  */
 export { CallLog, type CallLogOptions } from './call-log.ts';
 export { LogWriter, type LogOutput } from './log-writer.ts';

@@ -1,5 +1,5 @@
 /**
- * Log lines, as text or as JSON: one line each, whatever stands in it. Values that callers choose (names of tables,
+ * Log lines, as text or as JSON: one line each, whatever it contains. Values that callers choose (names of tables,
  * principals) can neither begin a line nor steer a terminal: characters that are not visible are written as escapes.
  */
 import type { LogFields, LogLevel } from '../env/index.ts';
@@ -16,7 +16,7 @@ const MAX_STACK_CHARACTERS = 10_000;
 /** Control and formatting characters, line ends of Unicode, and halves of pairs. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
-/** With its line end. `timeMicros`: since 1970. */
+/** The line, with its line end. `timeMicros`: since 1970. */
 export function logLine(
   format: LogFormat,
   kind: LogKind,
@@ -33,7 +33,7 @@ function timeText(timeMicros: number): string {
   return new Date(timeMicros / 1000).toISOString();
 }
 
-/** `time level message name=value …`. A stack comes behind it, on lines of its own that begin with white space. */
+/** `time level message name=value …`. A stack follows it, on lines of its own that begin with white space. */
 function textLine(kind: LogKind, time: string, message: string, fields: LogFields): string {
   const { stack, ...rest } = fields;
   const facts = Object.entries(rest).map(
@@ -49,7 +49,7 @@ function textLine(kind: LogKind, time: string, message: string, fields: LogField
 }
 
 function jsonLine(kind: LogKind, time: string, message: string, fields: LogFields): string {
-  // the first three are the line's own: a field of the same name stands behind them under another
+  // the first three are the line's own: a field of the same name follows them under another name
   const line: Record<string, string | number | boolean> = {
     time,
     level: kind === 'access' ? 'info' : kind,

@@ -1,9 +1,9 @@
 /**
- * The logger of a server: lines of a level and above to an output that may be slow, as a pipe that nobody reads.
+ * The logger of a server: lines of a level and above to an output that may be slow, such as a pipe without a reader.
  *
- * Invariants: it never waits, and holds at most MAX_BYTES of lines: what comes beyond that is dropped and counted,
- * lines of the access log sooner than others. A line says how many were dropped, as soon as there is room for it. One
- * piece is written at a time, in the order of the calls.
+ * Invariants: it never waits, and holds at most MAX_BYTES of lines: lines beyond that are dropped and counted, lines of
+ * the access log sooner than others. A line reports how many were dropped, as soon as there is space for it. One piece
+ * is written at a time, in the order of the calls.
  */
 import {
   type Clock,
@@ -19,11 +19,11 @@ import { type LogFormat, type LogKind, logLine } from './log-lines.ts';
 const MAX_BYTES = 1024 * 1024;
 /** The share that lines of the access log may fill. */
 const MAX_ACCESS_BYTES = MAX_BYTES / 2;
-/** So much is written at once. */
+/** Lines are written together up to about this size. */
 const PIECE_BYTES = 64 * 1024;
 
 export interface LogOutput {
-  /** Resolves when the text is written, or can never be. Must not throw and not reject. */
+  /** Resolves when the text is written, or can never be. Must neither throw nor reject. */
   write(text: string): Promise<void>;
 }
 
@@ -42,8 +42,8 @@ export class LogWriter implements Logger {
   #bytes = 0;
   #writing: Promise<void> | undefined;
   readonly #dropped: Counter;
-  /** Those that no line has told of. */
-  #untold = 0;
+  /** Dropped lines that no line has reported. */
+  #unreported = 0;
 
   constructor(options: LogWriterOptions) {
     this.#options = options;
@@ -83,10 +83,10 @@ export class LogWriter implements Logger {
   #add(kind: LogKind, message: string, fields: LogFields | undefined, maxBytes: number): void {
     if (this.#bytes >= maxBytes) {
       this.#dropped.value++;
-      this.#untold++;
+      this.#unreported++;
       return;
     }
-    if (this.#untold > 0) this.#tellDropped();
+    if (this.#unreported > 0) this.#reportDropped();
     this.#push(this.#line(kind, message, fields));
   }
 
@@ -95,21 +95,21 @@ export class LogWriter implements Logger {
     return logLine(format, kind, clock.nowMicros(), message, fields);
   }
 
-  #tellDropped(): void {
-    const count = this.#untold;
-    this.#untold = 0;
+  #reportDropped(): void {
+    const count = this.#unreported;
+    this.#unreported = 0;
     this.#push(this.#line('warn', 'log lines were dropped: they are made faster than they are read', { count }));
   }
 
   #push(line: string): void {
     this.#lines.push(line);
-    // as the memory goes that it takes, about
+    // about the memory that it takes
     this.#bytes += line.length;
     this.#writing ??= this.#write();
   }
 
   async #write(): Promise<void> {
-    // the lines of one turn go together
+    // the lines of one turn are written together
     await Promise.resolve();
     while (this.#lines.length > 0) {
       let bytes = 0;
@@ -118,7 +118,7 @@ export class LogWriter implements Logger {
       const piece = this.#lines.splice(0, count).join('');
       await this.#options.output.write(piece);
       this.#bytes -= bytes;
-      if (this.#lines.length === 0 && this.#untold > 0) this.#tellDropped();
+      if (this.#lines.length === 0 && this.#unreported > 0) this.#reportDropped();
     }
     this.#writing = undefined;
   }

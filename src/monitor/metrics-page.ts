@@ -1,19 +1,20 @@
 /**
- * The page of metrics: what all threads have counted, added up, in Prometheus' text format (by prom-client).
+ * The page of metrics: the counts of all threads, added up, in Prometheus' text format (by prom-client).
  *
- * Invariants: the page is made at most once in LASTING_MS, however often it is asked for, and once at a time. What a
- * source that does not answer in time told last stands for it, so that no counter goes back because a thread is busy.
+ * Invariants: the page is made at most once in CACHE_MS, however often it is requested, and never twice concurrently. A
+ * source that does not answer in time counts with its last report, so that no counter goes back because a thread is
+ * busy.
  */
 import type { Metric, Registry } from 'prom-client';
 import { type Clock, type MetricsReport, sleep, sumOfReports } from '../env/index.ts';
 import { METRICS, type MetricDefinition, type MetricSeries, PROCESS_METRICS } from './metric-table.ts';
 
-/** A page this old is not made anew. */
-const LASTING_MS = 1000;
-/** A source may take this long. */
-const PATIENCE_MS = 2000;
+/** A page is reused for this long. */
+const CACHE_MS = 1000;
+/** Time for a source to report. */
+const SOURCE_TIMEOUT_MS = 2000;
 
-/** Where figures come from: each is asked for every page. */
+/** The sources of the figures. Each is read for every page. */
 export type MetricsSources = Readonly<Record<string, () => MetricsReport | Promise<MetricsReport>>>;
 
 interface Sample {
@@ -46,12 +47,12 @@ export class MetricsPage {
 
   text(): Promise<string> {
     const nowMs = this.#clock.monotonicMs();
-    if (this.#making !== undefined && nowMs - this.#madeMs < LASTING_MS) return this.#making;
+    if (this.#making !== undefined && nowMs - this.#madeMs < CACHE_MS) return this.#making;
     this.#madeMs = nowMs;
     const making = this.#make();
     this.#making = making;
     making.then(
-      // the page lasts from when it was there
+      // the page's age counts from its completion
       () => void (this.#madeMs = this.#clock.monotonicMs()),
       () => void (this.#making = undefined),
     );
@@ -71,14 +72,14 @@ export class MetricsPage {
     try {
       const report = await Promise.race([
         read(),
-        sleep(this.#clock, PATIENCE_MS, late.signal).then(
+        sleep(this.#clock, SOURCE_TIMEOUT_MS, late.signal).then(
           () => undefined,
           () => undefined,
         ),
       ]);
       if (report !== undefined) this.#last.set(name, report);
     } catch {
-      // it may have ended: what it told last counts
+      // the source may have ended: its last report counts
     } finally {
       late.abort();
     }
@@ -87,21 +88,21 @@ export class MetricsPage {
 }
 
 /**
- * Measures from now on: Node tells of every pause of its garbage collector at a cost of 1 to 2 % of all CPU time under
- * load. So this waits for the first request of the page, and a server whose page is never read does not pay for it.
+ * Begins to measure. Node's reports of every pause of its garbage collector cost a share of all CPU time under load, so
+ * this waits for the first request of the page: a server whose page is never read does not pay for it.
  */
 function registryOver(client: typeof import('prom-client'), report: () => MetricsReport): Registry {
   const registry = new client.Registry();
   for (const definition of Object.values(METRICS).flat()) registry.registerMetric(reportedMetric(definition, report));
-  // its delays of the event loop are not told, since ours are of all threads, and add up: it is to measure seldom
+  // its delays of the event loop are left out, since ours cover all threads and add up: so it measures rarely
   client.collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 1000 });
-  // nor is what lists every handle and request: that would cost most where connections are many
-  const told = new Set([...Object.values(METRICS).flat(), ...PROCESS_METRICS].map(({ name }) => name));
-  for (const { name } of registry.getMetricsAsArray()) if (!told.has(name)) registry.removeSingleMetric(name);
+  // the lists of all handles and requests are left out too: they would cost most where connections are many
+  const published = new Set([...Object.values(METRICS).flat(), ...PROCESS_METRICS].map(({ name }) => name));
+  for (const { name } of registry.getMetricsAsArray()) if (!published.has(name)) registry.removeSingleMetric(name);
   return registry;
 }
 
-/** What the registry asks of a metric: no more than this. */
+/** A metric with only the members that the registry uses. */
 function reportedMetric(definition: MetricDefinition, report: () => MetricsReport): Metric {
   const { name, type, help } = definition;
   const get = async (): Promise<object> => ({
@@ -122,7 +123,7 @@ function samplesOf(definition: MetricDefinition, report: MetricsReport): Sample[
     const found = matching(definition, each, values).map(
       ([labels, value]): Sample => ({ labels, value: value * (definition.factor ?? 1) }),
     );
-    // what has not happened yet is zero, unless nobody can know its labels
+    // a count without events is zero, unless its labels are not known before the first event
     return found.length > 0 || definition.labels !== undefined || (type === 'gauge' && !(each.source in values))
       ? found
       : [{ labels: each.labels ?? {}, value: 0 }];
@@ -163,8 +164,8 @@ function matching<V>(
   const found: [Record<string, string>, V][] = [];
   for (const [name, value] of Object.entries(values)) {
     if (name !== source && !(labels.length > 0 && name.startsWith(`${source}|`))) continue;
-    const told = name.split('|').slice(1);
-    found.push([{ ...fixed, ...Object.fromEntries(labels.map((label, i) => [label, told[i] ?? ''])) }, value]);
+    const labelValues = name.split('|').slice(1);
+    found.push([{ ...fixed, ...Object.fromEntries(labels.map((label, i) => [label, labelValues[i] ?? ''])) }, value]);
   }
   return found;
 }

@@ -1,10 +1,9 @@
 /**
- * The port on which a server tells how it is: /metrics, /healthz and /readyz over HTTP/1.1, for programs that look
- * after servers.
+ * The port for monitoring a server: /metrics, /healthz and /readyz over HTTP/1.1, for programs that supervise servers.
  *
- * Invariant: whoever reaches the port can make the server do and hold only so much: few connections, each with one
- * small request at a time, no bodies, so many requests a second, a page that is made once a second. Connections in
- * excess take the place of idle ones, so that idle ones keep nobody out.
+ * Invariant: clients of the port can make the server do and hold only a bounded amount: few connections, each with one
+ * small request at a time, no bodies, a limited number of requests a second, a page that is made once a second.
+ * Connections in excess replace idle ones, so that idle ones keep no client out.
  */
 import { createServer, type Server, type Socket } from 'node:net';
 import { BigtableError, Code, invalidArgument } from '../base/index.ts';
@@ -15,7 +14,7 @@ import type { RequestHead } from './request-head.ts';
 
 /** The descriptors of a process are shared out with them (src/boot/open/descriptors.ts). */
 const MAX_CONNECTIONS = 8;
-/** Requests in a second, all connections together. Whoever asks beyond it loses the connection. */
+/** Requests in a second, all connections together. A connection that sends more is closed. */
 const MAX_REQUESTS_PER_SECOND = 2000;
 
 const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
@@ -47,8 +46,8 @@ export class MonitorServer {
   }
 
   /**
-   * INVALID_ARGUMENT for an address that is none; ALREADY_EXISTS where it is in use, UNAVAILABLE where it cannot be
-   * listened on for another reason.
+   * INVALID_ARGUMENT for an invalid address; ALREADY_EXISTS where it is in use, UNAVAILABLE where it cannot be listened
+   * on for another reason.
    */
   static async listen(options: MonitorServerOptions): Promise<MonitorServer> {
     const parsed = parseAddress(options.address);
@@ -76,7 +75,7 @@ export class MonitorServer {
           );
       });
       server.listen({ host, port }, () => {
-        // an accept that fails is one connection's matter
+        // a failed accept concerns one connection
         server.on('error', () => {});
         const bound = server.address();
         resolve(
@@ -91,7 +90,7 @@ export class MonitorServer {
     });
   }
 
-  /** Ends all connections at once. */
+  /** Ends all connections immediately. */
   close(): Promise<void> {
     return new Promise((resolve) => {
       this.#server.close(() => resolve());
@@ -118,7 +117,7 @@ class Connections {
     for (const connection of this.#all) connection.end();
   }
 
-  /** Whoever does not take an answer keeps nobody out, either. */
+  /** A client that does not take its answer keeps no other out, either. */
   #endOne(stage: 'idle' | 'answered'): boolean {
     for (const connection of this.#all) {
       if (connection.stage !== stage) continue;
@@ -140,7 +139,7 @@ class Handler {
   }
 
   async answer(head: RequestHead): Promise<ProbeAnswer | undefined> {
-    return this.#isInTime() ? (refusalOf(head) ?? this.#tell(head)) : undefined;
+    return this.#isInTime() ? (refusalOf(head) ?? this.#respond(head)) : undefined;
   }
 
   #isInTime(): boolean {
@@ -149,7 +148,7 @@ class Handler {
     return ++this.#requests <= MAX_REQUESTS_PER_SECOND;
   }
 
-  async #tell({ target }: RequestHead): Promise<ProbeAnswer> {
+  async #respond({ target }: RequestHead): Promise<ProbeAnswer> {
     const { page, readiness } = this.#options;
     switch (target.split('?', 1)[0]) {
       case '/metrics':

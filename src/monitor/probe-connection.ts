@@ -1,8 +1,9 @@
 /**
- * A connection on which a server is asked how it is: reads one request, answers it, and only then looks at the next.
+ * A connection to the monitoring port: reads one request, answers it, and only then reads the next.
  *
- * Invariants: a connection has work done for one request a turn of the event loop, however many it sends at once, so
- * that it cannot stall the server; it holds one head and what came with it; no wait on the other side is without end.
+ * Invariants: a connection causes work for one request a turn of the event loop, however many it sends together, so
+ * that it cannot stall the server; it holds one head and the bytes that came with it; every wait for the client has a
+ * limit.
  */
 import type { Socket } from 'node:net';
 import type { Clock, Timer } from '../env/index.ts';
@@ -11,9 +12,9 @@ import { parseHead, type RequestHead } from './request-head.ts';
 const MAX_HEAD_BYTES = 8 * 1024;
 /** The head of a request must have come within this. */
 const HEAD_MS = 5000;
-/** It must be answered within this, and then its answer be taken. */
+/** It must be answered within this, and the answer then taken within this. */
 const ANSWER_MS = 10_000;
-/** Between two requests a connection may rest, since pages are asked for every minute at least. */
+/** A connection may be idle for this long between two requests: pages are requested every minute at least. */
 const KEEP_ALIVE_MS = 65_000;
 
 const HEAD_END = '\r\n\r\n';
@@ -47,11 +48,11 @@ export interface ProbeConnectionOptions {
 export class ProbeConnection {
   readonly #socket: Socket;
   readonly #options: ProbeConnectionOptions;
-  /** What has come and was not looked at. */
+  /** Bytes that came and are not read yet. */
   #unread: Buffer = Buffer.alloc(0);
-  /** Idle: no whole request is there. Asked: its answer is made. Answered: the other side has not taken it. */
+  /** Idle: no whole request has come. Asked: its answer is made. Answered: the client has not taken it. */
   #stage: 'idle' | 'asked' | 'answered' = 'idle';
-  /** The other side sends no more. */
+  /** The client sends no more. */
   #isAtEnd = false;
   #limit: Timer | undefined;
   /** The limit is that of a head. */
@@ -91,13 +92,13 @@ export class ProbeConnection {
     if (length > MAX_HEAD_BYTES || (length < 0 && this.#unread.length > MAX_HEAD_BYTES)) {
       this.#send({
         status: 431,
-        text: `the head of a request is at most ${MAX_HEAD_BYTES} bytes long\n`,
+        text: `the head of the request is too long: the limit is ${MAX_HEAD_BYTES} bytes\n`,
         isLast: true,
       });
     } else if (length >= 0) {
       const head = parseHead(this.#unread.latin1Slice(0, length));
       this.#unread = this.#unread.subarray(length + HEAD_END.length);
-      if (head === undefined) this.#send({ status: 400, text: 'this is no request\n', isLast: true });
+      if (head === undefined) this.#send({ status: 400, text: 'invalid request\n', isLast: true });
       else this.#ask(head);
     } else if (this.#isAtEnd) {
       this.#socket.end(() => this.end());
@@ -139,11 +140,11 @@ export class ProbeConnection {
     ];
     const bytes = `${lines.join('\r\n')}${HEAD_END}${head?.method === 'HEAD' ? '' : text}`;
     if (ends) this.#socket.end(bytes, () => this.end());
-    else this.#socket.write(bytes, () => void this.#taken());
+    else this.#socket.write(bytes, () => void this.#onTaken());
   }
 
-  async #taken(): Promise<void> {
-    // others have their turn, however many requests have come together
+  async #onTaken(): Promise<void> {
+    // other connections get their turn, however many requests have come together
     await this.#options.clock.yield();
     if (this.#socket.destroyed) return;
     this.#stage = 'idle';

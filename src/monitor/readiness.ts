@@ -1,22 +1,22 @@
 /**
- * Whether a server serves: what /readyz answers. It starts, serves, and stops; while it serves there may be reasons why
- * it cannot: each is asked for.
+ * The readiness of a server, which /readyz answers. A server starts, serves and stops; while it serves, its obstacles
+ * are checked: reasons why it cannot serve.
  */
 import type { Clock } from '../env/index.ts';
 
-/** Why the server cannot serve now; undefined where that is no reason. */
+/** Returns why the server cannot serve now; undefined where this does not hinder it. */
 export type Obstacle = () => string | undefined | Promise<string | undefined>;
 
-/** Obstacles are looked for at most this often. */
-const LASTING_MS = 1000;
+/** Obstacles are checked at most once in this time. */
+const CACHE_MS = 1000;
 
 export class Readiness {
   readonly #clock: Clock;
   readonly #obstacles: readonly Obstacle[];
   #stage: 'starting' | 'serving' | 'stopping' = 'starting';
-  #looking: Promise<string | undefined> | undefined;
-  #isLooking = false;
-  #lookedMs = Number.NEGATIVE_INFINITY;
+  #checking: Promise<string | undefined> | undefined;
+  #isChecking = false;
+  #checkedMs = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Clock, obstacles: readonly Obstacle[] = []) {
     this.#clock = clock;
@@ -31,27 +31,27 @@ export class Readiness {
     this.#stage = 'stopping';
   }
 
-  /** Why it is not ready; undefined where it is. */
+  /** Returns why it is not ready; undefined where it is. */
   async obstacle(): Promise<string | undefined> {
     if (this.#stage !== 'serving') return `the server is ${this.#stage}`;
-    const found = await this.#look();
-    // it may have been told to stop meanwhile
+    const found = await this.#check();
+    // it may have begun to stop meanwhile
     return this.#stage === 'serving' ? found : `the server is ${this.#stage}`;
   }
 
-  #look(): Promise<string | undefined> {
+  #check(): Promise<string | undefined> {
     const nowMs = this.#clock.monotonicMs();
-    if (this.#looking !== undefined && (this.#isLooking || nowMs - this.#lookedMs < LASTING_MS)) return this.#looking;
-    this.#lookedMs = nowMs;
-    this.#isLooking = true;
-    const looking = this.#ask().finally(() => {
-      this.#isLooking = false;
+    if (this.#checking !== undefined && (this.#isChecking || nowMs - this.#checkedMs < CACHE_MS)) return this.#checking;
+    this.#checkedMs = nowMs;
+    this.#isChecking = true;
+    const checking = this.#findObstacle().finally(() => {
+      this.#isChecking = false;
     });
-    this.#looking = looking;
-    return looking;
+    this.#checking = checking;
+    return checking;
   }
 
-  async #ask(): Promise<string | undefined> {
+  async #findObstacle(): Promise<string | undefined> {
     for (const obstacle of this.#obstacles) {
       const found = await obstacle();
       if (found !== undefined) return found;

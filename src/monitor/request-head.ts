@@ -1,7 +1,7 @@
 /**
- * The head of a request of HTTP/1.0 or 1.1, as far as a server needs it that answers GET and HEAD alone.
+ * The head of a request of HTTP/1.0 or 1.1, as far as a server that answers only GET and HEAD needs it.
  *
- * Invariant: what is not surely one request is none: no folded lines, no line ends but CRLF, one host.
+ * Invariant: a head that is ambiguous is invalid: no folded lines, no line ends but CRLF, one host.
  */
 
 export interface RequestHead {
@@ -10,14 +10,14 @@ export interface RequestHead {
   readonly target: string;
   /** A body follows. */
   readonly hasBody: boolean;
-  /** The client asks no more on this connection. */
+  /** The client sends no more requests on this connection. */
   readonly isLast: boolean;
 }
 
 const REQUEST_LINE = /^([!#$%&'*+.^_`|~\w-]+) ([!-~]+) HTTP\/1\.([01])$/;
 const HEADER = /^([!#$%&'*+.^_`|~\w-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)$/;
 
-/** `text`: what stands before the empty line. Undefined for what is no request. */
+/** `text`: everything before the empty line. Undefined for an invalid request. */
 export function parseHead(text: string): RequestHead | undefined {
   const [first = '', ...lines] = text.split('\r\n');
   const [, method, given, minor] = REQUEST_LINE.exec(first) ?? [];

@@ -123,7 +123,7 @@ describe('settings that make no sense are refused', () => {
     [['--address', '127.0.0.1:1', '--token-file', '/nowhere/token', 'ls'], /cannot read the token/],
     [['--address', '127.0.0.1:1', '--tls-ca', '/nowhere/ca', 'ls'], /cannot read \/nowhere\/ca/],
     [['--address', '127.0.0.1:1', '--tls-key', pem('client.key'), 'ls'], /--tls-key and --tls-cert/],
-    [['token', 'add', pem('ca.pem'), 'alice'], /is no list of tokens/],
+    [['token', 'add', pem('ca.pem'), 'alice'], /is not a list of tokens/],
   ] as const) {
     test(words.join(' ').replaceAll(/\/\S+\//g, ''), async () => {
       const { status, err } = await edubba(words);
