@@ -1,4 +1,4 @@
-/** How a call ended, out of what a server can say of it: trailers, an HTTP status, a stream's reset. */
+/** The outcome of a call, from the trailers, the HTTP status or the reset that a server sends. */
 import { BigtableError, Code, ownOf } from '../../base/index.ts';
 import { decodeBinary, decodeMessage, type Headers, headerValue } from '../grpc/metadata.ts';
 import { ErrorCode, errorCodeName } from '../http2/frames.ts';

@@ -1,5 +1,5 @@
 /**
- * One gRPC call on the client: from the wish to send it, over the connections that are tried, to its status.
+ * One gRPC call on the client: from its start, over the connections that are tried, to its status.
  *
  * Invariant: `onDone` is called once, after the last `onMessage`; from then on nothing of the call is left in the
  * deadlines, in its context or on a connection. What a slow reader leaves unread is at most about two windows and one
@@ -21,7 +21,7 @@ export interface CallOwner {
   readonly maxMessageBytes: number;
   /** The error for a status that is not OK. */
   readonly errorOf: (status: RpcStatus) => BigtableError;
-  /** Sends the call on a connection, when there is one with room. */
+  /** Sends the call on a connection, when there is one with capacity. */
   start(call: ClientCall): void;
   /** The call is over: it waits for no connection any more. */
   onEnded(call: ClientCall): void;
@@ -114,7 +114,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
     this.interrupt(new BigtableError(Code.DEADLINE_EXCEEDED, 'the deadline of the call is over'));
   }
 
-  // what the connection tells
+  // callbacks of the connection
 
   onHeaders(headers: Headers, endStream: boolean): void {
     if (!this.#headersCame) {
@@ -156,7 +156,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
     else this.#end(error);
   }
 
-  /** No connection could be had. */
+  /** No connection could be made. */
   fail(error: BigtableError): void {
     this.#end(error);
   }
@@ -180,7 +180,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   }
 
   /**
-   * Lets the server send on, unless the reader has a window's worth before it. A message that is not whole has no
+   * Lets the server continue to send, unless a window's worth of messages is unread. An incomplete message has no
    * reader to wait for.
    */
   #grant(): void {

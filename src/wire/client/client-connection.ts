@@ -65,13 +65,13 @@ export interface ClientConnectionOptions {
   readonly keepAliveMs: number;
   /** and is lost when it does not answer within this. */
   readonly keepAliveTimeoutMs: number;
-  /** The server has said its settings: requests may go out. */
+  /** The server has sent its settings: requests may go out. */
   readonly onReady: () => void;
-  /** An exchange has ended: there is room for another one. */
+  /** An exchange has ended: there is capacity for another one. */
   readonly onCapacity: () => void;
-  /** Takes no new exchanges any more, though those that are open go on. */
+  /** The connection takes no new exchanges; the open ones continue. */
   readonly onDraining: (why: string) => void;
-  /** Is no more. */
+  /** The connection is closed. */
   readonly onGone: (error: BigtableError) => void;
 }
 
@@ -143,7 +143,7 @@ export class ClientConnection implements StreamConnection {
     return this.isReady && !this.isDraining && this.#open.size < this.#peer.maxStreams;
   }
 
-  /** Sends a request of one message. The answer's stream, through which its reader lets more of it come. */
+  /** Sends a request of one message. Returns the answer's stream, by which the reader grants the window. */
   open(exchange: Exchange, headers: readonly string[], message: Buffer): Stream {
     assert(this.hasCapacity, 'a call is sent on a connection that takes none');
     const id = this.#nextId;
@@ -178,7 +178,7 @@ export class ClientConnection implements StreamConnection {
     this.#options.socket.destroy();
   }
 
-  // what streams ask
+  // called by streams
 
   sendHeaders(stream: Stream, block: Buffer): void {
     const maxBytes = this.#peer.maxFrameBytes;
@@ -232,7 +232,7 @@ export class ClientConnection implements StreamConnection {
     stream.end();
   }
 
-  // what comes in
+  // input
 
   #onChunk(chunk: Buffer): void {
     if (this.#isGone) return;
@@ -400,7 +400,7 @@ export class ClientConnection implements StreamConnection {
     return open;
   }
 
-  // how streams and the connection end
+  // ends of streams and of the connection
 
   #remoteEnd(stream: Stream): void {
     stream.remoteEnded = true;
@@ -411,7 +411,7 @@ export class ClientConnection implements StreamConnection {
 
   #closeStream(stream: Stream): void {
     stream.isReset = true;
-    stream.drop();
+    stream.discard();
     this.#open.delete(stream.id);
     if (this.#open.size === 0 && !this.#isGone) this.#options.socket.unref();
     this.#endIfDrained();

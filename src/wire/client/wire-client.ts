@@ -3,7 +3,7 @@
  * lost.
  *
  * Invariant: a call waits only for a connection in progress or for capacity on one; while no server can be reached,
- * calls fail immediately, and attempts to connect are apart by a growing pause.
+ * calls fail immediately, and attempts to connect are separated by growing pauses.
  */
 import { connect as connectPlain, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -19,9 +19,9 @@ import { type CallOwner, ClientCall } from './client-call.ts';
 import { ClientConnection } from './client-connection.ts';
 
 export interface ClientTlsOptions {
-  /** PEM: who must have signed the server's certificate. Default: those that Node trusts. */
+  /** PEM: the authorities of the server's certificate. Default: those that Node trusts. */
   readonly ca?: string | Buffer;
-  /** PEM: our own certificate, for servers that ask for one. */
+  /** PEM: our own certificate, for servers that request one. */
   readonly key?: string | Buffer;
   readonly cert?: string | Buffer;
   /** The name in the server's certificate. Default: the address' host. */
@@ -156,7 +156,7 @@ export class WireClient implements RpcClient {
     call.sendOn(connection, headers);
   }
 
-  /** Sends what waits, as far as there is room. */
+  /** Sends waiting calls, as far as there is capacity. */
   #pump(): void {
     for (const call of this.#waiting) {
       if (!this.#connection?.hasCapacity) break;

@@ -40,8 +40,8 @@ export function isLoopback(host: string): boolean {
 }
 
 /**
- * Whom a limit by address means: an IPv4 address, also where it is written as IPv6 (::ffff:192.0.2.1), or the first 64
- * bits of an IPv6 address, since the owner of one of those usually has all 2^64.
+ * The network that a limit by address counts: an IPv4 address, also where it is written as IPv6 (::ffff:192.0.2.1), or
+ * the first 64 bits of an IPv6 address, since the owner of one of those usually has all 2^64.
  */
 export function networkOf(address: string): string {
   if (address.startsWith(MAPPED) && address.includes('.')) return address.slice(MAPPED.length);

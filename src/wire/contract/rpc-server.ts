@@ -42,7 +42,7 @@ export type Authenticate = (credentials: CallCredentials) => string | Promise<st
 /** A call that has ended: answered, failed or cancelled, and everything of its answer sent or lost. */
 export interface EndedCall {
   readonly path: string;
-  /** Its notes are there where the server was given an OnCall. */
+  /** It has notes where the server has an OnCall. */
   readonly context: RequestContext;
   /** The address of its caller. */
   readonly peer: string;
@@ -69,13 +69,13 @@ export interface RpcCall {
   addTrailer(name: string, value: string): void;
 }
 
-/** Where a stream's messages go. */
+/** The sink of a stream's messages. */
 export interface RpcSink {
   /**
-   * Takes a message, whole or in parts; the bytes belong to the wire from then on. Undefined: continue. A promise: the
-   * reader is slower than the writer, make nothing more until it resolves; it rejects when the call has ended
-   * (CANCELLED, DEADLINE_EXCEEDED). Bytes taken and not yet sent are held in the call's reservation; where the budget
-   * has no room for them it rejects with UNAVAILABLE.
+   * Takes a message, in one buffer or several; the bytes belong to the wire from then on. Undefined: continue. A
+   * promise: the reader is slower than the writer, make nothing more until it resolves; it rejects when the call has
+   * ended (CANCELLED, DEADLINE_EXCEEDED). Bytes taken and not yet sent are held in the call's reservation; where the
+   * budget has no space for them it rejects with UNAVAILABLE.
    */
   send(message: Buffer | readonly Buffer[]): Promise<void> | undefined;
   /** The same for a small message that stays the caller's: it is copied before this returns. */

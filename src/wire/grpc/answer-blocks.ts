@@ -1,7 +1,6 @@
 /**
  * Header blocks of answers: literals that no table holds (RFC 7541, section 6.2.2), so that they are the same bytes on
- * every connection and are made once. They are short: a table would save some twenty bytes a call and cost state and
- * time.
+ * every connection and are made once. They are short: a table would save few bytes a call and cost state and time.
  */
 import { assert } from '../../base/index.ts';
 import type { RpcStatus } from '../contract/rpc-server.ts';
@@ -10,7 +9,7 @@ import { encodeBinary, encodeMessage } from './metadata.ts';
 /** Entries of HPACK's static table. */
 const STATUS_200 = 0x88;
 const NAME_STATUS = 8;
-/** Answers fit one frame of the size that every peer takes. */
+/** Answers fit one frame of the size that every peer accepts. */
 const MAX_BYTES = 16_384;
 const MAX_LENGTH = 16_000;
 

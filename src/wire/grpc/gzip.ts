@@ -1,6 +1,6 @@
 /**
- * gRPC's gzip messages (grpc-encoding: gzip, RFC 1952). Small ones are done in place, large ones on the thread pool, so
- * that no slice of the event loop is long.
+ * gRPC's gzip messages (grpc-encoding: gzip, RFC 1952). Small ones are processed in place, large ones on the thread
+ * pool, so that no slice of the event loop is long.
  *
  * Invariant: no more is inflated than the limit, whatever the bytes claim.
  */
@@ -24,7 +24,7 @@ export function claimedBytes(compressed: Buffer): number {
   return isGzip ? compressed.readUInt32LE(compressed.length - 4) : 0;
 }
 
-/** Fails with INTERNAL where the bytes are no gzip file of at most `maxBytes`. */
+/** Fails with INTERNAL where the bytes are not a gzip file of at most `maxBytes`. */
 export async function inflate(compressed: Buffer, maxBytes: number): Promise<Buffer> {
   // a limit of 0 would mean none
   const options = { maxOutputLength: Math.max(1, maxBytes) };
@@ -33,7 +33,7 @@ export async function inflate(compressed: Buffer, maxBytes: number): Promise<Buf
       ? gunzipSync(compressed, options)
       : await gunzipLater(compressed, options);
   } catch (error) {
-    throw new BigtableError(Code.INTERNAL, `a message is no gzip file of at most ${maxBytes} bytes`, { cause: error });
+    throw new BigtableError(Code.INTERNAL, `a message is not a gzip file of at most ${maxBytes} bytes`, { cause: error });
   }
 }
 

@@ -34,7 +34,7 @@ function percent(char: string): string {
   return out;
 }
 
-/** The text again; what is no percent-encoding stays as it is. */
+/** The decoded text; invalid percent-encoding stays as it is. */
 export function decodeMessage(header: string): string {
   if (!header.includes('%')) return Buffer.from(header, 'latin1').toString('utf8');
   const bytes = header.replace(/%([0-9a-fA-F]{2})/g, (_all, hex: string) =>

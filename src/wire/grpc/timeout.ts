@@ -2,13 +2,13 @@
 import { BigtableError, Code } from '../../base/index.ts';
 
 const UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
-const MOST = 99_999_999;
+const MAX_VALUE = 99_999_999;
 
 const MAX_DIGITS = 8;
 
 /**
- * Milliseconds. INTERNAL where the header is malformed. Read by hand: nearly every call has one, and a pattern costs
- * five times as much.
+ * Milliseconds. INTERNAL where the header is malformed. Hot path: nearly every call has one, so it is read by hand,
+ * which is faster than a regular expression.
  */
 export function parseTimeout(header: string): number {
   const digits = header.length - 1;
@@ -26,7 +26,7 @@ export function parseTimeout(header: string): number {
 function malformed(header: string): BigtableError {
   return new BigtableError(
     Code.INTERNAL,
-    `grpc-timeout ${JSON.stringify(header.slice(0, 32))} is none: one to eight digits and one of H, M, S, m, u, n`,
+    `invalid grpc-timeout ${JSON.stringify(header.slice(0, 32))}: expected one to eight digits and one of H, M, S, m, u, n`,
   );
 }
 
@@ -34,7 +34,7 @@ function malformed(header: string): BigtableError {
 export function formatTimeout(ms: number): string {
   for (const unit of ['u', 'm', 'S', 'M'] as const) {
     const value = Math.max(0, Math.ceil(ms / UNIT_MS[unit]!));
-    if (value <= MOST) return `${value}${unit}`;
+    if (value <= MAX_VALUE) return `${value}${unit}`;
   }
-  return `${Math.min(MOST, Math.ceil(ms / UNIT_MS.H!))}H`;
+  return `${Math.min(MAX_VALUE, Math.ceil(ms / UNIT_MS.H!))}H`;
 }

@@ -9,7 +9,7 @@ import { DynamicTable, ENTRY_OVERHEAD_BYTES } from './dynamic-table.ts';
 import { huffmanDecode } from './huffman.ts';
 import { FIRST_DYNAMIC, STATIC_NAMES, STATIC_VALUES } from './static-table.ts';
 
-/** The block is malformed: the connection cannot go on. */
+/** The block is malformed: the connection cannot continue. */
 export class HpackError extends Error {}
 
 /** The block is sound, its list is above the limit: the stream is to be refused. */
@@ -36,7 +36,7 @@ export class HpackDecoder {
   #block: Buffer = Buffer.alloc(0);
   #at = 0;
 
-  /** `maxTableBytes`: as told to the sender. `maxHeaderBytes`: bounds the sum of name + value + 32 over a list. */
+  /** `maxTableBytes`: as announced to the sender. `maxHeaderBytes`: bounds the sum of name + value + 32 over a list. */
   constructor(options: { readonly maxTableBytes: number; readonly maxHeaderBytes: number }) {
     this.#maxTableBytes = options.maxTableBytes;
     this.#maxHeaderBytes = options.maxHeaderBytes;

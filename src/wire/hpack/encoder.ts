@@ -46,7 +46,7 @@ export class HpackEncoder {
   readonly #ownMaxBytes: number;
   #maxBytes: number;
   #sizeBytes = 0;
-  /** Oldest first; an entry's number is its place plus #dropped. */
+  /** Oldest first; an entry's number is its index plus #dropped. */
   #entries: Entry[] = [];
   #dropped = 0;
   /** name -> value -> the newest entry's number. */
@@ -56,14 +56,14 @@ export class HpackEncoder {
   #out = Buffer.allocUnsafe(1024);
   #at = 0;
 
-  /** `maxTableBytes`: what we are willing to keep; default 4096. */
+  /** `maxTableBytes`: the largest table that we keep; default 4096. */
   constructor(options: { readonly maxTableBytes?: number } = {}) {
     this.#ownMaxBytes = options.maxTableBytes ?? 4096;
     this.#maxBytes = 4096;
     if (this.#ownMaxBytes < 4096) this.setPeerTableSize(4096);
   }
 
-  /** The peer's SETTINGS_HEADER_TABLE_SIZE: told to it in the next block. */
+  /** The peer's SETTINGS_HEADER_TABLE_SIZE. The next block announces the table's new size. */
   setPeerTableSize(bytes: number): void {
     const maxBytes = Math.min(bytes, this.#ownMaxBytes);
     if (maxBytes === this.#maxBytes) return;

@@ -1,6 +1,6 @@
 /**
  * HPACK's Huffman code (RFC 7541, section 5.2 and appendix B). The code is canonical: ordered by length, then by
- * symbol, each is the one before plus one; so the table of lengths says it whole.
+ * symbol, each is the one before plus one; so the table of lengths defines it.
  *
  * Decoding goes by half bytes through a table of states (a state is an inner node of the code's tree). The shortest
  * code has five bits, so half a byte ends one symbol at most.

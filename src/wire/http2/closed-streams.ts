@@ -1,6 +1,6 @@
 /**
  * The streams that ended lately, and how: frames for them may still be on their way and are then no fault of the
- * peer's. Asked only when a frame names a stream that is not open; older ones are forgotten.
+ * peer's. Consulted only when a frame names a stream that is not open; older ones are evicted.
  */
 const KEPT = 256;
 

@@ -42,9 +42,9 @@ export interface ConnectionOptions {
   /** Shared by all connections of the event loop. */
   readonly turns: ReadTurns;
   readonly limits: Http2Limits;
-  /** A request has come: the callee gives the stream an owner, which gets the rest. */
+  /** A request has come: the callee sets the stream's owner, which gets the rest. */
   readonly onRequest: (stream: Stream, headers: RequestHeaders) => void;
-  /** The connection is no more. */
+  /** The connection is closed. */
   readonly onClosed: () => void;
   /** The peer broke the protocol so that its connection was ended; or `thrown` is a bug of ours. */
   readonly onFailed: (thrown: unknown) => void;
@@ -70,7 +70,7 @@ export class Connection implements StreamConnection {
   readonly #closed = new ClosedStreams();
   readonly #rates: PeerRates;
   #settingsCame = false;
-  /** Requests whose work goes on, those of streams that were reset too. */
+  /** Requests whose work continues, including those of streams that were reset. */
   #running = 0;
   #lastStreamId = 0;
   #isDraining = false;
@@ -121,7 +121,7 @@ export class Connection implements StreamConnection {
     return this.#isDead || this.#isEnded;
   }
 
-  /** Asks the peer whether it is still there; `pingIsOut` until it answers. */
+  /** Checks that the peer is alive: `pingIsOut` until it answers. */
   ping(): void {
     this.pingIsOut = true;
     this.#output.write(frame(FrameType.PING, 0, 0, Buffer.alloc(8)));
@@ -149,14 +149,14 @@ export class Connection implements StreamConnection {
     this.#onClose();
   }
 
-  /** GOAWAY, as far as the machine takes it now, and the end. */
+  /** Sends GOAWAY, as far as the machine takes it now, and ends the connection. */
   dismiss(why: string): void {
     this.drain(why);
     this.#output.flush();
     this.destroy();
   }
 
-  // what streams ask
+  // called by streams
 
   sendHeaders(stream: Stream, block: Buffer, endStream: boolean): void {
     this.#output.head(block.length, FrameType.HEADERS, Flag.END_HEADERS | (endStream ? Flag.END_STREAM : 0), stream.id);
@@ -194,7 +194,7 @@ export class Connection implements StreamConnection {
     this.#endIfDrained();
   }
 
-  // what comes in
+  // input
 
   #sendSettings(limits: Http2Limits): void {
     this.#output.write(
@@ -432,7 +432,7 @@ export class Connection implements StreamConnection {
       throw protocolError(`a frame of stream ${streamId}, which was never opened`);
   }
 
-  // how streams and the connection end
+  // ends of streams and of the connection
 
   #remoteEnd(stream: Stream): void {
     stream.remoteEnded = true;
@@ -461,7 +461,7 @@ export class Connection implements StreamConnection {
     const completed = stream.remoteEnded && stream.localEnded;
     stream.isReset = true;
     stream.credit(stream.uncreditedBytes);
-    stream.drop();
+    stream.discard();
     if (!completed && !stream.localEnded) stream.owner?.onReset();
     if (checksInvariants && this.#streams.size === 0) this.#assertWindowIsWhole();
     this.#endIfDrained();

@@ -3,9 +3,9 @@
  * parts).
  *
  * Invariant: small writes are copied together, so that their buffers may be reused; large ones go by reference and
- * belong to the output. `isFull` says that the peer reads more slowly than we write: those who can wait then wait for
- * `onWritable`. Those who cannot (answers to PINGs and SETTINGS) may go on up to `maxBacklogBytes`, beyond which the
- * connection is destroyed: a peer that asks and never reads.
+ * belong to the output. `isFull` says that the peer reads more slowly than we write: writers that can wait then wait
+ * for `onWritable`. Those that cannot (answers to PINGs and SETTINGS) may continue up to `maxBacklogBytes`, beyond
+ * which the connection is destroyed: a peer that asks and never reads.
  */
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -15,7 +15,7 @@ import { FRAME_HEADER_BYTES, writeFrameHeader } from './frames.ts';
 
 /** Parts up to this size are copied: a copy of it is quicker than one more entry of a writev. */
 export const COPY_BYTES = 4096;
-/** Parts up to this size are copied by a loop: that costs less than a call. */
+/** Parts up to this size are copied by a loop, without a call. */
 const SHORT_BYTES = 24;
 const MIN_SLAB_BYTES = 2048;
 const MAX_SLAB_BYTES = 32 * 1024;
@@ -30,7 +30,7 @@ export interface CorkedOutputOptions {
   readonly socket: Duplex;
   /** Resolves when the turn of the event loop is over: clock.yield. */
   readonly turnEnd: () => Promise<void>;
-  /** There is room again after `isFull`. */
+  /** There is space again after `isFull`. */
   readonly onWritable: () => void;
   /** Default: 1 MiB. */
   readonly maxBacklogBytes?: number;
@@ -45,7 +45,7 @@ export class CorkedOutput {
   #slabs: Buffer[] = [];
   #parts: Buffer[] = [];
   #partsBytes = 0;
-  /** Where small writes go: bytes from..at are not yet a part. */
+  /** The slab for small writes: bytes from..at are not yet a part. */
   #slab: Buffer | undefined;
   #from = 0;
   #at = 0;
@@ -124,7 +124,7 @@ export class CorkedOutput {
     if (this.#wasFull && this.unsentBytes < FULL_BYTES) this.#notifyWritable();
   }
 
-  /** Sends what is there, and ends the socket's writing side. */
+  /** Sends everything, and ends the socket's writing side. */
   end(): void {
     this.flush();
     this.#ended = true;

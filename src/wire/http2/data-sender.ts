@@ -1,5 +1,5 @@
 /**
- * Which stream's bytes go out next: one frame each in turn, as far as the connection's window, the streams' own and the
+ * Sends the bytes of streams: one frame each in turn, as far as the connection's window, the streams' own and the
  * socket allow.
  *
  * Invariant: a stream is in the list exactly when it has something that its own window lets out. A stream that waits

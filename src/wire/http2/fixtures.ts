@@ -1,11 +1,11 @@
-/** What tests of connections share: a socket in memory, and a clock whose turns of the event loop a test begins. */
+/** Fixtures for tests of connections: a socket in memory, and a clock whose turns of the event loop a test begins. */
 import { Duplex } from 'node:stream';
 import { ManualClock } from '../../env/index.ts';
 
 /** A socket in memory, whose other end a test holds. */
 export class Pipe extends Duplex {
   readonly written: Buffer[] = [];
-  /** Set: nobody takes what is written. */
+  /** Set: written bytes are never taken. */
   stuck = false;
   hasEnded = false;
 
@@ -34,7 +34,7 @@ export class TurnClock extends ManualClock {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Begins the next turn, and lets what follows from it happen. */
+  /** Begins the next turn, and waits for what follows from it. */
   async turn(): Promise<void> {
     const waiting = this.#waiting;
     this.#waiting = [];

@@ -25,7 +25,7 @@ export class SendWindow {
         streamId,
       );
     this.bytes += bytes;
-    assert(this.bytes >= -MAX_BYTES, 'a window to send is below its least');
+    assert(this.bytes >= -MAX_BYTES, 'a window to send is below its minimum');
   }
 }
 

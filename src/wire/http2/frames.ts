@@ -98,8 +98,7 @@ const FRAMES_PER_CHECK = 4;
 const never = (): boolean => false;
 
 /**
- * Takes frames out of chunks as they come. Whatever `onFrame` throws comes out of `push`; the reader is of no use
- * afterwards.
+ * Takes frames out of chunks as they come. `push` throws what `onFrame` throws; the reader must not be used afterwards.
  */
 export class FrameReader {
   readonly #maxFrameBytes: number;
@@ -107,7 +106,7 @@ export class FrameReader {
   /** A header that began in an earlier chunk. */
   readonly #header = Buffer.alloc(FRAME_HEADER_BYTES);
   #headerBytes = 0;
-  /** A payload that began in an earlier chunk, and how much of it is there. */
+  /** A payload that began in an earlier chunk, and how much of it has come. */
   #payload: Buffer | undefined;
   #payloadBytes = 0;
   #framesUntilCheck = FRAMES_PER_CHECK;
@@ -139,7 +138,7 @@ export class FrameReader {
     return chunkBytes;
   }
 
-  /** Goes on with the frame that was begun; answers where in the chunk it ends. */
+  /** Continues the frame that was begun; returns where in the chunk it ends. */
   #finish(chunk: Buffer): number {
     let at = 0;
     if (!this.#payload) {
@@ -195,7 +194,7 @@ export class FrameReader {
   }
 }
 
-/** Writes a frame's head into `target` and answers where its payload goes. */
+/** Writes a frame's head into `target` and returns where its payload goes. */
 export function writeFrameHeader(
   target: Buffer,
   at: number,

@@ -22,14 +22,14 @@ export class HeaderBlock {
   isOpen = false;
   streamId = 0;
   endStream = false;
-  /** The stream was said to depend on itself: an error of the stream, told after its headers were decoded. */
+  /** The stream was said to depend on itself: an error of the stream, reported after its headers were decoded. */
   dependsOnItself = false;
 
   constructor(limits: HeaderBlockLimits) {
     this.#limits = limits;
   }
 
-  /** HEADERS. Answers the block if it is whole. */
+  /** HEADERS. Returns the block if it is whole. */
   begin(flags: number, streamId: number, payload: Buffer): Buffer | undefined {
     let block = unpad(flags, payload);
     this.dependsOnItself = false;
@@ -50,7 +50,7 @@ export class HeaderBlock {
     return undefined;
   }
 
-  /** CONTINUATION. Answers the block if it is whole. */
+  /** CONTINUATION. Returns the block if it is whole. */
   continue(flags: number, streamId: number, payload: Buffer): Buffer | undefined {
     if (!this.isOpen || streamId !== this.streamId)
       throw new Http2Error(ErrorCode.PROTOCOL_ERROR, `CONTINUATION of stream ${streamId} without its HEADERS`);

@@ -1,9 +1,8 @@
 /**
- * Where headers stand in a list of them. The requests of a connection mostly have the same names in the same positions,
- * request after request: what is looked for is found once, not once a call.
+ * Positions of headers in a list of them. The requests of a connection mostly have the same names in the same
+ * positions, request after request: a name is searched once, not once a call.
  *
- * Invariant: the lists that are asked about have the same names at the same positions, those of the first that was
- * asked about.
+ * Invariant: all lists have the same names at the same positions as the first one.
  */
 
 /** Our own code requests few constant names. Further ones are searched each time. */

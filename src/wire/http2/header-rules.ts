@@ -17,7 +17,7 @@ export interface RequestHeaders {
   readonly method: string;
   readonly path: string;
   readonly contentType: string | undefined;
-  /** Undefined where the request does not say it. */
+  /** Undefined where the request has none. */
   readonly contentLength: number | undefined;
 }
 

@@ -1,5 +1,5 @@
 /**
- * How often a peer may do what costs it little and us more: resets, pings, updates of windows, frames without use.
+ * Limits the rate of what costs a peer little and us more: resets, pings, updates of windows, frames without use.
  * Limits: limits.ts.
  */
 import type { Clock } from '../../env/index.ts';
@@ -17,7 +17,7 @@ export class PeerRates {
   /** Frames sent that allow the peer its pings and updates. */
   #earnedFrames = 0;
 
-  /** `sentFrames`: how many frames of DATA went out. */
+  /** `sentFrames`: the number of frames of DATA that went out. */
   constructor(clock: Clock, limits: Http2Limits, sentFrames: () => number) {
     const nowMs = clock.monotonicMs();
     this.#clock = clock;

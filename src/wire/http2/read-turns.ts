@@ -2,7 +2,7 @@
  * Shares a turn of the event loop among the connections that have received bytes: together they read for SLICE_MS a
  * turn at most, so that timers, answers and other work come in between, however many calls arrive together.
  *
- * Invariant: who waits goes on in the order in which it began to wait, and before bytes that come later.
+ * Invariant: waiting connections continue in the order in which they began to wait, and before bytes that come later.
  */
 import { type Clock, SLICE_MS } from '../../env/index.ts';
 
@@ -26,14 +26,14 @@ export class ReadTurns {
     return false;
   }
 
-  /** Calls `goOn` in a later turn that has time left. Only while the present turn is over. */
-  wait(goOn: () => void): void {
-    this.#waiting.push(goOn);
+  /** Calls `resume` in a later turn that has time left. Only while the present turn is over. */
+  wait(resume: () => void): void {
+    this.#waiting.push(resume);
   }
 
   #resumeWaiting(): void {
     this.#hasBegun = false;
-    // those who wait again, or begin to, are for the next turn
+    // connections that wait again, or begin to, get the next turn
     for (let count = this.#waiting.length; count > 0 && !this.isSpent(); count--) this.#waiting.shift()?.();
   }
 }

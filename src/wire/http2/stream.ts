@@ -3,7 +3,7 @@
  * the stream's owner.
  *
  * Invariant: bytes leave in the order of `data`, the trailers after all of them. A stream is over when both sides have
- * ended, or one has reset it; from then on it takes nothing and tells its owner nothing.
+ * ended, or one has reset it; from then on it takes nothing and calls its owner no more.
  */
 import { assert } from '../../base/index.ts';
 import type { ErrorCode } from './frames.ts';
@@ -11,7 +11,7 @@ import { type ReceiveWindow, SendWindow } from './flow-window.ts';
 
 /** The answerer of a request. Throws nothing but an Http2Error of the stream. */
 export interface StreamOwner {
-  /** The bytes hold a place in the connection's window until `stream.credit` gives it back. */
+  /** The bytes take space in the connection's window until `stream.credit` returns it. */
   onData(payload: Buffer): void;
   /** The request is whole. */
   onEnd(): void;
@@ -26,10 +26,10 @@ export interface StreamConnection {
   sendHeaders(stream: Stream, block: Buffer, endStream: boolean): void;
   /** The stream has something to send that it had not before. */
   ready(stream: Stream): void;
-  /** Sends a message immediately and whole; false where it cannot, and nothing of it went. */
+  /** Sends a message immediately and whole; false where it cannot, and nothing of it was sent. */
   sendWhole(stream: Stream, prefix: Buffer, message: Buffer): boolean;
   reset(stream: Stream, code: ErrorCode): void;
-  /** Gives back to the peer what a stream's bytes took of the connection's window. */
+  /** Returns to the peer what a stream's bytes took of the connection's window. */
   credit(bytes: number): void;
   growWindow(stream: Stream, bytes: number, immediately: boolean): void;
   /** Both sides have ended, or the owner's work has. */
@@ -53,7 +53,7 @@ export class Stream {
   /** Our last frame has been written. */
   localEnded = false;
   isReset = false;
-  /** The owner's work goes on, and counts, until it says so. */
+  /** True once the owner's work has ended: until then it counts. */
   ownerDone = false;
   /** The connection's list of those that have something to send. */
   isListed = false;
@@ -102,7 +102,7 @@ export class Stream {
 
   /**
    * A message that needs not be queued; false where it must be. `prefix` is copied, the message belongs to the stream
-   * if it went.
+   * if it was sent.
    */
   sendWhole(prefix: Buffer, message: Buffer): boolean {
     return !this.isReset && this.#connection.sendWhole(this, prefix, message);
@@ -121,7 +121,7 @@ export class Stream {
   }
 
   /** Discards what is queued. Returns its bytes. */
-  drop(): number {
+  discard(): number {
     const dropped = this.queuedBytes;
     this.#queue = undefined;
     this.#first = 0;
@@ -132,12 +132,12 @@ export class Stream {
 
   /** Keeps the first of the queued bytes, and discards the rest. */
   keep(bytes: number): void {
-    if (bytes <= 0) return void this.drop();
+    if (bytes <= 0) return void this.discard();
     const kept: Buffer[] = [];
     const left = Math.min(bytes, this.queuedBytes);
     if (left < this.queuedBytes) {
       this.take(left, (part) => kept.push(part));
-      this.drop();
+      this.discard();
       for (const part of kept) this.data(part);
     }
   }

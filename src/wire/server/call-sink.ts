@@ -4,7 +4,7 @@
  *
  * Invariant: every pending byte is held in the call's reservation, and pending bytes stay below HIGH_BYTES plus one
  * message. Where the budget is short, the writer waits until all its messages are sent before it makes the next; where
- * it has no room for one, the message is refused with UNAVAILABLE, so that what answers take is bounded by the budget
+ * it has no space for one, the message is refused with UNAVAILABLE, so that what answers take is bounded by the budget
  * however many calls there are.
  */
 import { asBuffer, assert, type BigtableError, unavailable } from '../../base/index.ts';
@@ -48,7 +48,7 @@ export class CallSink implements RpcSink {
   /** Bytes of all messages sent, with their prefixes. */
   sentBytes = 0;
   #pendingBytes = 0;
-  /** Pending bytes covered by the reservation: all of them, except within a step of sending. */
+  /** Pending bytes covered by the reservation: all of them, except while one is sent. */
   #heldBytes = 0;
   /** Sizes of the pending messages, from `#first` on. */
   #sizes: number[] = [];
@@ -92,8 +92,8 @@ export class CallSink implements RpcSink {
   }
 
   /**
-   * Sends the one answer of a call, which then needs nothing else of its reservation. False where there is no room for
-   * it, and nothing of it went; a promise where it has to be deflated first.
+   * Sends the one answer of a call, which then needs nothing else of its reservation. False where there is no space for
+   * it, and nothing of it was sent; a promise where it has to be deflated first.
    */
   answer(message: Uint8Array): boolean | Promise<boolean> {
     if (!this.#compress || message.length < WORTH_DEFLATING_BYTES) return this.#answer(asBuffer(message), false);
@@ -167,7 +167,7 @@ export class CallSink implements RpcSink {
     const outcome = reservation.tryHoldAnswer(left);
     const ended = this.#context.interruption;
     if (ended) {
-      // room is made by ending calls that are too slow, and this was one: its messages are forgotten, this one too
+      // space is made by ending calls that are too slow, and this was one: its messages are discarded, this one too
       if (outcome !== 'refused') reservation.shrink(left);
       return Promise.reject(ended);
     }
@@ -216,9 +216,9 @@ export class CallSink implements RpcSink {
     this.#owner.readsSlowly();
   }
 
-  /** Takes back the last message, or what is left of it, since there is no room for it. */
+  /** Takes back the last message, or the rest of it, since there is no space for it. */
   #refuse(leftBytes: number, messageBytes: number): Promise<void> {
-    // of a message that has begun the reader cannot make anything: the call ends within it
+    // the reader cannot use a part of a message: the call ends within one that has begun
     this.#keep(this.#pendingBytes - leftBytes);
     if (leftBytes === messageBytes && this.#sizes.length > 0) this.#sizes.pop();
     return Promise.reject(
@@ -230,9 +230,9 @@ export class CallSink implements RpcSink {
 
   /** Discards all but the first of the pending bytes. */
   #keep(bytes: number): void {
-    const forgotten = this.#pendingBytes - bytes;
-    assert(forgotten >= 0, 'a call keeps no more of its answers than are pending');
-    if (forgotten === 0) return;
+    const discarded = this.#pendingBytes - bytes;
+    assert(discarded >= 0, 'a call keeps no more of its answers than are pending');
+    if (discarded === 0) return;
     this.#stream.keep(bytes);
     this.#pendingBytes = bytes;
     this.#release(this.#heldBytes - bytes);

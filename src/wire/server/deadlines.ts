@@ -28,7 +28,7 @@ export class Deadlines {
   #timer: Timer | undefined;
   /** The tick for which the timer is set. */
   #timerTick = Number.POSITIVE_INFINITY;
-  /** Ticks up to this one have been looked through. */
+  /** Ticks up to this one have been searched. */
   #doneTick: number;
 
   constructor(clock: Clock) {
@@ -100,7 +100,7 @@ export class Deadlines {
       if (entry.dueMs <= nowMs) {
         this.clear(entry);
         entry.onDue(nowMs);
-        // what it did may have cleared the next one
+        // the callback may have cleared the next one
         entry = next === head || next.slot === head ? next : head.after!;
       } else entry = next;
     }

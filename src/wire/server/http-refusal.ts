@@ -1,6 +1,6 @@
 /**
- * Plain HTTP/2 requests, which this server does not serve: they are read to their end, as far as that is near, and told
- * so.
+ * Refuses plain HTTP/2 requests, which this server does not serve: each is read to its end, up to MAX_BYTES, and
+ * answered with what the server expects.
  */
 import { httpHeaders } from '../grpc/answer-blocks.ts';
 import type { RequestHeaders } from '../http2/header-rules.ts';

@@ -1,6 +1,6 @@
 /**
- * A warning of what may happen thousands of times a second: the first time is logged, then, once it has not happened
- * for a minute, how often it did.
+ * A warning of an event that may happen thousands of times a second: the first one is logged and, once none has
+ * happened for a minute, their number.
  */
 import type { LogFields } from '../../env/index.ts';
 import type { ApiEnv } from '../contract/rpc-server.ts';
@@ -23,7 +23,7 @@ export class RareWarning {
     if (this.#count++ === 0) this.#env.logger.warn(this.#message, fields);
   }
 
-  /** To be called now and then. */
+  /** To be called from time to time. */
   flush(): void {
     if (this.#count === 0 || this.#env.clock.monotonicMs() - this.#lastMs < QUIET_MS) return;
     this.#env.logger.info(`no more: ${this.#message}`, { count: this.#count });

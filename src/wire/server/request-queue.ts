@@ -3,7 +3,7 @@
  *
  * Invariant: messages are taken out of the arrived bytes only as the handler requests them; other bytes keep their part
  * of the stream's window and of the connection's, and are held as arriving. The message that the handler works on is
- * reserved until it asks for the next.
+ * reserved until it requests the next.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import { keepable, MessageReader, PREFIX_BYTES } from '../grpc/message-framing.ts';
@@ -32,7 +32,7 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
   /** Bytes of the reservation, and of the stream's window, that the present message has. */
   #presentBytes = 0;
   #takenBytes = 0;
-  /** By how much the stream's window was opened before what it is for was taken. */
+  /** Bytes by which the stream's window was opened ahead of what was taken. */
   #aheadBytes = 0;
   #hasEnded = false;
   #isClosed = false;
@@ -65,7 +65,7 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
 
   stop(error: BigtableError): void {
     this.#error ??= error;
-    // the handler may go on for a while: what it will never ask for is given back now
+    // the handler may continue for a while: bytes that it will never read are released now
     this.#payloads = [];
     this.#owner.context.reservation.arrived();
     this.#wakeUp();
@@ -91,8 +91,8 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
         this.#owedBytes = 0;
         if (!this.#owner.isUncounted && !reservation.tryAdmit(bytes)) await reservation.grow(bytes, context.signal);
         this.#owner.onAdmitted(bytes);
-        this.#giveBack();
-        if (this.#reader.isInside) this.#letCome(bytes);
+        this.#creditTaken();
+        if (this.#reader.isInside) this.#openWindow(bytes);
         continue;
       }
       const message = this.#messages.shift();
@@ -102,7 +102,7 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
         this.#takenBytes += payload.length;
         reservation.arrived(arrivingBytes(payload.length));
         this.#reader.push(payload);
-        if (this.#owedBytes === 0) this.#giveBack();
+        if (this.#owedBytes === 0) this.#creditTaken();
         continue;
       }
       if (this.#isClosed || this.#hasEnded) break;
@@ -134,8 +134,8 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
     return bytes;
   }
 
-  /** A message that is granted and not yet whole may come in. */
-  #letCome(messageBytes: number): void {
+  /** Lets the rest of a message come in that is granted and not yet whole. */
+  #openWindow(messageBytes: number): void {
     const { stream } = this.#owner;
     const more = PREFIX_BYTES + messageBytes + SLACK_BYTES - stream.receiveWindow.leftBytes;
     if (more <= 0) return;
@@ -144,7 +144,7 @@ export class RequestQueue implements RequestInput, AsyncIterableIterator<Buffer>
   }
 
   /** Opens the windows for as many bytes as were taken. */
-  #giveBack(): void {
+  #creditTaken(): void {
     const { stream } = this.#owner;
     const paid = Math.min(this.#aheadBytes, this.#takenBytes);
     this.#aheadBytes -= paid;

@@ -69,11 +69,11 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   #request: CallRequest | undefined;
   readonly #input: RequestInput;
   #sink: CallSink | undefined;
-  /** Those of the handler: name, value, name, value … */
+  /** Trailers of the handler: name, value, name, value … */
   #trailers: string[] | undefined;
   #isRunning = false;
   #headersAreSent = false;
-  /** The answer's end has been given to the stream, or can no longer be. */
+  /** The answer's end has been passed to the stream, or can no longer be. */
   #isAnswered = false;
   /** Bytes of the request at the last check that it still comes; undefined without checks. */
   #watchedBytes: number | undefined;
@@ -360,7 +360,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
     this.fail(error);
   }
 
-  // the ends before the end
+  // early ends
 
   /** Sends the status, after what was sent already. */
   fail(thrown: unknown): void {
@@ -376,7 +376,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
 
   /** Discards what has not been sent: it would be too late. */
   #runOut(error: BigtableError): void {
-    this.stream.drop();
+    this.stream.discard();
     this.code = error.code;
     if (this.#isAnswered) this.stream.end(statusTrailers(this.#server.statusOf(error), !this.#headersAreSent));
     this.#stopWork(error);
@@ -403,7 +403,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
     this.#server.ledger.onCall?.(this);
   }
 
-  // what goes with the call
+  // watching the request
 
   /** Checks later that the request still comes. */
   #watchRequest(): void {

@@ -2,8 +2,8 @@
  * The one message of a unary or server-streaming call: received as its reservation allows, then passed on.
  *
  * A message is admitted when its first PROOF_BYTES, or all of it, have come: what a caller announces costs nothing by
- * itself. Before that its bytes are held as arriving, and give back their place in the connection's window: requests
- * that wait hold up no others of their connection. From then on all of its length is reserved.
+ * itself. Before that its bytes are held as arriving, and return their part of the connection's window: requests that
+ * wait hold up no others of their connection. From then on all of its length is reserved.
  *
  * Invariant: no more than a stream's first window is taken in before the budget has granted the whole message. While a
  * request waits it holds nothing but what has arrived of it.
@@ -20,10 +20,10 @@ const WHOLE_BYTES = 16_384;
 const PROOF_BYTES = 64 * 1024;
 /** Window in addition to the message: some clients do not even end their stream in an empty window. */
 export const SLACK_BYTES = 1024;
-/** A frame with less than this costs us as much. */
+/** A smaller frame costs us as much as one of this size. */
 const MIN_FRAME_BYTES = 256;
 
-/** How a call's messages come in. */
+/** The input of a call's messages. */
 export interface RequestInput {
   data(payload: Buffer): void;
   end(): void;
@@ -184,7 +184,7 @@ export function holdArriving(owner: Pick<InputOwner, 'context' | 'makeSpace'>, b
   const { context } = owner;
   const held = arrivingBytes(bytes);
   while (!context.reservation.tryArrive(held)) {
-    // it was itself one of the calls that are too slow, and finds no room however many others end
+    // it was itself one of the calls that are too slow, and finds no space however many others end
     if (context.interruption) throw context.interruption;
     if (!owner.makeSpace()) throw unavailable('no memory is left for requests that wait: try again');
   }

@@ -17,7 +17,7 @@ export interface SlowCall {
   /** Its index in the list; -1 outside. */
   listIndex: number;
   isTooSlow(nowMs: number): boolean;
-  /** Ends the call, and gives back what it holds as far as nothing runs for it any more. */
+  /** Ends the call, and releases what it holds as far as nothing runs for it any more. */
   endEarly(error: BigtableError): void;
 }
 
@@ -55,7 +55,7 @@ export class SlowCalls implements Relief {
     call.listIndex = -1;
   }
 
-  /** A call has found no memory. Later searches serve those that wait on. */
+  /** A call has found no memory. Later searches serve those that still wait. */
   relieve(isEnough: () => boolean): void {
     const nowMs = this.#env.clock.monotonicMs();
     this.#timer ??= this.#env.clock.timer(CHECK_MS, () => this.#checkAgain());

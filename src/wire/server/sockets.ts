@@ -4,8 +4,8 @@
  * deadline for its next step; all end with the server.
  *
  * Invariants: a socket is in `#all`, and in the counts, from `accept` until it is destroyed or closed by itself. At the
- * limit a new socket takes the place of the idle connection that is needed least; connections with calls are never
- * ended for others.
+ * limit a new socket replaces the idle connection that is needed least; connections with calls are never ended for
+ * others.
  */
 import type { Socket } from 'node:net';
 import { assert } from '../../base/index.ts';
@@ -32,7 +32,7 @@ export interface SocketLimits {
    * at the next handshake.
    */
   readonly maxCertificateAgeMs: number;
-  /** Calls of a connection that was told to end get this long. */
+  /** Time for the calls of a connection that is drained. */
   readonly drainMs: number;
 }
 
@@ -65,7 +65,7 @@ export interface AcceptedSocket {
 const REAP_MS = 1000;
 /** Time for a client to close a connection that was ended. */
 const LINGER_MS = 2000;
-/** Idle connections that are found by one search, for the next sockets that need room. */
+/** Idle connections that are found by one search, for the next sockets that need space. */
 const IDLEST = 64;
 
 export class Sockets {
@@ -87,7 +87,7 @@ export class Sockets {
     this.#limits = limits;
     this.#accepted = env.metrics.counter('wire.acceptedConnections');
     this.#refusals = new RareWarning(env, 'connections are refused');
-    this.#replacements = new RareWarning(env, 'idle connections are ended to make room for new ones');
+    this.#replacements = new RareWarning(env, 'idle connections are ended in favour of new ones');
   }
 
   /** Checks connections for their deadlines, until `close`. */
@@ -186,7 +186,7 @@ export class Sockets {
       this.#idlest = found;
       for (let last = found.pop(); last; last = found.pop()) {
         if (!this.#all.has(last) || !isIdle(last)) continue;
-        last.connection?.dismiss('the server needs the room');
+        last.connection?.dismiss('the server needs the connection for another client');
         this.#end(last);
         this.#env.metrics.add('wire.replacedConnections');
         this.#replacements.add({ limit: this.#limits.maxConnections });

@@ -84,8 +84,8 @@ export class TlsHandshakes {
 }
 
 /**
- * The reason of a handshake that failed; undefined where the client just left. OpenSSL has these two codes for plain
- * text.
+ * The reason of a handshake that failed; undefined where the client closed the connection. OpenSSL has these two codes
+ * for plain text.
  */
 function handshakeError(error: Error & { readonly code?: unknown; readonly reason?: unknown }): string | undefined {
   if (error.code === 'ERR_SSL_HTTP_REQUEST' || error.code === 'ERR_SSL_WRONG_VERSION_NUMBER')

@@ -25,7 +25,7 @@ export interface WaitingCallParts {
   readonly caller: Promise<string>;
   /** The share of unknown callers on this connection. */
   readonly owner: Owner;
-  /** Gives the stream its new owner. */
+  /** Sets the stream's new owner. */
   readonly begin: (caller: string | BigtableError) => void;
 }
 

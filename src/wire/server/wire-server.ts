@@ -65,7 +65,7 @@ export interface WireServerOptions {
   readonly limits?: Partial<WireLimits>;
 }
 
-/** Where a request came from. */
+/** The origin of a request. */
 interface Peer {
   readonly connection: Connection;
   readonly certificate: string | undefined;
@@ -158,8 +158,7 @@ export class WireServer implements RpcServer {
       server.listen(options, () => {
         this.#server = server;
         this.#sockets.start();
-        // the socket goes on listening: an accept that fails, for want of descriptors for example, is one connection's
-        // matter
+        // the socket continues to listen: a failed accept, for want of descriptors for example, concerns one connection
         server.on('error', (error) => this.#failedAccepts.add({ message: error.message }));
         const address = server.address();
         resolve(address !== null && typeof address === 'object' ? address.port : 0);
