@@ -3,7 +3,7 @@
  * tablet, by the client's locations, so that it covers every row whatever is split, merged or moved meanwhile.
  */
 import { assert, BigtableError, type ByteString, Code, toBigtableError } from '../base/index.ts';
-import { CallContext, checkContext, ContextWait, type Env, type RequestContext, sleep, within } from '../env/index.ts';
+import { callCancelled, CallContext, checkContext, ContextWait, type Env, type RequestContext, sleep, within } from '../env/index.ts';
 import type { SchemaCache } from '../locator/index.ts';
 import {
   ALL_ROWS,
@@ -73,7 +73,7 @@ export class Control implements ControlService {
       work.check();
     } finally {
       outer.stop();
-      own.interrupt(new BigtableError(Code.CANCELLED, 'the caller gave the call up'));
+      own.interrupt(callCancelled());
     }
   }
 

@@ -1,6 +1,6 @@
 /** Waiting between repeated attempts: twice as long each time, with a random part, never past the deadline. */
-import { assert, BigtableError, Code } from '../base/index.ts';
-import { type Clock, checkContext, type Random, type RequestContext, sleep } from '../env/index.ts';
+import { assert } from '../base/index.ts';
+import { callCancelled, type Clock, checkContext, type Random, type RequestContext, sleep } from '../env/index.ts';
 
 const FIRST_MS = 2;
 const MAX_MS = 500;
@@ -23,7 +23,7 @@ export class Backoff {
     if (this.#clock.monotonicMs() + delayMs >= context.deadlineMs) throw error;
     this.#nextMs = Math.min(this.#nextMs * 2, MAX_MS);
     await sleep(this.#clock, delayMs, context.signal).catch((cause: unknown) => {
-      throw new BigtableError(Code.CANCELLED, 'the caller gave the call up', { cause });
+      throw callCancelled(undefined, cause);
     });
   }
 }

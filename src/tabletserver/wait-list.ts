@@ -2,8 +2,7 @@
  * Calls that wait for room, woken all together: each looks again by itself. A call that is given up, or whose deadline
  * passes, waits no longer.
  */
-import { BigtableError, Code } from '../base/index.ts';
-import type { Clock, RequestContext } from '../env/index.ts';
+import { callCancelled, type Clock, deadlineExceeded, type RequestContext } from '../env/index.ts';
 
 export class WaitList {
   readonly #clock: Clock;
@@ -31,15 +30,9 @@ export class WaitList {
       };
       const wake = (): void => end(resolve);
       const onAbort = (): void =>
-        end(() =>
-          reject(new BigtableError(Code.CANCELLED, `the caller gave the call up while it waited for ${this.#what}`)),
-        );
+        end(() => reject(callCancelled(this.#what)));
       const onDeadline = (): void =>
-        end(() =>
-          reject(
-            new BigtableError(Code.DEADLINE_EXCEEDED, `the deadline passed while the write waited for ${this.#what}`),
-          ),
-        );
+        end(() => reject(deadlineExceeded(this.#what)));
       const { deadlineMs, signal } = context;
       const timer =
         deadlineMs === Number.POSITIVE_INFINITY

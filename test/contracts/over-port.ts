@@ -10,6 +10,7 @@ import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { BigtableError, Code, toBigtableError } from '../../src/base/index.ts';
 import {
   ByteBudget,
+  callCancelled,
   type CallHandler,
   fromPlainThrown,
   type LockEvent,
@@ -99,7 +100,7 @@ class PortPeer {
     signal?.addEventListener('abort', onAbort, { once: true });
     try {
       for (;;) {
-        if (signal?.aborted) throw givenUp();
+        if (signal?.aborted) throw callCancelled();
         const { done, value } = (await this.call('stream next', [id], signal)) as IteratorResult<unknown>;
         if (done) return;
         yield value;
@@ -145,7 +146,7 @@ class PortPeer {
       const implementation = this.#methods[method];
       if (!implementation) throw new BigtableError(Code.UNIMPLEMENTED, `${method} does not cross the port`);
       const cancelled = new Promise<never>((_, reject) => {
-        abort.signal.addEventListener('abort', () => reject(givenUp()), { once: true });
+        abort.signal.addEventListener('abort', () => reject(callCancelled()), { once: true });
       });
       const value = await Promise.race([cancelled, implementation(args, abort.signal)]);
       this.#send({ kind: 'answer', id, value, beside: this.#beside() });
@@ -155,10 +156,6 @@ class PortPeer {
       this.#answering.delete(id);
     }
   }
-}
-
-function givenUp(): BigtableError {
-  return new BigtableError(Code.CANCELLED, 'the caller gave the call up');
 }
 
 export interface OverPort<T> {

@@ -4,8 +4,9 @@
  *
  * Invariant: after `stop`, and after the interruption, no timer and no listener is left.
  */
-import { BigtableError, Code } from '../../base/index.ts';
+import type { BigtableError } from '../../base/index.ts';
 import type { Clock, Timer } from '../seams/clock.ts';
+import { callCancelled, deadlineExceeded } from './call-errors.ts';
 import { CallContext, checkContext, type Interruptible, type RequestContext } from './context.ts';
 
 /** Notifies `waiter` once when the context's deadline passes or its caller cancels, until it is stopped. */
@@ -24,13 +25,11 @@ export class ContextWait {
     }
     const { deadlineMs, signal } = context;
     if (signal) {
-      this.#onAbort = () => this.#interrupt(Code.CANCELLED, 'the caller cancelled the call');
+      this.#onAbort = () => this.#interrupt(callCancelled());
       signal.addEventListener('abort', this.#onAbort, { once: true });
     }
     if (deadlineMs !== Number.POSITIVE_INFINITY) {
-      this.#timer = clock.timer(deadlineMs - clock.monotonicMs(), () =>
-        this.#interrupt(Code.DEADLINE_EXCEEDED, 'the deadline of the call is over'),
-      );
+      this.#timer = clock.timer(deadlineMs - clock.monotonicMs(), () => this.#interrupt(deadlineExceeded()));
     }
   }
 
@@ -44,9 +43,9 @@ export class ContextWait {
     this.#onAbort = undefined;
   }
 
-  #interrupt(code: Code, message: string): void {
+  #interrupt(error: BigtableError): void {
     this.stop();
-    this.#waiter.interrupt(new BigtableError(code, message));
+    this.#waiter.interrupt(error);
   }
 }
 

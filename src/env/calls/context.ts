@@ -2,8 +2,9 @@
  * What every call of the service, the tablet and the transport carries next to its message: until when it matters,
  * whether it was cancelled, who asks, and the bytes it holds of the process's budget.
  */
-import { BigtableError, Code } from '../../base/index.ts';
+import type { BigtableError } from '../../base/index.ts';
 import type { ByteBudget, Reservation } from '../budget/budget.ts';
+import { callCancelled, deadlineExceeded } from './call-errors.ts';
 import type { CallNotes } from './call-notes.ts';
 import type { Clock } from '../seams/clock.ts';
 import type { Owner } from '../budget/turn-queue.ts';
@@ -147,8 +148,8 @@ export function checkContext(context: RequestContext, clock: Clock): void {
     if (context.interruption) throw context.interruption;
     return;
   }
-  if (context.signal?.aborted) throw new BigtableError(Code.CANCELLED, 'the caller cancelled the call');
+  if (context.signal?.aborted) throw callCancelled();
   if (context.deadlineMs !== Number.POSITIVE_INFINITY && clock.monotonicMs() >= context.deadlineMs) {
-    throw new BigtableError(Code.DEADLINE_EXCEEDED, 'the deadline of the call is over');
+    throw deadlineExceeded();
   }
 }

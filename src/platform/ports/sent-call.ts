@@ -5,8 +5,9 @@
  * Invariant: each ends once, by an answer, a failure, or by a cancellation, and notifies the peer that keeps it by its
  * number.
  */
-import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
+import { type BigtableError, toBigtableError } from '../../base/index.ts';
 import {
+  callCancelled,
   checkContext,
   type Clock,
   ContextWait,
@@ -112,7 +113,7 @@ export class SentStream extends PullStream<unknown> implements Receiver, Interru
 
   end(): void {
     const { wait, resolve } = this.#waiting ?? {};
-    if (this.#state === 'open') this.#ends.cancel(new BigtableError(Code.CANCELLED, 'the caller cancelled the call'));
+    if (this.#state === 'open') this.#ends.cancel(callCancelled());
     this.#state = 'over';
     this.#items.length = 0;
     this.#waiting = undefined;

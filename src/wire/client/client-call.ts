@@ -6,7 +6,7 @@
  * message.
  */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
-import { CallContext, type Interruptible, type RequestContext } from '../../env/index.ts';
+import { callCancelled, CallContext, deadlineExceeded, type Interruptible, type RequestContext } from '../../env/index.ts';
 import { MessageReader } from '../grpc/message-framing.ts';
 import { type Headers, headerValue } from '../grpc/metadata.ts';
 import { ErrorCode } from '../http2/frames.ts';
@@ -54,7 +54,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   #unreadBytes = 0;
   /** Bytes that came, and for which the window was not opened again. */
   #ungrantedBytes = 0;
-  readonly #onAbort = (): void => this.interrupt(cancelled());
+  readonly #onAbort = (): void => this.interrupt(callCancelled());
   // as an entry of the deadlines
   dueMs = Number.POSITIVE_INFINITY;
   slot: DeadlineEntry | undefined = undefined;
@@ -79,7 +79,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
       if (context.interruption) return this.#end(context.interruption);
       context.listen(this);
     } else {
-      if (context.signal?.aborted) return this.#end(cancelled());
+      if (context.signal?.aborted) return this.#end(callCancelled());
       context.signal?.addEventListener('abort', this.#onAbort, { once: true });
     }
     this.#owner.deadlines.set(this, context.deadlineMs);
@@ -100,7 +100,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
 
   /** Ends the call: no reader wants the rest of the answer. */
   cancel(): void {
-    this.interrupt(cancelled());
+    this.interrupt(callCancelled());
   }
 
   interrupt(error: BigtableError): void {
@@ -111,7 +111,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   }
 
   onDue(): void {
-    this.interrupt(new BigtableError(Code.DEADLINE_EXCEEDED, 'the deadline of the call is over'));
+    this.interrupt(deadlineExceeded());
   }
 
   // callbacks of the connection
@@ -206,8 +206,4 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
     this.#owner.onEnded(this);
     this.#reader.onDone(error);
   }
-}
-
-export function cancelled(): BigtableError {
-  return new BigtableError(Code.CANCELLED, 'the caller gave the call up');
 }

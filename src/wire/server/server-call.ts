@@ -6,7 +6,7 @@
  * the reservation is released, and the deadline cleared, once the handler has ended and the answer is sent or lost.
  */
 import { assert, BigtableError, Code, toBigtableError } from '../../base/index.ts';
-import { CallContext, CallNotes, type Owner, Pace, type Reservation } from '../../env/index.ts';
+import { callCancelled, CallContext, CallNotes, deadlineExceeded, type Owner, Pace, type Reservation } from '../../env/index.ts';
 import {
   ANSWER_HEADERS,
   GZIP_ANSWER_HEADERS,
@@ -199,7 +199,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   onReset(): void {
     if (!this.#isAnswered) this.code = Code.CANCELLED;
     this.#isAnswered = true;
-    this.#stopWork(new BigtableError(Code.CANCELLED, 'the caller gave the call up'));
+    this.#stopWork(callCancelled());
     this.#endIfDone();
   }
 
@@ -209,8 +209,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
   }
 
   onDue(nowMs: number): void {
-    if (nowMs >= this.context.deadlineMs)
-      return this.#runOut(new BigtableError(Code.DEADLINE_EXCEEDED, 'the deadline of the call is over'));
+    if (nowMs >= this.context.deadlineMs) return this.#runOut(deadlineExceeded());
     if (this.#isAnswered || this.stream.remoteEnded) return this.#server.deadlines.set(this, this.context.deadlineMs);
     // while the request waits for us its caller may not send more
     if (this.#input.isWaiting || this.stream.receivedBytes > (this.#watchedBytes ?? 0)) return this.#watchRequest();
