@@ -8,7 +8,7 @@ export function testContext(env: ApiEnv, options: { signal?: AbortSignal; deadli
   return requestContext({ budget: env.requestBudget, ...options });
 }
 
-/** A server with what `register` puts on it, and a raw client to it. */
+/** A server with the methods that `register` adds, and a raw client to it. */
 export function apiServer(env: ApiEnv, register: (server: WireServer) => void) {
   return rawServer(env, register, { server: { statusOf: wireStatus } });
 }

@@ -3,7 +3,7 @@
  * that may be large: they are taken apart here, a field at a time, so that decoding can pause. Everything else goes
  * through protobuf-es.
  *
- * Invariant: never reads outside [start, end); whatever is not well-formed throws INVALID_ARGUMENT.
+ * Invariant: never reads outside [start, end); malformed bytes throw INVALID_ARGUMENT.
  *
  *   const reader = new WireReader(bytes);
  *   while (reader.next()) switch (reader.field) { case 1: reader.bytes(); … default: reader.skip(); }
@@ -19,7 +19,7 @@ const FIXED32 = 5;
 const TWO_32 = 0x1_0000_0000;
 
 export class WireReader {
-  /** Number of the field the reader stands on. */
+  /** Number of the field at which the reader is. */
   field = 0;
   /** Offsets of the last length-delimited field. */
   spanStart = 0;

@@ -1,11 +1,11 @@
 /**
  * Writes protobuf's wire format (https://protobuf.dev/programming-guides/encoding) into a buffer whose size was
  * computed before: for the messages that are sent most. Each function writes a field with a one-byte tag at `at` and
- * answers the offset behind it.
+ * returns the offset after it.
  */
 import { type ByteString, type Int64, varintLength, writeVarint } from '../../base/index.ts';
 
-/** Bytes of a field with a one-byte tag, a length and that many bytes. */
+/** Bytes of a field with a one-byte tag, a length and `length` bytes. */
 export function lengthDelimited(length: number): number {
   return 1 + varintLength(length) + length;
 }
@@ -25,7 +25,7 @@ export function writeHead(bytes: Buffer, at: number, tag: number, value: number)
   return writeVarint(bytes, at + 1, value);
 }
 
-/** Strings up to this length are copied by a loop: that costs less than a call. */
+/** Strings up to this length are copied by a loop, without a call. */
 const SHORT_TEXT = 24;
 
 export function writeText(bytes: Buffer, at: number, tag: number, text: ByteString): number {

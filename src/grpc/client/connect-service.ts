@@ -1,6 +1,6 @@
 /**
- * The client side is loaded when there is a client: it needs the descriptors of the whole API, and most servers never
- * do.
+ * Loads the client side when the first client connects: it needs the descriptors of the whole API, which most servers
+ * never use.
  */
 import type { RemoteOptions, RemoteService } from './remote-service.ts';
 

@@ -35,7 +35,7 @@ export class RemoteAdmin extends RemoteControl implements AdminService {
     );
   }
 
-  /** Asks for each table's schema, as servers answer names alone to a list. */
+  /** Requests the schema of each table, since servers answer a list with names alone. */
   async listTables(context: RequestContext, prefix: string): Promise<readonly TableSchema[]> {
     const tables: TableSchema[] = [];
     for (const name of await this.listTableNames(context, prefix)) {
@@ -100,7 +100,7 @@ export class RemoteAdmin extends RemoteControl implements AdminService {
   /** The API drops all rows or those with a prefix: other ranges are INVALID_ARGUMENT. */
   async dropRowRange(context: RequestContext, name: string, range: RowRange): Promise<void> {
     if (isEmptyRange(range)) {
-      // nothing to drop, but the table must be there
+      // nothing to drop, but the table must exist
       await this.getTable(context, name);
       return;
     }
@@ -141,7 +141,7 @@ function parts(name: string): [string, string] {
   if (at < 0)
     throw new BigtableError(
       Code.INVALID_ARGUMENT,
-      `${JSON.stringify(name)} is no table's name: projects/P/instances/I/tables/T`,
+      `invalid table name ${JSON.stringify(name)}: expected projects/P/instances/I/tables/T`,
     );
   return [name.slice(0, at), name.slice(at + '/tables/'.length)];
 }
@@ -150,7 +150,7 @@ function unfinished(name: string): BigtableError {
   return new BigtableError(Code.UNAVAILABLE, `the server has not finished updating ${name}`);
 }
 
-/** The Cloud API has no word for them. */
+/** The Cloud API cannot express them. */
 function noGroups(): BigtableError {
   return new BigtableError(
     Code.UNIMPLEMENTED,

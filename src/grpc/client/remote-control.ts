@@ -1,5 +1,5 @@
 /**
- * What an operator asks of an Edubba server, over its own API (edubba.v1.Control). Other servers of the Cloud API lack
+ * An operator's calls to an Edubba server, over its own API (edubba.v1.Control). Other servers of the Cloud API lack
  * it: UNIMPLEMENTED.
  */
 import {
@@ -104,7 +104,7 @@ export class RemoteControl implements ControlService {
     );
   }
 
-  /** Names of tables that begin so, in any instance, ascending. */
+  /** Names of tables that begin with the prefix, in any instance, ascending. */
   protected async tableNames(context: RequestContext, prefix: string): Promise<string[]> {
     const names: string[] = [];
     for await (const { tables } of this.#stream(context, control.listTableNames, { prefix })) names.push(...tables);

@@ -1,6 +1,6 @@
 /**
- * A service over the Cloud Bigtable API of any server: Edubba's own, Google's emulator. It adds no retries: what failed
- * is told.
+ * A service over the Cloud Bigtable API of any server: Edubba's own, Google's emulator. It adds no retries: failures
+ * are returned to the caller.
  *
  * Bounds: a batch of mutations goes out in one request, a row comes back whole in memory.
  */
@@ -44,7 +44,7 @@ const FEATURES = toBinary(
 );
 
 export interface RemoteService extends Service {
-  /** Gives up the connection, and calls that are under way on it: CANCELLED. */
+  /** Closes the connection, and cancels the calls in progress on it: CANCELLED. */
   close(): void;
 }
 
@@ -88,7 +88,7 @@ class Remote extends RemoteAdmin implements RemoteService {
     );
     const outcomes = new Array<BigtableError | undefined>(entries.length).fill(unanswered);
     const request = create(MutateRowsRequestSchema, { tableName: table });
-    /** By place in the request: the entry's index. */
+    /** By position in the request: the entry's index. */
     const sent: number[] = [];
     for (const [index, { row, mutations }] of entries.entries()) {
       try {
@@ -100,7 +100,7 @@ class Remote extends RemoteAdmin implements RemoteService {
         );
         sent.push(index);
       } catch (error) {
-        // the API cannot say it: a timestamp of -1, a time range that ends at 0
+        // the API cannot express it: a timestamp of -1, a time range that ends at 0
         if (!(error instanceof BigtableError)) throw error;
         outcomes[index] = error;
       }

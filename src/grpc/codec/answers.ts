@@ -1,19 +1,19 @@
 /**
  * Encodes by hand the usual answers of writes: MutateRowsResponse, CheckAndMutateRowResponse, and
  * ReadModifyWriteRowResponse of one column (protobuf-es encodes that of several columns); and the ReadRowsResponse that
- * tells how far a scan has come.
+ * reports how far a scan has come.
  */
 import { type BigtableError, type ByteString, varintLength } from '../../base/index.ts';
 import type { Cell } from '../../model/index.ts';
 import { statusBytes } from '../rpc/status.ts';
 import { int64Length, lengthDelimited, writeBytes, writeHead, writeInt64, writeText } from '../bytes/wire-writer.ts';
 
-const NOTHING = Buffer.alloc(0);
+const EMPTY_BYTES = Buffer.alloc(0);
 const MATCHED = Buffer.of(0x08, 1);
 
 /** CheckAndMutateRowResponse. */
 export function checkAndMutateAnswer(predicateMatched: boolean): Buffer {
-  return predicateMatched ? MATCHED : NOTHING;
+  return predicateMatched ? MATCHED : EMPTY_BYTES;
 }
 
 /** MutateRowsResponse of the entries [from, to), by their outcomes; undefined = done. */
@@ -22,7 +22,7 @@ export function mutateRowsAnswer(outcomes: readonly (BigtableError | undefined)[
   let size = 0;
   for (let i = from; i < to; i++) {
     const error = outcomes[i];
-    const status = error === undefined ? NOTHING : statusBytes(error);
+    const status = error === undefined ? EMPTY_BYTES : statusBytes(error);
     statuses.push(status);
     size += lengthDelimited(entrySize(i, status));
   }

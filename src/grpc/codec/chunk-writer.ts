@@ -37,15 +37,15 @@ const PART_BYTES = 16 * 1024;
  */
 const firstBuffers = new Pool<Buffer>(1);
 
-const NO_CELLS: RowFragment = { row: '', cells: [], last: false };
-const NO_BYTES = Buffer.alloc(0);
+const EMPTY_FRAGMENT: RowFragment = { row: '', cells: [], last: false };
+const EMPTY_BYTES = Buffer.alloc(0);
 
-/** How rows cross the ends of messages; see above. */
+/** The ways in which rows cross the ends of messages; see above. */
 export type RowFraming = 'parted' | 'keyed' | 'whole';
 
 /** One CellChunk before it is encoded; undefined fields are left out. */
 interface Chunk {
-  /** Undefined inside a value, where no key may be said. */
+  /** Undefined inside a value, where no key is allowed. */
   readonly row: ByteString | undefined;
   readonly startsRow: boolean;
   readonly family: string | undefined;
@@ -75,17 +75,17 @@ export class ChunkWriter {
   /** The message: parts that are full, and the one being filled. */
   #parts: Buffer[] = [];
   #partsBytes = 0;
-  #bytes: Buffer = NO_BYTES;
+  #bytes: Buffer = EMPTY_BYTES;
   #used = 0;
   #nextBytes = FIRST_BYTES;
   #held: Chunk | undefined;
   #row: ByteString | undefined;
   #family: string | undefined;
   #qualifier: ByteString | undefined;
-  #fragment: RowFragment = NO_CELLS;
+  #fragment: RowFragment = EMPTY_FRAGMENT;
   #nextCell = 0;
-  /** The value being cut, and what of it was handed out. */
-  #value: Uint8Array = NO_BYTES;
+  /** The value being cut, and the bytes of it that were handed out. */
+  #value: Uint8Array = EMPTY_BYTES;
   #valueAt = 0;
 
   constructor(framing: RowFraming) {
@@ -114,7 +114,7 @@ export class ChunkWriter {
   }
 
   /**
-   * True when the message is the first buffer, which the next writer reuses: whoever takes the message copies it
+   * True when the message is the first buffer, which the next writer reuses: the caller of `take` copies it
    * synchronously.
    */
   get isShort(): boolean {
@@ -122,7 +122,7 @@ export class ChunkWriter {
   }
 
   /**
-   * The message so far, whole or in parts, no longer the writer's (but see `isShort`); undefined where there is
+   * The message so far, in one buffer or several, no longer the writer's (but see `isShort`); undefined where there is
    * nothing.
    */
   take(): Buffer | readonly Buffer[] | undefined {
@@ -132,7 +132,7 @@ export class ChunkWriter {
     const message = this.#parts.length === 0 ? last : [...this.#parts, last];
     this.#parts = [];
     this.#partsBytes = 0;
-    this.#bytes = NO_BYTES;
+    this.#bytes = EMPTY_BYTES;
     this.#used = 0;
     return message;
   }
@@ -197,7 +197,7 @@ export class ChunkWriter {
     this.#valueAt += value.length;
     const valueSize = this.#valueAt < this.#value.length ? this.#value.length : 0;
     if (valueSize === 0) {
-      this.#value = NO_BYTES;
+      this.#value = EMPTY_BYTES;
       this.#valueAt = 0;
     }
     return {
@@ -240,7 +240,7 @@ export class ChunkWriter {
     if (valueSize > 0) size += 1 + varintLength(valueSize);
 
     const isPart = value.length >= PART_BYTES;
-    this.#makeRoom(lengthDelimited(size) - (isPart ? value.length : 0));
+    this.#ensureSpace(lengthDelimited(size) - (isPart ? value.length : 0));
     const bytes = this.#bytes;
     let at = writeHead(bytes, this.#used, 0x0a, size);
     const end = at + size - (isPart ? value.length : 0);
@@ -273,7 +273,7 @@ export class ChunkWriter {
     this.#used -= at;
   }
 
-  #makeRoom(more: number): void {
+  #ensureSpace(more: number): void {
     if (this.#used + more <= this.#bytes.length) return;
     if (this.#used > 0) this.#parts.push(this.#bytes.subarray(0, this.#used));
     this.#partsBytes += this.#used;

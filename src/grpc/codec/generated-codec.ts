@@ -1,7 +1,6 @@
 /**
  * The messages of data calls that protobuf-es reads and writes: filters, the rarer mutations and rules, rows of several
- * columns, statistics.
- * Imported by request-decoder.ts alone, dynamically.
+ * columns, statistics. Imported by request-decoder.ts alone, dynamically.
  */
 import { create } from '@bufbuild/protobuf';
 import { BigtableError, type ByteString } from '../../base/index.ts';

@@ -31,11 +31,11 @@ import { isUntruncated, SERVER_TIME } from '../convert/set-cell-timestamp.ts';
 
 const MAX_MUTATIONS = LIMITS.default.mutationsPerRequest;
 const MICROS_A_MILLI = 1000;
-/** An entry of a batch with more cells is read as a list: it is changed over several steps. */
+/** An entry of a batch with more cells is read as a list: it is changed over several slices. */
 const MAX_CELLS = 256;
 /** In larger requests of one row, set-cells stay numbers. For a few mutations objects are smaller. */
 const LARGE_REQUEST_BYTES = 64 * 1024;
-/** A request of fewer mutations is read in one step, and asks no clock. */
+/** A request of fewer mutations is read in one slice, and reads no clock. */
 const PACED = 32;
 
 /** The fields that all of these requests have in addition to their changes. */
@@ -45,7 +45,7 @@ export interface Target {
   appProfile: string;
 }
 
-/** A batch as far as it makes sense. */
+/** The valid part of a batch. */
 export interface BatchFields {
   readonly entries: RowMutations[];
   /**
@@ -93,7 +93,7 @@ export class MutationReader {
     this.#setCell = new SetCellReader(bytes);
   }
 
-  /** MutateRowRequest. A promise where it does not fit into one step. */
+  /** MutateRowRequest. A promise where it does not fit into one slice. */
   mutateRow(): RowMutations | Promise<RowMutations> {
     const reader = new WireReader(this.#bytes);
     const isLarge = this.#bytes.length > LARGE_REQUEST_BYTES;
@@ -142,7 +142,7 @@ export class MutationReader {
     return { entries, failures };
   }
 
-  /** CheckAndMutateRowRequest. A promise where it does not fit into one step. */
+  /** CheckAndMutateRowRequest. A promise where it does not fit into one slice. */
   checkAndMutateRow(): CheckAndMutateFields | Promise<CheckAndMutateFields> {
     const reader = new WireReader(this.#bytes);
     const request: CheckAndMutateFields = { row: '', predicate: undefined, whenTrue: [], whenFalse: [] };
@@ -150,7 +150,7 @@ export class MutationReader {
     return pause === undefined ? request : this.#restOf(request, pause, () => this.#checkFields(reader, request));
   }
 
-  /** ReadModifyWriteRowRequest. A promise where it does not fit into one step. */
+  /** ReadModifyWriteRowRequest. A promise where it does not fit into one slice. */
   readModifyWriteRow(): RulesOfRow | Promise<RulesOfRow> {
     const reader = new WireReader(this.#bytes);
     const request: RulesOfRow = { row: '', rules: [] };
@@ -206,7 +206,7 @@ export class MutationReader {
     }
   }
 
-  /** Goes on after each pause, by `read`, to the end. */
+  /** Continues after each pause, by `read`, to the end. */
   async #restOf<T>(request: T, pause: Promise<void>, read: () => Promise<void> | undefined): Promise<T> {
     for (let wait: Promise<void> | undefined = pause; wait !== undefined; wait = read()) await wait;
     return request;
@@ -239,7 +239,9 @@ export class MutationReader {
     return undefined;
   }
 
-  /** Gathers the entry's mutation as a cell of the batch, as long as all of its are such; else all as a list. */
+  /**
+   * Gathers the entry's mutation as a cell of the batch, as long as all of the entry are set-cells; else all as a list.
+   */
   #entryMutation(reader: WireReader, entry: PartialRowMutations): Promise<void> | undefined {
     const { cells, from, most, list } = entry;
     if (list !== undefined || cells === undefined) return this.#mutation(reader, list!);
@@ -278,7 +280,7 @@ export class MutationReader {
     return listing === undefined ? append() : listing.then(append);
   }
 
-  /** Reads the mutation that the reader stands on; a promise when it is time to let others run. */
+  /** Reads the mutation at which the reader is; a promise when it is time to let others run. */
   #mutation(reader: WireReader, out: Mutation[]): Promise<void> | undefined {
     this.#count++;
     // a check has two lists, each with its own limit
@@ -358,8 +360,8 @@ export class MutationReader {
   }
 
   /**
-   * Fails the request, or the entry of a batch: what is read for that one is discarded, so anything may stand in
-   * the mutation's place.
+   * Fails the request, or the entry of a batch: what is read for that one is discarded, so any mutation may stand for
+   * it.
    */
   #malformed(error: BigtableError): Mutation {
     if (!this.#isBatch) throw error;
@@ -370,7 +372,7 @@ export class MutationReader {
 
 /**
  * A row: its mutations are the cells from `from` on, at most `most`, or, where some are anything else, a list. One of
- * the two is there.
+ * the two is set.
  */
 interface PartialRowMutations {
   row: ByteString;

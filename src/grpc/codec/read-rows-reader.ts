@@ -121,7 +121,7 @@ class ReadRowsReader {
   }
 }
 
-/** A range may say its start in two ways; the last one counts. The same holds for its end. */
+/** A range may have its start in two fields; the last one counts. The same holds for its end. */
 function rowRange(reader: WireReader, at: number): RowRange {
   let startKey: RowRangeMessage['startKey'] = { case: undefined };
   let endKey: RowRangeMessage['endKey'] = { case: undefined };

@@ -32,7 +32,7 @@ export class RequestDecoder {
   }
 
   /**
-   * The table name in the field that the reader stands on. Calls name the same table again and again: equal bytes give
+   * The table name in the field at which the reader is. Calls name the same table again and again: equal bytes become
    * the same string, which needs no new hash where the table is looked up.
    */
   tableName(reader: WireReader): string {
@@ -42,7 +42,7 @@ export class RequestDecoder {
 
   /**
    * The filter in a request's bytes, or undefined where they are empty. The generated codec must be loaded. Clients
-   * send the same few filters again and again: equal bytes give the same object, which finds its compiled form by
+   * send the same few filters again and again: equal bytes become the same object, which finds its compiled form by
    * identity.
    */
   filter(bytes: Buffer): RowFilter | undefined {

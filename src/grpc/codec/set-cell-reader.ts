@@ -1,12 +1,12 @@
 /**
- * Reads a Mutation that is one SetCell and perhaps an origin of its timestamp, by far the most frequent: where its
- * parts lie in the request's bytes. One reader serves all mutations of a request and makes no objects.
+ * Reads a Mutation that is one SetCell and perhaps an origin of its timestamp, by far the most frequent, as positions
+ * in the request's bytes. One reader serves all mutations of a request and makes no objects.
  */
 import type { Int64 } from '../../base/index.ts';
 import { WireReader } from '../bytes/wire-reader.ts';
 import { isUntruncated, SERVER_TIME } from '../convert/set-cell-timestamp.ts';
 
-/** Where the parts of a SetCell lie. */
+/** Positions of the parts of a SetCell. */
 export interface SetCellFields {
   readonly familyStart: number;
   readonly familyEnd: number;
@@ -57,7 +57,7 @@ export class SetCellReader implements SetCellFields {
     return true;
   }
 
-  /** Its parts; answers the timestamp as it was sent. */
+  /** Reads its parts; returns the timestamp as it was sent. */
   #cell(): Int64 {
     const inner = this.#inner;
     this.familyStart = this.familyEnd = this.qualifierStart = this.qualifierEnd = this.valueStart = this.valueEnd = 0;

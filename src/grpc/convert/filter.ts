@@ -5,8 +5,8 @@
  * with later definitions of the API) is refused: it comes with unknown fields, and must not be taken for one with
  * nothing set.
  *
- * Only what the message alone can get wrong is checked here (an unknown kind, a flag that is false); whether a filter
- * makes sense the filter room says.
+ * Only what the message alone can get wrong is checked here (an unknown kind, a flag that is false); the filter room
+ * checks whether a filter makes sense.
  */
 import { create } from '@bufbuild/protobuf';
 import { fromBytes, INT64_MIN, int64, invalidArgument, toBigInt, toBytes, toText, utf8 } from '../../base/index.ts';
@@ -121,8 +121,8 @@ function bound(value: Uint8Array, closed: boolean): Bound {
 }
 
 /**
- * The start is 0 where it is left out, as the API says: negative timestamps are asked for by their number. An end of 0
- * is none.
+ * The start is 0 where it is left out, as the API says: negative timestamps are requested by their number. An end of 0
+ * means none.
  */
 export function timestampRangeOf(message: TimestampRangeMessage): TimestampRange {
   return {

@@ -34,7 +34,7 @@ export const timestamp = anyInt64.filter((value) => value !== -1);
 /** As Buffers, which is what both sides of the wire hand on. */
 export const value: fc.Arbitrary<Buffer> = fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes));
 
-/** Starts are always told on the wire, and an end of 0 cannot be. */
+/** Starts are always sent on the wire, and an end of 0 cannot be sent. */
 export const timestampRange: fc.Arbitrary<TimestampRange> = record({
   start: anyInt64,
   end: fc.option(

@@ -8,15 +8,15 @@ import { invalidArgument } from '../../base/index.ts';
 import { type GcRule, LIMITS } from '../../model/index.ts';
 import { type GcRule as GcRuleMessage, GcRuleSchema } from '../generated/google/bigtable/admin/v2/table_pb.ts';
 
-/** Microseconds of a day are a number; an age that is none in full precision is above 285 years. */
+/** Longer ages, of more than 285 years, have no full precision as a number of microseconds. */
 const MAX_AGE_MICROS = Number.MAX_SAFE_INTEGER;
 
 export function gcRuleOf(message: GcRuleMessage | undefined): GcRule | undefined {
   if (message === undefined || (message.rule.case === undefined && message.$unknown === undefined)) return undefined;
   const size = toBinary(GcRuleSchema, message).length;
-  const most = LIMITS.default.gcRuleBytes;
-  if (size > most)
-    throw invalidArgument(`the GC rule has ${size} bytes serialized; the limit is ${most}`, { field: 'gc_rule' });
+  const maxBytes = LIMITS.default.gcRuleBytes;
+  if (size > maxBytes)
+    throw invalidArgument(`the GC rule has ${size} bytes serialized; the limit is ${maxBytes}`, { field: 'gc_rule' });
   return ruleOf(message);
 }
 

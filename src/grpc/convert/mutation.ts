@@ -2,8 +2,8 @@
  * google.bigtable.v2.Mutation, ReadModifyWriteRule and the Value forms of aggregates to the model and back.
  *
  * Timestamps: -1 in a SetCell is the server's time (model: undefined). TimestampOrigin CLIENT_AUTO_GENERATED asks the
- * server to truncate to the table's granularity; the decoder of requests (codec/mutation-reader.ts) sees to that, for
- * only it can ask for the table.
+ * server to truncate to the table's granularity; the decoder of requests (codec/mutation-reader.ts) does that, since
+ * only it can read the table's schema.
  */
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';

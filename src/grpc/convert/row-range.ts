@@ -1,6 +1,6 @@
 /**
- * google.bigtable.v2.RowRange to half-open row ranges. Ranges that hold nothing are kept, so that a set that asks for
- * nothing is not taken for one that asks for everything; a start above its end is INVALID_ARGUMENT, as in the cloud.
+ * google.bigtable.v2.RowRange to half-open row ranges. Ranges that hold nothing are kept, so that a set that requests
+ * nothing is not taken for one that requests everything; a start above its end is INVALID_ARGUMENT, as in the cloud.
  *
  * Empty bounds (docs/decisions/0026-corners-of-the-api.md): an empty start, open or closed, is below every row. An
  * empty open end is no end. An empty closed end holds no row, whatever the start: no row has the empty key.
@@ -9,7 +9,7 @@ import { type ByteString, fromBytes, invalidArgument, quote, successor } from '.
 import { rangeOfRow, type RowRange } from '../../model/index.ts';
 import type { RowRange as RowRangeMessage } from '../generated/google/bigtable/v2/data_pb.ts';
 
-/** `at` is the range's place in its request, for the message. */
+/** `at`: the range's index in its request, for the message. */
 export function rowRangeOf(message: Pick<RowRangeMessage, 'startKey' | 'endKey'>, at = 0): RowRange {
   const { startKey, endKey } = message;
   const start = startKey.case === undefined ? '' : fromBytes(startKey.value);

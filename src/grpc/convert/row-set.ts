@@ -28,7 +28,7 @@ export function rowRangeMessage(range: RowRange): RowRangeMessage {
   });
 }
 
-/** An end of '' would be no end in the API. So what holds nothing is sent as another range that holds nothing. */
+/** An end of '' would be no end in the API. So an empty range is sent as another empty range. */
 function emptyRangeMessage({ start }: RowRange): RowRangeMessage {
   if (start !== '') throw invalidArgument(`row range starts at ${quote(start)}, above its end ""`);
   const any = Buffer.of(0);

@@ -8,8 +8,8 @@ const CLIENT_AUTO_GENERATED = 2;
 const MICROS_A_MILLI = 1000;
 
 /**
- * Whether the table's granularity decides if the timestamp is truncated: a client library made it up, and it is no
- * whole millisecond.
+ * True when the table's granularity decides whether the timestamp is truncated: a client library made it up, and it is
+ * not a whole millisecond.
  */
 export function isUntruncated(origin: number, timestamp: Int64): boolean {
   if (origin !== CLIENT_AUTO_GENERATED || timestamp === SERVER_TIME) return false;

@@ -2,7 +2,7 @@
  * google.bigtable.admin.v2.Table and ColumnFamily to schemas and back.
  *
  * What the API lets a client set on a table and Edubba does not act upon yet (`KEPT`) is kept as serialized fields and
- * given back.
+ * returned.
  */
 import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import { toText, utf8, invalidArgument } from '../../base/index.ts';
@@ -143,7 +143,7 @@ export function tableMessage(schema: TableSchema, view: View): Table {
   return table;
 }
 
-/** Sets the kept fields on the message ('' leaves one unset); answers the names of those given. */
+/** Sets the kept fields on the message ('' leaves one unset); returns the names of those given. */
 export function applyExtra(table: Table, extra: Readonly<Record<string, string>>): string[] {
   const given = KEPT.filter((field) => extra[field.name] !== undefined);
   for (const field of given) {
@@ -153,7 +153,7 @@ export function applyExtra(table: Table, extra: Readonly<Record<string, string>>
   return given.map((field) => field.name);
 }
 
-/** A table of the API as a schema; the id is not told there and is left empty. */
+/** A table of the API as a schema; the API does not carry the id, which is left empty. */
 export function schemaOf(table: Table): TableSchema {
   const extra = extraOf(table);
   return {

@@ -1,6 +1,6 @@
 /**
- * A family's google.bigtable.admin.v2.Type to the model and back. Aggregates get a meaning; whatever the client wrote
- * is kept and given back as it was.
+ * A family's google.bigtable.admin.v2.Type to the model and back. Aggregates get a meaning; the type that the client
+ * wrote is kept and returned unchanged.
  */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { invalidArgument } from '../../base/index.ts';

@@ -1,4 +1,4 @@
-/** gRPC's statuses as BigtableErrors, for the client side: what rpc/status.ts makes of errors, back. */
+/** gRPC's statuses as BigtableErrors, for the client side: the reverse of rpc/status.ts. */
 import { fromBinary } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { BigtableError, Code, codeName } from '../../base/index.ts';
@@ -6,16 +6,14 @@ import type { RpcStatus } from '../../wire/index.ts';
 import { BadRequestSchema, ErrorInfoSchema } from '../generated/google/rpc/error_details_pb.ts';
 import { StatusSchema } from '../generated/google/rpc/status_pb.ts';
 
-/** The error that a status says; undefined where it says OK. */
+/** The error of a status; undefined for OK. */
 export function errorOfStatus(code: number, message: string): BigtableError | undefined {
   if (code === Code.OK) return undefined;
   const known = codeName(code as Code) !== undefined;
   return new BigtableError(known ? (code as Code) : Code.UNKNOWN, message);
 }
 
-/**
- * The error that a failed call's status says, with its facts: of a BadRequest the field, of an ErrorInfo the metadata.
- */
+/** The error of a failed call's status, with its facts: the field of a BadRequest, the metadata of an ErrorInfo. */
 export function errorOfAnswer({ code, message, details }: RpcStatus): BigtableError {
   return new BigtableError(code, message, { details: details ? factsOf(details) : {} });
 }
@@ -30,7 +28,7 @@ function factsOf(details: Buffer): Readonly<Record<string, string>> {
         facts.set(name, value);
     }
   } catch {
-    // details that are none say nothing; code and message still do
+    // invalid details are ignored; code and message remain
   }
   return Object.fromEntries(facts);
 }

@@ -12,7 +12,7 @@ import { lengthDelimited, writeBytes } from '../bytes/wire-writer.ts';
 
 const MESSAGE_CHARS = 2048;
 const DETAILS_BYTES = 3072;
-const NOTHING = Buffer.alloc(0);
+const EMPTY_BYTES = Buffer.alloc(0);
 /** The wire type. */
 const LENGTH_DELIMITED = 2;
 
@@ -27,15 +27,15 @@ export function wireStatus(thrown: unknown): RpcStatus {
 
 /** The same as a google.rpc.Status, for the entries of MutateRows. */
 export function statusBytes(error: BigtableError): Buffer {
-  return statusOf(error.code, wellFormed(error.message), errorDetails(error) ?? NOTHING);
+  return statusOf(error.code, wellFormed(error.message), errorDetails(error) ?? EMPTY_BYTES);
 }
 
 /** google.rpc.Status with one google.protobuf.Any of details, or none. */
 function statusOf(code: Code, message: string, any: Buffer): Buffer {
-  return Buffer.concat([code === 0 ? NOTHING : Buffer.of(0x08, code), field(2, message), field(3, any)]);
+  return Buffer.concat([code === 0 ? EMPTY_BYTES : Buffer.of(0x08, code), field(2, message), field(3, any)]);
 }
 
-/** google.protobuf.Any of a google.rpc.BadRequest or ErrorInfo; undefined where there is nothing to tell. */
+/** google.protobuf.Any of a google.rpc.BadRequest or ErrorInfo; undefined where there are no details. */
 function errorDetails(error: BigtableError): Buffer | undefined {
   const entries = Object.entries(error.details).filter(([, value]) =>
     ['string', 'number', 'bigint', 'boolean'].includes(typeof value),
@@ -64,7 +64,7 @@ function anyOf(typeName: string, message: Buffer): Buffer {
 /** A length-delimited field; nothing where it would be empty, as proto3 has it. */
 function field(number: number, content: string | Buffer): Buffer {
   const bytes = typeof content === 'string' ? Buffer.from(content, 'utf8') : content;
-  if (bytes.length === 0) return NOTHING;
+  if (bytes.length === 0) return EMPTY_BYTES;
   const whole = Buffer.allocUnsafe(lengthDelimited(bytes.length));
   writeBytes(whole, 0, (number << 3) | LENGTH_DELIMITED, bytes);
   return whole;

@@ -2,19 +2,19 @@
  * Memory for the answer of a call that writes, reserved before it writes anything: an answer that waits for its reader
  * holds memory, and what was written cannot be taken back when there is none for it.
  *
- * How large the answer is, only the row tells: the call goes out with a limit for its answer, and where that is too low
- * nothing is written, the answer's size comes back, room for it is reserved, and the call goes out again.
+ * Only the row determines the size of the answer: the call goes out with a limit for its answer, and where that is too
+ * low nothing is written, the answer's size comes back, space for it is reserved, and the call goes out again.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import type { Reservation } from '../../env/index.ts';
 
 /** Enough for counters and names. */
 const FIRST_BYTES = 1024;
-/** A row that grows between two tries is tried so often. */
+/** Tries for a row that grows between them. */
 const MAX_TRIES = 4;
 
 /**
- * Makes the call with a limit for its answer. RESOURCE_EXHAUSTED, with nothing written, where the budget has no room
+ * Makes the call with a limit for its answer. RESOURCE_EXHAUSTED, with nothing written, where the budget has no space
  * for the answer.
  */
 export function withAnswerSpace<T>(reservation: Reservation, call: (maxAnswerBytes: number) => Promise<T>): Promise<T> {
@@ -43,7 +43,7 @@ async function withMoreSpace<T>(
   throw error;
 }
 
-/** By how much a limit for the answer was too low, where it was. */
+/** The size of the answer where the limit was too low for it; undefined for other errors. */
 function answerBytesOf(error: unknown): number | undefined {
   const bytes = error instanceof BigtableError ? error.details.answerBytes : undefined;
   return typeof bytes === 'number' ? bytes : undefined;

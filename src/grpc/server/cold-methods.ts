@@ -42,6 +42,6 @@ export function coldMethods(service: Service, env: ApiEnv, health: Health): Read
   operations.register(methods);
   registerHealth(methods, health);
   new Reflection(SERVICES).register(methods);
-  for (const each of SERVICES) methods.rest(each);
+  for (const each of SERVICES) methods.registerUnimplemented(each);
   return all;
 }

@@ -1,4 +1,4 @@
-/** edubba.v1.Control in terms of the service: what an operator asks besides the Cloud Bigtable API. */
+/** edubba.v1.Control in terms of the service: an operator's calls, in addition to the Cloud Bigtable API. */
 import { type ByteString, fromBytes, invalidArgument, toBytes, toText } from '../../base/index.ts';
 import type { Service } from '../../service/index.ts';
 import { Control } from '../generated/edubba/v1/control_pb.ts';
@@ -76,7 +76,7 @@ function rowOf(row: Uint8Array): ByteString {
   return fromBytes(row);
 }
 
-/** At least one, so that an answer comes at once. */
+/** At least one part, so that an answer comes immediately. */
 function* parts<T>(all: readonly T[], size: number): Iterable<readonly T[]> {
   for (let from = 0; from < all.length || from === 0; from += size) yield all.slice(from, from + size);
 }

@@ -7,7 +7,7 @@ import {
 import type { Health } from './health.ts';
 import type { MethodTable } from './method-table.ts';
 
-/** Health is told however little memory is left. */
+/** Health is answered however little memory is left. */
 const UNCOUNTED = 0;
 
 export function registerHealth(methods: MethodTable, health: Health): void {

@@ -1,7 +1,7 @@
 /**
- * What is implemented of google.bigtable.admin.v2.BigtableInstanceAdmin: the instances and clusters there are. Nobody
- * creates them here. Each name of the right form stands for an instance, each instance has one cluster, and they are
- * always ready: so programs that look for their instance before they use it go on.
+ * The implemented part of google.bigtable.admin.v2.BigtableInstanceAdmin: the existing instances and clusters. They are
+ * never created here. Each name of the right form stands for an instance, each instance has one cluster, and all are
+ * always ready, so that programs which check for their instance before they use it continue.
  */
 import { create } from '@bufbuild/protobuf';
 import { invalidArgument, quote } from '../../base/index.ts';
@@ -27,7 +27,7 @@ const ID = '([^/]{1,1000})';
 const PROJECT = new RegExp(`^projects/${ID}$`);
 const INSTANCE = new RegExp(`^projects/${ID}/instances/${ID}$`);
 const CLUSTER = new RegExp(`^projects/${ID}/instances/${ID}/clusters/${ID}$`);
-/** In the place of an instance's id: all of them. */
+/** As an instance's id: all instances. */
 const ANY = '-';
 
 export function registerInstanceAdmin(methods: MethodTable, service: Service): void {
@@ -63,7 +63,7 @@ export function registerInstanceAdmin(methods: MethodTable, service: Service): v
   });
 }
 
-/** Those that hold tables, and the one that is used where nobody names another. */
+/** The instances that hold tables, and the default one. */
 async function instancesOf(service: Service, context: RequestContext, project: string): Promise<string[]> {
   const prefix = `projects/${project}/instances/`;
   const tables = await service.listTables(context, prefix);

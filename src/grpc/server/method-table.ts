@@ -17,7 +17,7 @@ import { decodeRequest, encode } from '../codec/messages.ts';
 import { noSpaceForAnswer } from './answer-space.ts';
 import type { RpcMethod, RpcServer } from '../../wire/index.ts';
 
-/** Room for an answer, which is reserved before anything is done; a larger one is reserved when it is made. */
+/** Space for an answer, which is reserved before anything is done; a larger one is reserved when it is made. */
 const ANSWER_BYTES = 16 * 1024;
 
 /** Size of an answer in addition to its message, compressed or not. */
@@ -46,7 +46,7 @@ export class MethodTable {
     this.#unary(method, handle, answerBytes, false);
   }
 
-  /** The same for a call that changes something. What it has done is told however little memory is left then. */
+  /** The same for a call that changes something. Its outcome is answered however little memory is left then. */
   change<I extends DescMessage, O extends DescMessage>(
     method: Method<I, O, 'unary'>,
     handle: (context: RequestContext, request: MessageShape<I>) => Promise<MessageInitShape<O>>,
@@ -104,14 +104,14 @@ export class MethodTable {
   }
 
   /** Registers every method of the service that was not registered before as UNIMPLEMENTED. */
-  rest(service: DescService): void {
+  registerUnimplemented(service: DescService): void {
     for (const method of service.methods) {
       if (!this.#registered.has(`/${service.typeName}/${method.name}`)) this.raw(method, unimplemented(method));
     }
   }
 }
 
-/** The API's requests name what they are about in one of these fields. */
+/** The API's requests name their target in one of these fields. */
 const TARGETS = ['tableName', 'name', 'parent'];
 
 function noteTarget({ notes }: RequestContext, request: object): void {

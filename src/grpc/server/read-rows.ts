@@ -2,11 +2,11 @@
  * ReadRows: the service's batches as CellChunks in messages of about 64 KB.
  *
  * A message goes out when it is full, and at the end of a batch when the last one is some milliseconds old, so that a
- * quick scan sends large messages and a slow one does not keep its rows back. A long scan without output tells how far
- * it came, if the client can take that. The next message is made only when the reader has room for it.
+ * quick scan sends large messages and a slow one does not keep its rows back. A long scan without output reports how
+ * far it came, if the client can take that. The next message is made only when the reader has space for it.
  *
  * Google's Go client takes a message that ends inside a row for a broken one, and its Python client a message that
- * begins inside a value: to these two each row goes whole, in one message, as far as the budget of requests has room
+ * begins inside a value: to these two each row goes whole, in one message, as far as the budget of requests has space
  * for it.
  */
 import { BigtableError, type ByteString, Code } from '../../base/index.ts';
@@ -24,10 +24,10 @@ import { refuseAuthorizedView, refuseMaterializedView, withAppProfile } from './
 
 /** Rows that are ready wait at most this long for the message to fill. */
 const LINGER_MS = 5;
-/** A scan without output says how far it came this often. */
+/** Period in which a scan without output reports how far it came. */
 const PROGRESS_MS = 1000;
-/** Up to this many ranges, single rows are counted apart. */
-const MAX_TOLD_APART = 1000;
+/** Up to this many ranges, single rows are counted separately. */
+const MAX_COUNTED_RANGES = 1000;
 /** A message may grow this far before it must be reserved: all but rows that go whole stay below it. */
 const UNRESERVED_BYTES = 1024 * 1024;
 
@@ -70,14 +70,14 @@ export class Reads {
       );
     }
     const batches = pullStreamOf(this.#service.readRows(withAppProfile(call.context, appProfile), request));
-    const tellsProgress = features.lastScannedRowResponses;
+    const reportsProgress = features.lastScannedRowResponses;
     return new Reply({
       env: this.#env,
       notes,
       sink,
       pacer,
       batches,
-      tellsProgress,
+      reportsProgress,
       fullStats,
       framing: this.#quirks.rowFraming(call),
       decoder: this.#decoder,
@@ -98,11 +98,11 @@ function noteRead(
   notes.filter = filter;
   notes.rowsLimit = rowsLimit;
   notes.reversed = reversed;
-  // of very many it is not worth a step of the event loop to tell which are single rows
+  // with very many ranges, finding the single rows is not worth a slice of the event loop
   const keys =
     length === 1
       ? Number(first !== undefined && rowOfRange(first) !== undefined)
-      : length <= MAX_TOLD_APART
+      : length <= MAX_COUNTED_RANGES
         ? ranges.filter((range) => rowOfRange(range) !== undefined).length
         : 0;
   notes.keys = keys;
@@ -115,8 +115,8 @@ interface ReplyOptions {
   readonly sink: RpcSink;
   readonly pacer: Pacer;
   readonly batches: PullStream<ReadBatch>;
-  /** Says now and then how far a scan without output has come. */
-  readonly tellsProgress: boolean;
+  /** Reports from time to time how far a scan without output has come. */
+  readonly reportsProgress: boolean;
   readonly fullStats: boolean;
   readonly framing: RowFraming;
   readonly decoder: RequestDecoder;
@@ -165,7 +165,7 @@ class Reply {
     await this.#end();
   }
 
-  /** Goes on until something has to be waited for; undefined at the end of the batches. */
+  /** Continues until something has to be waited for; undefined at the end of the batches. */
   #continue(): Promise<void> | undefined {
     while (!this.#isAtEnd) {
       const wait = this.#batch === undefined ? this.#pull() : this.#writeNext(this.#batch);
@@ -212,7 +212,7 @@ class Reply {
     const idleMs = this.#options.env.clock.monotonicMs() - this.#sentMs;
     if (idleMs < LINGER_MS || !this.#writer.mayEnd) return undefined;
     if (this.#writer.messageBytes > 0) return this.#flush();
-    if (scannedTo === undefined || !this.#options.tellsProgress || idleMs < PROGRESS_MS || this.#writer.insideRow)
+    if (scannedTo === undefined || !this.#options.reportsProgress || idleMs < PROGRESS_MS || this.#writer.insideRow)
       return undefined;
     return this.#timed(this.#options.sink.send(scannedAnswer(scannedTo)));
   }

@@ -1,6 +1,6 @@
 /**
- * grpc.reflection v1 and v1alpha (two packages, one protocol): which services there are and the definitions behind
- * them, so that tools such as grpcurl need no .proto files.
+ * grpc.reflection v1 and v1alpha (two packages, one protocol): the services and their definitions, so that tools such
+ * as grpcurl need no .proto files.
  */
 import { create, type DescFile, type DescService, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
