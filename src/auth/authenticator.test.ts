@@ -15,19 +15,19 @@ function credentials(authorization?: string, certificate?: string): CallCredenti
   return { header: (name) => (name === 'authorization' ? authorization : undefined), certificate };
 }
 
-describe('who asks', () => {
-  test('anybody, where nobody is asked', () => {
+describe('the principal of a call', () => {
+  test('is anonymous where no credentials are configured', () => {
     const authenticator = new Authenticator({ certificates: false });
     assert.equal(authenticator.principalOf(credentials(`Bearer ${token}`, SUBJECT)), 'anonymous');
   });
 
-  test('the one of the certificate, where clients show one and no tokens are set up', () => {
+  test('is that of the certificate where clients show one and no tokens are configured', () => {
     const authenticator = new Authenticator({ certificates: true });
     assert.equal(authenticator.principalOf(credentials(undefined, SUBJECT)), `cert:${SUBJECT}`);
     assert.throws(() => authenticator.principalOf(credentials(`Bearer ${token}`)), { code: Code.UNAUTHENTICATED });
   });
 
-  test('no certificate whose subject cannot be told from another in a log', () => {
+  test('is never that of a certificate whose subject a log cannot distinguish from another', () => {
     const authenticator = new Authenticator({ certificates: true });
     assert.equal(
       authenticator.principalOf(credentials(undefined, 'CN=J\u00fcrgen,O=\u65e5\u672c')),
@@ -50,7 +50,7 @@ describe('who asks', () => {
     }
   });
 
-  test('the one of the token, and a certificate does not replace it', () => {
+  test('is that of the token, and a certificate does not replace it', () => {
     const authenticator = new Authenticator({ tokens, certificates: true });
     assert.equal(authenticator.principalOf(credentials(`Bearer ${token}`, SUBJECT)), 'token:alice');
     assert.throws(() => authenticator.principalOf(credentials(undefined, SUBJECT)), {
@@ -59,7 +59,7 @@ describe('who asks', () => {
     });
   });
 
-  test('the word Bearer is written as one likes; nothing else is taken', () => {
+  test('the word Bearer may have any case; no other scheme is accepted', () => {
     const authenticator = new Authenticator({ tokens, certificates: false });
     for (const good of [`Bearer ${token}`, `bearer ${token}`, `BEARER  ${token}`])
       assert.equal(authenticator.principalOf(credentials(good)), 'token:alice');
@@ -80,7 +80,7 @@ describe('who asks', () => {
     }
   });
 
-  test('a list that was emptied lets nobody in', () => {
+  test('a list that was emptied admits no caller', () => {
     const authenticator = new Authenticator({ tokens, certificates: false });
     authenticator.tokens = new TokenList([]);
     assert.throws(() => authenticator.principalOf(credentials(`Bearer ${token}`)), {
@@ -89,7 +89,7 @@ describe('who asks', () => {
     });
   });
 
-  test('both kinds of tokens go side by side, and neither is taken for the other', async () => {
+  test('both kinds of tokens are accepted together, and neither is taken for the other', async () => {
     const issuer = await Issuer.make('key');
     const jwt = new JwtVerifier(
       { issuer: ISSUER, audience: AUDIENCE, keys: { text: issuer.keys, file: 'keys' } },

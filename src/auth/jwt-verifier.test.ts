@@ -16,11 +16,11 @@ before(async () => {
 const inFile = (text: string): JwtSettings['keys'] => ({ text, file: 'keys.json' });
 const verifier = (keys: JwtSettings['keys'] = inFile(issuer.keys), clock = clockOfToday()) =>
   new JwtVerifier({ issuer: ISSUER, audience: AUDIENCE, keys }, clock);
-/** As a promise, whether it is one or not. */
+/** The value as a promise. */
 const ask = async (jwt: JwtVerifier, token: string): Promise<string> => jwt.principalOf(token);
 
 describe('tokens of an issuer', () => {
-  test('say who asks by their subject; the second time at once', async () => {
+  test('name the principal by their subject; the second time without a promise', async () => {
     const jwt = verifier();
     const token = await issuer.sign({ sub: 'alice@example.org' });
     assert.equal(await ask(jwt, token), 'jwt:alice@example.org');
@@ -67,7 +67,7 @@ describe('tokens of an issuer', () => {
     'x'.repeat(256),
     'x'.repeat(8192),
   ]) {
-    test(`the subject ${JSON.stringify(subject).slice(0, 30)} is no principal: refused, also the second time`, async () => {
+    test(`the subject ${JSON.stringify(subject).slice(0, 30)} is invalid: refused, also the second time`, async () => {
       const jwt = verifier();
       const token = await issuer.sign({ sub: subject });
       for (let i = 0; i < 2; i++)
@@ -75,7 +75,7 @@ describe('tokens of an issuer', () => {
     });
   }
 
-  test('subjects as issuers give them are taken', async () => {
+  test('subjects as issuers write them are accepted', async () => {
     for (const sub of [
       '110169484474386276334',
       'auth0|5f7c8ec7c33c6c004bbafe82',
@@ -106,7 +106,7 @@ describe('tokens of an issuer', () => {
     });
   });
 
-  test('a signature that everybody can make is none', async () => {
+  test('a signature that needs no private key is refused', async () => {
     const claims = { iss: ISSUER, aud: AUDIENCE, sub: 'root', exp: 4e9 };
     const unsigned = `${base64url.encode(JSON.stringify({ alg: 'none' }))}.${base64url.encode(JSON.stringify(claims))}.`;
     await assert.rejects(ask(verifier(), unsigned), { code: Code.UNAUTHENTICATED });
@@ -118,7 +118,7 @@ describe('tokens of an issuer', () => {
     await assert.rejects(ask(verifier(inFile(keys)), symmetric), { code: Code.UNAUTHENTICATED });
   });
 
-  test('what was checked is checked again after a while, after its end, and with other keys', async () => {
+  test('a verified token is verified again after CACHE_MS, after its end, and with other keys', async () => {
     const clock = clockOfToday();
     const jwt = verifier(undefined, clock);
     const [short, long] = [await issuer.sign({}, 60), await issuer.sign({}, 3600)];
@@ -137,7 +137,7 @@ describe('tokens of an issuer', () => {
     await assert.rejects(ask(jwt, long), { code: Code.UNAUTHENTICATED, message: /signature is wrong/ });
   });
 
-  test('a wall clock that is set back does not lengthen the while', async () => {
+  test('a wall clock that is set back does not lengthen that time', async () => {
     const clock = clockOfToday();
     const jwt = verifier(undefined, clock);
     const token = await issuer.sign({}, 3600);
@@ -150,7 +150,7 @@ describe('tokens of an issuer', () => {
     assert.equal(await again, 'jwt:alice');
   });
 
-  test('an answer that was under way when the keys changed is not remembered', async () => {
+  test('a verification that was in progress when the keys changed is not cached', async () => {
     const jwt = verifier();
     const token = await issuer.sign();
     const first = jwt.principalOf(token);
@@ -176,8 +176,8 @@ describe('tokens of an issuer', () => {
   }
 });
 
-describe('keys at an URL', () => {
-  test('are asked for when they are needed, and kept', async () => {
+describe('keys at a URL', () => {
+  test('are fetched when they are needed, and kept', async () => {
     let asked = 0;
     const server = createServer((_request, response) => {
       asked++;
@@ -190,7 +190,7 @@ describe('keys at an URL', () => {
     assert.equal(await ask(jwt, await issuer.sign({ sub: 'a' })), 'jwt:a');
     assert.equal(await ask(jwt, await issuer.sign({ sub: 'b' })), 'jwt:b');
     await assert.rejects(ask(jwt, await stranger.sign()), { code: Code.UNAUTHENTICATED });
-    // an unknown key does not make us ask again and again
+    // an unknown key does not make us fetch again and again
     const unknown = await Issuer.make('unknown');
     for (let i = 0; i < 5; i++)
       await assert.rejects(ask(jwt, await unknown.sign({ jti: String(i) })), {
@@ -202,7 +202,7 @@ describe('keys at an URL', () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  test('that cannot be had are UNAVAILABLE, which clients try again', async () => {
+  test('that cannot be read are UNAVAILABLE, which clients retry', async () => {
     const server = createServer((_request, response) => response.writeHead(500).end()).listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`;

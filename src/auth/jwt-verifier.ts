@@ -161,7 +161,7 @@ function errorOf(error: unknown): BigtableError {
   if (error instanceof errors.JWTExpired) return refused('it has expired');
   if (error instanceof errors.JWTClaimValidationFailed)
     return refused(
-      `its claim "${error.claim}" ${error.reason === 'missing' ? 'is missing' : 'has another value than required here'}`,
+      `its claim "${error.claim}" ${error.reason === 'missing' ? 'is missing' : 'is not the required one'}`,
     );
   if (error instanceof errors.JWKSNoMatchingKey) return refused('the issuer has no such key');
   if (error instanceof errors.JWSSignatureVerificationFailed) return refused('its signature is wrong');

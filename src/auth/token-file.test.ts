@@ -74,7 +74,7 @@ describe('the file of tokens', () => {
     assert.equal(await readFile(file, 'utf8'), 'my notes\n');
   });
 
-  test('what is not there, or cannot be written, is told', async () => {
+  test('a missing file, and one that cannot be written, fail with a message', async () => {
     await assert.rejects(readTokens(join(directory, 'none')), { code: Code.NOT_FOUND, message: /edubba token add/ });
     await assert.rejects(readTokens(directory), { code: Code.INVALID_ARGUMENT, message: /cannot read/ });
     await assert.rejects(addToken(join(directory, 'no', 'where'), 'a', ADDED), {

@@ -27,7 +27,7 @@ describe('the golden file of tokens', () => {
 });
 
 describe('tokens', () => {
-  test('a token is found by its list, and tells who asks', () => {
+  test('a token is found in its list, and names the principal', () => {
     const [alice, bob, again] = [make('alice'), make('bob'), make('alice')];
     const list = new TokenList([alice.entry, bob.entry, again.entry]);
     assert.equal(list.principalOf(alice.token), 'alice');
@@ -37,7 +37,7 @@ describe('tokens', () => {
     assert.ok(isOwnToken(alice.token));
   });
 
-  test('nothing but the whole token will do', () => {
+  test('only the whole token is accepted', () => {
     const { token, entry } = make('alice');
     const list = new TokenList([entry]);
     const [, id, secret] = /^edubba_(.{8})_(.*)$/.exec(token) as unknown as [string, string, string];
@@ -111,15 +111,15 @@ describe('tokens', () => {
     ['another file', '-----BEGIN CERTIFICATE-----\n', /not a list of tokens/],
     ['a later version', 'edubba-tokens 2\n', /first line is not "edubba-tokens 1"/],
     ['a short hash', 'edubba-tokens 1\nabcdefgh a sha256:ab t\n', /file, line 2/],
-    ['a name that is none', `edubba-tokens 1\n\nabcdefgh -a sha256:${HASH} t\n`, /file, line 3/],
+    ['an invalid name', `edubba-tokens 1\n\nabcdefgh -a sha256:${HASH} t\n`, /file, line 3/],
     ['an id twice', `edubba-tokens 1\n${`abcdefgh a sha256:${HASH} t\n`.repeat(2)}`, /line 3: the id abcdefgh/],
   ] as const) {
-    test(`${what} is refused with words`, () => {
+    test(`${what} is refused with a message`, () => {
       assert.throws(() => TokenList.parse(text, 'file'), { code: Code.INVALID_ARGUMENT, message });
     });
   }
 
-  test('a token that stands in the file by mistake is not told', () => {
+  test('a token that is in the file by mistake is not quoted', () => {
     const { token } = make('alice');
     assert.throws(
       () => TokenList.parse(`edubba-tokens 1\n${token}\n`, 'file'),
@@ -128,7 +128,7 @@ describe('tokens', () => {
   });
 
   for (const name of ['', ' ', 'a b', 'a\n', '#a', 'ä', 'a'.repeat(129)]) {
-    test(`${JSON.stringify(name).slice(0, 20)} is no name`, () => {
+    test(`${JSON.stringify(name).slice(0, 20)} is an invalid name`, () => {
       assert.throws(() => make(name), { code: Code.INVALID_ARGUMENT, message: /invalid name for a token/ });
     });
   }

@@ -38,7 +38,7 @@ function call(
   return { path, context, peer: '192.0.2.1', code: Code.OK, durationMs, receivedBytes: 46, sentBytes: 34 };
 }
 
-test('the access log has a line a call; slow calls are told with what they asked for and what they cost', () => {
+test('the access log has a line a call; slow calls are logged with their request and their costs', () => {
   const { log, access, warnings, metrics } = callLog({ accessLog: true, slowMs: 100 });
   const filter = {
     kind: 'chain',
@@ -100,7 +100,7 @@ test('the access log has a line a call; slow calls are told with what they asked
   assert.equal(metrics.get('calls.slow'), 1);
 });
 
-test('slow calls in excess are counted and not told; health watches are never slow; 0 switches slow calls off', () => {
+test('slow calls in excess are counted and not logged; health watches are never slow; 0 switches slow calls off', () => {
   const { log, warnings, clock, metrics } = callLog({ accessLog: false, slowMs: 1 });
   for (let i = 0; i < 500; i++) log.ended(call(5));
   log.ended(call(1e9, {}, '/grpc.health.v1.Health/Watch'));
@@ -114,7 +114,7 @@ test('slow calls in excess are counted and not told; health watches are never sl
   assert.deepEqual([off.warnings, off.log.isOn], [[], false]);
 });
 
-test('of a filter of any size few kinds are told', () => {
+test('few kinds of a filter are logged, whatever its size', () => {
   const { log, warnings } = callLog({ accessLog: false, slowMs: 1 });
   const wide = { kind: 'interleave', filters: Array.from({ length: 100_000 }, () => ({ kind: 'passAll' })) };
   let deep: { kind: string; filters?: object[] } = { kind: 'passAll' };

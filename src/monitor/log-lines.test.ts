@@ -17,14 +17,14 @@ test('text: time, level, message, fields; only values that need it are quoted', 
   );
 });
 
-test('text: a stack stands behind its line, indented', () => {
+test('text: a stack follows its line, indented', () => {
   assert.equal(
     logLine('text', 'error', TIME, 'failed', { stack: 'Error: x\n    at a (b:1)', count: 1 }),
     '2026-01-02T03:04:05.678Z error failed count=1\n    Error: x\n    at a (b:1)\n',
   );
 });
 
-test('JSON: one object a line; a field cannot take the place of the line’s own', () => {
+test('JSON: one object a line; a field cannot replace one of the line’s own', () => {
   assert.deepEqual(JSON.parse(logLine('json', 'info', TIME, 'm', { level: 'error', time: 'never', n: 1 })), {
     time: '2026-01-02T03:04:05.678Z',
     level: 'info',
@@ -56,7 +56,7 @@ const NASTY = fc.oneof(
   ),
 );
 
-test('whatever a value is, a line stays one line without characters that steer a terminal, and JSON is read back', () => {
+test('with any value a line stays one line without characters that steer a terminal, and JSON is read back', () => {
   fc.assert(
     fc.property(NASTY, NASTY, (message, value) => {
       for (const format of ['text', 'json'] as const) {

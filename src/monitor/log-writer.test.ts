@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { ManualClock, Metrics } from '../env/index.ts';
 import { LogWriter, type LogWriterOptions } from './log-writer.ts';
 
-/** An output that takes a piece when it is told to. */
+/** An output that takes a piece when the test lets it. */
 class SlowOutput {
   text = '';
   #take: (() => void) | undefined;
@@ -23,7 +23,7 @@ class SlowOutput {
     return this.#take !== undefined;
   }
 
-  /** Takes all there is. */
+  /** Takes everything. */
   async takeAll(): Promise<void> {
     for (let idle = 0; idle < 10; idle++) {
       if (this.#take) [idle] = [0, this.#take()];
@@ -47,7 +47,7 @@ const messagesOf = (text: string): string[] =>
     .filter(Boolean)
     .map((line) => JSON.parse(line).message);
 
-test('writes lines of its level and above, in order, and those of the access log whatever the level is', async () => {
+test('writes lines of its level and above, in order, and those of the access log at every level', async () => {
   for (const [level, wanted] of [
     ['debug', ['d', 'i', 'w', 'e', 'call']],
     ['info', ['i', 'w', 'e', 'call']],
@@ -65,7 +65,7 @@ test('writes lines of its level and above, in order, and those of the access log
   }
 });
 
-test('an output that takes nothing costs bounded memory: what comes beyond is dropped, counted, and told when there is room again', async () => {
+test('an output that takes nothing costs bounded memory: lines in excess are dropped, counted, and reported when there is space again', async () => {
   const { log, output, metrics } = writer();
   const fields = { value: 'v'.repeat(900) };
   let dropped = 0;
@@ -75,7 +75,7 @@ test('an output that takes nothing costs bounded memory: what comes beyond is dr
   }
   dropped = metrics.get('logLines.dropped');
   assert.ok(dropped > 19_000, `${dropped}`);
-  // lines of the access log have left room for others
+  // lines of the access log have left space for others
   log.warn('important');
   assert.equal(metrics.get('logLines.dropped'), dropped);
   for (let i = 0; i < 5000; i++) log.warn('more', fields);
@@ -88,10 +88,10 @@ test('an output that takes nothing costs bounded memory: what comes beyond is dr
     .filter(Boolean)
     .map((line) => JSON.parse(line));
   assert.ok(lines.some(({ message }) => message === 'important'));
-  const told = lines
+  const reported = lines
     .filter(({ message }) => message.startsWith('log lines were dropped'))
     .reduce((sum, { count }) => sum + count, 0);
-  assert.equal(told, all, 'each dropped line is told of once');
+  assert.equal(reported, all, 'each dropped line is reported once');
   log.warn('after');
   await output.takeAll();
   assert.equal(messagesOf(output.text).at(-1), 'after');

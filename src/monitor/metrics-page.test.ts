@@ -10,7 +10,7 @@ import { MetricsPage } from './metrics-page.ts';
 
 const DEFINITIONS = Object.values(METRICS).flat();
 
-/** Something under every name of the table, with labels that need escapes where there are labels. */
+/** A value under every name of the table, with labels that need escapes where there are labels. */
 function everything(): Metrics {
   const metrics = new Metrics();
   for (const { type, labels = [], series } of DEFINITIONS) {
@@ -34,7 +34,7 @@ interface Family {
   }[];
 }
 
-/** A parser of the text format of its own. */
+/** A parser of the text format that shares no code with the page. */
 function parse(text: string): Map<string, Family> {
   const families = new Map<string, Family>();
   let family: Family | undefined;
@@ -49,7 +49,7 @@ function parse(text: string): Map<string, Family> {
     } else if (type) {
       of = type[1] as string;
       assert.equal(help?.[1], of, 'HELP stands before TYPE');
-      assert.ok(!families.has(of), `${of} is there once`);
+      assert.ok(!families.has(of), `${of} appears once`);
       family = { help: help?.[2] as string, type: type[2] as string, samples: [] };
       families.set(of, family);
     } else {
@@ -85,7 +85,7 @@ test('the page keeps the conventions of Prometheus: names, units, HELP and TYPE,
       name,
     );
     assert.doesNotMatch(name, /__|(duration|delay|lag|latency|age)(_total)?$/, `${name} names its unit`);
-    // nobody may have collected garbage yet
+    // no garbage collection may have happened yet
     if (name.startsWith('edubba_')) assert.ok(samples.length > 0, name);
     assert.equal(
       new Set(samples.map((sample) => JSON.stringify([sample.name, sample.labels]))).size,
@@ -111,7 +111,7 @@ test('the page keeps the conventions of Prometheus: names, units, HELP and TYPE,
   }
 });
 
-test('durations are told in seconds, and counts of buckets go on to the last one', async () => {
+test('durations are in seconds, and counts of buckets add up to the last one', async () => {
   const metrics = new Metrics();
   for (const ms of [0.1, 0.2, 70_000]) metrics.histogram(labelled('calls.durationMs', 'A')).observe(ms);
   const { samples } = parse(await pageOf(metrics).text()).get('edubba_call_duration_seconds') as Family;
@@ -121,7 +121,7 @@ test('durations are told in seconds, and counts of buckets go on to the last one
   assert.ok(Math.abs((samples.find(({ name }) => name.endsWith('_sum'))?.value ?? 0) - 70.0003) < 1e-9);
 });
 
-test('what has not happened yet is there as 0, so that rates begin with the first', async () => {
+test('a count without events is 0, so that rates begin with the first event', async () => {
   const families = parse(await pageOf(new Metrics()).text());
   assert.deepEqual(families.get('edubba_connections_refused_total')?.samples, [
     { name: 'edubba_connections_refused_total', labels: {}, value: 0 },
@@ -142,7 +142,7 @@ test('values of labels are escaped', async () => {
   assert.match(await pageOf(metrics).text(), /^edubba_calls_total\{method="a\\"b\\\\c\\nd",code="OK"\} 1$/m);
 });
 
-test('a page is made once a second at most, and once at a time; what a source told last stands for it when it fails', async () => {
+test('a page is made once a second at most, and never twice concurrently; a source that fails counts with its last report', async () => {
   const clock = new ManualClock();
   let asked = 0;
   let fails = false;
@@ -180,7 +180,7 @@ function rootOf(directory: string): string {
   return existsSync(join(directory, 'package.json')) ? directory : rootOf(dirname(directory));
 }
 
-test('all that src counts is in the table, and all that the table tells is counted', () => {
+test('all that src counts is in the table, and all that the table lists is counted', () => {
   const src = join(rootOf(dirname(fileURLToPath(import.meta.url))), 'src');
   const [named, counted] = [new Set<string>(), new Set<string>()];
   const add = (names: Set<string>, text: string, pattern: RegExp): void => {
@@ -194,17 +194,17 @@ test('all that src counts is in the table, and all that the table tells is count
     add(counted, text, /'([a-z][a-zA-Z]*\.[a-zA-Z]+)': (?:\(\) =>|Number|disk)/g);
   }
   // made with the names of the budget's parts
-  const told = new Set(
+  const listed = new Set(
     DEFINITIONS.flatMap(({ series }) => series.map(({ source }) => source)).filter(
       (source) => !source.startsWith('requests.usedBytes.'),
     ),
   );
   assert.ok(counted.size > 50, 'they are found');
-  for (const source of told) assert.ok(named.has(source), `${source} is in the table, and nobody counts it`);
-  for (const source of counted) assert.ok(told.has(source), `${source} is counted, and not in the table`);
+  for (const source of listed) assert.ok(named.has(source), `${source} is in the table, and is not counted`);
+  for (const source of counted) assert.ok(listed.has(source), `${source} is counted, and not in the table`);
 });
 
-test('the table of what prom-client tells is what it tells', async () => {
+test('the table of the metrics of prom-client is that of its output', async () => {
   const families = [...parse(await pageOf(new Metrics()).text())].filter(([name]) => !name.startsWith('edubba_'));
   const linuxOnly = (name: string): boolean => /^process_(virtual|heap|open|max)/.test(name);
   const wanted = PROCESS_METRICS.filter(({ name }) => process.platform === 'linux' || !linuxOnly(name));

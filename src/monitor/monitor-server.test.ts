@@ -44,7 +44,7 @@ function ask(port: number, path: string, method = 'GET'): Promise<Answer> {
   });
 }
 
-/** What comes on a connection until it ends. */
+/** The bytes that come on a connection until it ends. */
 async function raw(port: number, bytes: string | Buffer, ends = false): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   let text = '';
@@ -62,7 +62,7 @@ async function opened(port: number): Promise<Socket> {
   return socket;
 }
 
-test('tells the page, that it lives, and whether the server serves: not while it starts, nor while it stops', async (t) => {
+test('answers with the page, that the process lives, and whether the server serves: not while it starts or stops', async (t) => {
   const { port, readiness } = await started(t);
   assert.deepEqual(await ask(port, '/metrics'), {
     status: 200,
@@ -85,7 +85,7 @@ test('tells the page, that it lives, and whether the server serves: not while it
   assert.deepEqual([head.status, head.text], [200, '']);
 });
 
-test('a reason why the server cannot serve is told, and looked for once however many ask', async () => {
+test('an obstacle is reported, and checked once however many requests come', async () => {
   let asked = 0;
   let reason: string | undefined = 'the disk is full';
   const readiness = new Readiness(systemClock, [async () => (asked++, reason)]);
@@ -140,7 +140,7 @@ test('requests that come together on one connection are answered in order', asyn
   assert.deepEqual([text.match(/HTTP\/1\.1 200 OK/g)?.length, text.match(/HTTP\/1\.1 404/g)?.length], [50, 1]);
 });
 
-test('however many requests come together, others have their turn between any two of a connection', async (t) => {
+test('however many requests come together, other connections have their turn between any two of one', async (t) => {
   let pages = 0;
   const { port } = await started(t, async () => (pages++, PAGE));
   const sockets = await Promise.all(Array.from({ length: 8 }, () => opened(port)));
@@ -160,13 +160,13 @@ test('a connection that does not take its answers makes way for others', async (
   const sockets = await Promise.all(Array.from({ length: 8 }, () => opened(port)));
   for (const socket of sockets) socket.pause().write('GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n');
   for (let i = 0; i < 8; i++) {
-    // as long as an answer is made it keeps its place
+    // a connection is not replaced while its answer is made
     while ((await ask(port, '/healthz').catch(() => undefined))?.status !== 200) await systemClock.yield();
   }
   for (const socket of sockets) socket.destroy();
 });
 
-test('a request that comes in pieces, behind empty lines, and before the end of its sender is answered', async (t) => {
+test('a request that comes in pieces, after empty lines, and before the end of its sender is answered', async (t) => {
   const { port } = await started(t);
   const socket = await opened(port);
   let text = '';
@@ -183,14 +183,14 @@ test('a request that comes in pieces, behind empty lines, and before the end of 
   );
 });
 
-test('whoever asks thousands of times in a second loses the connection', async (t) => {
+test('a connection that sends thousands of requests in a second is closed', async (t) => {
   const { port } = await started(t);
   const text = await raw(port, 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(20_000));
   const answers = text.match(/HTTP\/1\.1 200 OK/g)?.length ?? 0;
   assert.ok(answers < 20_000, `${answers} answers`);
 });
 
-test('idle connections keep nobody out; those with a request under way are not ended for others', async (t) => {
+test('idle connections keep no client out; those with a request in progress are not ended for others', async (t) => {
   let give: ((text: string) => void) | undefined;
   const { port } = await started(t, () => new Promise((resolve) => (give = resolve)));
   const waiting = ask(port, '/metrics');
@@ -203,7 +203,7 @@ test('idle connections keep nobody out; those with a request under way are not e
   for (const socket of idle) socket.destroy();
 });
 
-test('where all connections have a request under way, new ones are refused', async (t) => {
+test('where all connections have a request in progress, new ones are refused', async (t) => {
   const gives: ((text: string) => void)[] = [];
   const { port } = await started(t, () => new Promise((resolve) => gives.push(resolve)));
   const waiting = Array.from({ length: 8 }, () => ask(port, '/metrics'));
@@ -219,7 +219,7 @@ test('figures that cannot be read are an error of that request alone', async (t)
   assert.equal((await ask(port, '/healthz')).status, 200);
 });
 
-test('an address in use, and one that is none, are refused; close ends every connection', async (t) => {
+test('an address in use, and an invalid one, are refused; close ends every connection', async (t) => {
   const { address, server, port } = await started(t);
   const page = { text: async () => '' };
   const readiness = new Readiness(systemClock);

@@ -5,7 +5,7 @@ import { parseHead } from './request-head.ts';
 
 const GET = { method: 'GET', target: '/healthz', hasBody: false, isLast: false };
 
-test('method, target, and whether more comes', () => {
+test('method, target, body and keep-alive are read', () => {
   const cases: readonly [string, Partial<typeof GET>][] = [
     ['GET /healthz HTTP/1.1\r\nHost: a', {}],
     ['HEAD /healthz?x=1 HTTP/1.1\r\nhost:', { method: 'HEAD', target: '/healthz?x=1' }],
@@ -23,7 +23,7 @@ test('method, target, and whether more comes', () => {
   for (const [text, differs] of cases) assert.deepEqual(parseHead(text), { ...GET, ...differs }, text);
 });
 
-test('what is no request', () => {
+test('an invalid request is refused', () => {
   const texts = [
     '',
     'GET',
@@ -47,7 +47,7 @@ test('what is no request', () => {
   for (const text of texts) assert.equal(parseHead(text), undefined, text);
 });
 
-test('any text is a request or none', () => {
+test('any text is read or refused', () => {
   const word = fc.constantFrom(
     'GET',
     ' ',

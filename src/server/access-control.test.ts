@@ -36,7 +36,7 @@ describe('access control', () => {
   });
   after(() => rm(directory, { recursive: true }));
 
-  /** Lets a look at the files end, has the next one begin, and lets that end. */
+  /** Lets a check of the files end, has the next one begin, and lets that end. */
   const look = async (clock: ManualClock): Promise<void> => {
     for (let i = 0; i < 2; i++) {
       while (clock.nextTimerMs() === Number.POSITIVE_INFINITY) await turn();

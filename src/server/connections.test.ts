@@ -1,4 +1,4 @@
-/** The times and numbers of connections that a server is given reach its sockets. */
+/** A server's limits of time and number for connections reach its sockets. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
@@ -51,9 +51,9 @@ async function idleConnection(
 }
 
 describe('connections without calls', () => {
-  test('stay where no time of theirs has come', async (t) => {
+  test('stay before any of their times is over', async (t) => {
     const { clock, session } = await idleConnection(t, {});
-    session.on('goaway', () => assert.fail('told to end')).on('ping', () => assert.fail('asked'));
+    session.on('goaway', () => assert.fail('drained')).on('ping', () => assert.fail('pinged'));
     clock.advance(LONG_MS / 10);
     await new Promise((resolve) => session.ping(resolve));
     assert.ok(!session.closed);
@@ -66,7 +66,7 @@ describe('connections without calls', () => {
     await ended;
   });
 
-  test('are asked after keepAliveMs whether they are there', async (t) => {
+  test('are pinged after keepAliveMs', async (t) => {
     const { clock, session } = await idleConnection(t, { keepAliveMs: 5000 });
     const asked = once(session, 'ping');
     clock.advance(7000);

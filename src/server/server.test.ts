@@ -40,7 +40,7 @@ function ping(
 }
 
 describe('a server', () => {
-  test('serves at the address that it tells, on IPv4, IPv6 and localhost', async () => {
+  test('serves at the address that it reports, on IPv4, IPv6 and localhost', async () => {
     for (const [asked, told] of [
       ['127.0.0.1:0', /^127\.0\.0\.1:\d+$/],
       ['127.1.2.3:0', /^127\.1\.2\.3:\d+$/],
@@ -72,7 +72,7 @@ describe('a server', () => {
     });
   }
 
-  test('a public address is served where it is asked for', async () => {
+  test('a public address is served with insecurePublic', async () => {
     const server = await start('0.0.0.0:0', { insecurePublic: true });
     assert.equal(await ping(`127.0.0.1:${server.address.split(':')[1]}`), 0);
     await server.close();
@@ -97,7 +97,7 @@ describe('a server', () => {
     });
   }
 
-  test('a port in use is told as such', async () => {
+  test('a port in use is refused with a message', async () => {
     const first = await start('127.0.0.1:0');
     await assert.rejects(start(first.address), { code: 6, message: `${first.address} is already in use` });
     await first.close();
@@ -122,7 +122,7 @@ describe('a server', () => {
     await server.close();
   });
 
-  test('closing lets a call under way end', async () => {
+  test('closing lets a call in progress end', async () => {
     let finish: (() => void) | undefined;
     const service: Partial<Service> = {
       deleteTable: () =>

@@ -55,7 +55,7 @@ test('two threads on one port: every connection sees every row, and the port is 
   }
 });
 
-test('an address that is in use is told, and nothing is left behind', async () => {
+test('an address in use is refused, and nothing stays open', async () => {
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
   const { port } = other.address() as { port: number };
@@ -68,7 +68,7 @@ test('an address that is in use is told, and nothing is left behind', async () =
   other.close();
 });
 
-test('a public address without guard is refused before anything is served, and the directory is free again', async (t) => {
+test('a public address without authentication is refused before anything is served, and the directory is free again', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'edubba-guard-'));
   t.after(() => rm(directory, { recursive: true, force: true }));
   const open = { directory, tabletServers: 2 };

@@ -18,7 +18,7 @@ describe('TLS from files', () => {
   });
   after(() => rm(directory, { recursive: true }));
 
-  test('a client authority asks for certificates', async () => {
+  test('with a client authority, clients must show certificates', async () => {
     const plain = await readTlsFiles({ keyFile: pem('server.key'), certFile: pem('server.pem') });
     assert.match(String(plain.key), /PRIVATE KEY/);
     assert.equal(plain.requestCert, undefined);
@@ -34,7 +34,7 @@ describe('TLS from files', () => {
     assert.equal(mutual.requestCert, true);
   });
 
-  test('a file that is not there is named', async () => {
+  test('a missing file is named', async () => {
     await assert.rejects(readTlsFiles({ keyFile: '/nowhere/key.pem', certFile: pem('server.pem') }), {
       code: Code.INVALID_ARGUMENT,
       message: /\/nowhere\/key\.pem/,
@@ -58,7 +58,7 @@ describe('TLS from files', () => {
       if (String(options.cert) === 'broken') throw new Error('no certificate');
       read.push(options);
     });
-    /** Lets one look end, and answers when the next one is due. */
+    /** Lets one check end, and resolves when the next one is due. */
     const looked = async (): Promise<void> => {
       while (clock.nextTimerMs() === Number.POSITIVE_INFINITY) await turn();
     };

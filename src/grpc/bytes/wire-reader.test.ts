@@ -90,7 +90,7 @@ describe('the wire reader', () => {
     assert.equal(given.buffer, new WireReaderProbe(given).first().buffer);
   });
 
-  test('a text that is known is given out itself, and any other is read', () => {
+  test('a text that is known is returned itself, and any other is read', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'binary', maxLength: 20 }),

@@ -26,7 +26,7 @@ async function all<T>(given: AsyncIterable<T>): Promise<T[]> {
   return items;
 }
 
-describe('what an operator asks of a remote service', () => {
+describe('the calls of an operator to a remote service', () => {
   const env = testEnv();
   const context = testContext(env);
   let seen: unknown[] = [];
@@ -63,16 +63,16 @@ describe('what an operator asks of a remote service', () => {
     await wire.close();
   });
 
-  test('progress comes as it is told; one table or all', async () => {
-    const told: CompactionProgress[] = [0, 1, 2].map((doneTablets) => ({ doneTablets, totalTablets: 2 }));
-    answer = told;
-    assert.deepEqual(await all(remote.compactTables(context, TABLE)), told);
+  test('progress comes as it is reported; one table or all', async () => {
+    const reports: CompactionProgress[] = [0, 1, 2].map((doneTablets) => ({ doneTablets, totalTablets: 2 }));
+    answer = reports;
+    assert.deepEqual(await all(remote.compactTables(context, TABLE)), reports);
     assert.deepEqual(seen, ['compactTables', TABLE]);
-    assert.deepEqual(await all(remote.compactTables(context)), told);
+    assert.deepEqual(await all(remote.compactTables(context)), reports);
     assert.deepEqual(seen, ['compactTables', undefined]);
   });
 
-  test('who leaves a compaction ends it at the server', async () => {
+  test('a caller that leaves a compaction ends it at the server', async () => {
     const over = new Promise<void>((resolve) => (ended = resolve));
     answer = (async function* () {
       for (;;) {
@@ -138,7 +138,7 @@ describe('what an operator asks of a remote service', () => {
     );
   });
 
-  test('a server that lacks the calls is named as what it is; other failures keep their words', async () => {
+  test('a server that lacks the calls is named as such; other failures keep their message', async () => {
     answer = new BigtableError(Code.NOT_FOUND, 'no such table');
     await assert.rejects(remote.familyUsage(context, TABLE), { code: Code.NOT_FOUND, message: 'no such table' });
     const other = await apiServer(env, () => {});

@@ -1,6 +1,5 @@
 /**
- * The client side against the server side, over a real connection: what goes in at one end comes out at the other, both
- * ways.
+ * The client side against the server side, over a real connection: each request and each answer arrives as it was sent.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -78,7 +77,7 @@ describe('a remote service', () => {
     assert.deepEqual(seen, ['mutateRows', TABLE, entries]);
   });
 
-  test('an entry that the API cannot say fails by itself, and is not sent', async () => {
+  test('an entry that the API cannot express fails by itself, and is not sent', async () => {
     const cell = { kind: 'setCell', family: 'cf', qualifier: 'q', timestamp: 1000, value: Buffer.from('v') } as const;
     const good = (row: string): RowMutations => ({ row, mutations: [cell] });
     const bad: readonly RowMutations[] = [
@@ -121,10 +120,10 @@ describe('a remote service', () => {
       (await remote.mutateRows(context, TABLE, bad)).map((error) => error?.code),
       [Code.INVALID_ARGUMENT, Code.INVALID_ARGUMENT],
     );
-    assert.deepEqual(seen, ['getTable', TABLE], 'nothing is left to send: only the table is looked for');
+    assert.deepEqual(seen, ['getTable', TABLE], 'nothing is left to send: only the table is read');
   });
 
-  test('an entry that a server forgot is not taken for done', async () => {
+  test('an entry without an answer is not taken for done', async () => {
     answer = [undefined];
     const outcomes = await remote.mutateRows(
       context,
@@ -162,14 +161,14 @@ describe('a remote service', () => {
       fc.asyncProperty(rowKey, fc.array(rule, { maxLength: 3 }), cell, async (row, rules, made) => {
         answer = [made];
         assert.deepEqual(plain(await remote.readModifyWriteRow(context, TABLE, row, rules)), plain([made]));
-        // behind them comes the room for the answer, which is the server's own
+        // after them comes the limit for the answer, which is the server's own
         assert.deepEqual(plain((seen as unknown[]).slice(0, 4)), plain(['readModifyWriteRow', TABLE, row, rules]));
       }),
       RUNS,
     );
   });
 
-  test('reads arrive as they were asked, rows come back', async () => {
+  test('reads arrive as they were sent, rows come back', async () => {
     const fragments: fc.Arbitrary<RowFragment[]> = fc
       .uniqueArray(fc.tuple(rowKey, fc.array(cell, { minLength: 1, maxLength: 4 })), {
         selector: ([row]) => row,
@@ -235,7 +234,7 @@ describe('a remote service', () => {
     assert.deepEqual(seen, ['sampleRowKeys', TABLE]);
   });
 
-  test('tables are made, told, changed and deleted', async () => {
+  test('tables are created, read, changed and deleted', async () => {
     const splits = ['g', 'p\xff'];
     await fc.assert(
       fc.asyncProperty(tableSchema, async (schema) => {
@@ -296,7 +295,7 @@ describe('a remote service', () => {
       deletionProtection: false,
     } satisfies TableSchema;
     await remote.dropRowRange(context, TABLE, { start: 'b', end: 'b' });
-    assert.deepEqual(seen, ['getTable', TABLE], 'no rows: only the table is looked for');
+    assert.deepEqual(seen, ['getTable', TABLE], 'no rows: only the table is read');
     for (const range of [
       { start: 'a', end: 'z' },
       { start: '', end: 'z' },
@@ -314,7 +313,7 @@ describe('a remote service', () => {
     assert.deepEqual(seen, ['checkConsistency', TABLE, 'token-1']);
   });
 
-  test('failures keep their code and words', async () => {
+  test('failures keep their code and message', async () => {
     for (const code of [
       Code.NOT_FOUND,
       Code.ALREADY_EXISTS,
@@ -339,7 +338,7 @@ describe('a remote service', () => {
     );
   });
 
-  test('nobody at the address is UNAVAILABLE', async () => {
+  test('an address without a server is UNAVAILABLE', async () => {
     const nowhere = overWire({ address: '127.0.0.1:1', clock: systemClock, random: env.random });
     await assert.rejects(nowhere.getTable(context, TABLE), {
       code: Code.UNAVAILABLE,

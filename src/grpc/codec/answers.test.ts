@@ -46,7 +46,7 @@ describe('the answers of writes are what the generated codec makes of the same',
     }
   });
 
-  test('ReadRows that tells how far it came', () => {
+  test('ReadRows that reports how far it came', () => {
     fc.assert(
       fc.property(rowKey, (row) => {
         assert.deepEqual(

@@ -1,4 +1,4 @@
-/** A batch's cells as runs, and the same as objects: whoever handles mutations must do the same with both. */
+/** A batch's cells as runs, and the same as objects: all code that handles mutations must treat both alike. */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { create, toBinary } from '@bufbuild/protobuf';
@@ -78,7 +78,7 @@ const rowsOf = (mutation: fc.Arbitrary<Mutation>): fc.Arbitrary<RowMutations[]> 
 const goodRows = rowsOf(fc.oneof({ weight: 9, arbitrary: good }, { weight: 1, arbitrary: other }));
 const anyRows = rowsOf(fc.oneof({ weight: 9, arbitrary: good }, { weight: 1, arbitrary: bad }));
 
-/** The rows as a request's reader answers them. */
+/** The rows as a request's reader returns them. */
 async function read(rows: readonly RowMutations[]): Promise<RowMutations[]> {
   const entries = rows.map(({ row, mutations }) => ({
     rowKey: toBytes(row),
@@ -94,7 +94,7 @@ async function read(rows: readonly RowMutations[]): Promise<RowMutations[]> {
   return read;
 }
 
-/** One row as the reader of a request of one row answers it. */
+/** One row as the reader of a request of one row returns it. */
 async function readRow(mutations: readonly Mutation[]): Promise<RowMutations> {
   const bytes = toBinary(
     MutateRowRequestSchema,
@@ -107,7 +107,7 @@ async function readRow(mutations: readonly Mutation[]): Promise<RowMutations> {
   return new MutationReader(Buffer.from(bytes), decoder, new ManualClock()).mutateRow();
 }
 
-/** As a tablet applies what is too large for one step: part by part, beside the row. */
+/** As a tablet applies a row that is too large for one slice: part by part, apart from the row. */
 function storedInParts({ row, mutations }: RowMutations, part: number): unknown[] {
   const memtable = new Memtable();
   const edit = memtable.edit(row, () => undefined);
@@ -202,7 +202,7 @@ describe('cells of a batch as runs and as objects', () => {
     );
   });
 
-  test('their form and what the schema says of them are found good or bad alike', async () => {
+  test('their form and their schema are accepted or refused alike', async () => {
     await fc.assert(
       fc.asyncProperty(anyRows, fc.boolean(), async (rows, cloud) => {
         const entries = await read(rows);
@@ -228,7 +228,7 @@ describe('cells of a batch as runs and as objects', () => {
     );
   });
 
-  test("the same is stored, and was the request's", async () => {
+  test("the same is stored, as the request had it", async () => {
     await fc.assert(
       fc.asyncProperty(goodRows, async (rows) => {
         const entries = await read(rows);
@@ -239,7 +239,7 @@ describe('cells of a batch as runs and as objects', () => {
     );
   });
 
-  test('a large request of one row is a run where it has set-cells alone, wherever anything else stands in it', async () => {
+  test('a large request of one row is a run where it has set-cells alone, wherever another kind is in it', async () => {
     const cells = (count: number): Mutation[] =>
       Array.from({ length: count }, (_, i) => ({
         kind: 'setCell',

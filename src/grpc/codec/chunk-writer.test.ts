@@ -9,13 +9,13 @@ import { cell, rowKey } from '../convert/fixtures.ts';
 import { type ReadRowsResponse, ReadRowsResponseSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { ChunkWriter } from './chunk-writer.ts';
 
-/** A copy: a short message is written over by whoever writes next. */
+/** A copy: the next writer overwrites a short message. */
 function joined(message: Buffer | readonly Buffer[] | undefined): Buffer | undefined {
   if (message === undefined) return undefined;
   return Buffer.isBuffer(message) ? Buffer.from(message) : Buffer.concat(message);
 }
 
-/** What a server would send for the fragments. */
+/** The messages that a server would send for the fragments. */
 function messages(fragments: readonly RowFragment[], writer = new ChunkWriter('parted')): Buffer[] {
   const out: Buffer[] = [];
   for (const fragment of fragments) {
@@ -57,7 +57,7 @@ const at = (qualifier: string, value: Uint8Array, timestamp: Cell['timestamp'] =
   value,
 });
 
-/** Rows whose cells were cut into fragments at any places, the last perhaps empty. */
+/** Rows whose cells were cut into fragments at any positions, the last perhaps empty. */
 const rows = fc.uniqueArray(
   fc.record({
     row: rowKey,
@@ -72,10 +72,10 @@ describe('rows as cell chunks', () => {
     fc.assert(
       fc.property(rows, fc.constantFrom('parted', 'keyed', 'whole'), (given, framing) => {
         const fragments = given.flatMap(({ row, cells, cuts }) => {
-          const places = [0, ...cuts.map((cut) => Math.min(cut, cells.length)).sort((a, b) => a - b), cells.length];
-          return places
+          const positions = [0, ...cuts.map((cut) => Math.min(cut, cells.length)).sort((a, b) => a - b), cells.length];
+          return positions
             .slice(1)
-            .map((end, i) => ({ row, cells: cells.slice(places[i], end), last: i === places.length - 2 }));
+            .map((end, i) => ({ row, cells: cells.slice(positions[i], end), last: i === positions.length - 2 }));
         });
         const writer = new ChunkWriter(framing);
         const back = readBack(messages(fragments, writer));
@@ -91,7 +91,7 @@ describe('rows as cell chunks', () => {
     );
   });
 
-  test('say row, family and qualifier only where they change', () => {
+  test('have row, family and qualifier only where they change', () => {
     const cells: Cell[] = [
       at('a', Buffer.from('1'), 2000),
       at('a', Buffer.from('2')),
@@ -161,7 +161,7 @@ describe('rows as cell chunks', () => {
 });
 
 describe('sizes', () => {
-  test('of a fragment of many cells a stretch is written at a time, so that others have their turns', () => {
+  test('a fragment of many cells is written in stretches, so that others have their turns', () => {
     const writer = new ChunkWriter('parted');
     const cells = Array.from({ length: 1000 }, (_, i) => at(`q${i}`, Buffer.from('v')));
     writer.begin({ row: 'r', cells, last: true });
@@ -296,7 +296,7 @@ describe('chunks of any server', () => {
   const commit = { rowStatus: { case: 'commitRow', value: true } } as const;
   const reset = { rowStatus: { case: 'resetRow', value: true } } as const;
 
-  test('a reset forgets the row', () => {
+  test('a reset discards the row', () => {
     assert.deepEqual(
       plain(read([first, reset, { ...first, rowKey: bytes('s'), ...commit }])).map((row) => row.row),
       ['s'],
@@ -335,7 +335,7 @@ describe('chunks of any server', () => {
     assert.deepEqual(plain(readBack([Buffer.concat(message)])), plain([{ row: 'r', cells, last: true }]));
   });
 
-  test('short messages take turns in one buffer; writers at work never share it, and longer messages leave it alone', () => {
+  test('short messages take turns in one buffer; writers at work never share it, and longer messages do not use it', () => {
     const rowOf = (key: string, sizeBytes: number): RowFragment => ({
       row: key,
       last: true,

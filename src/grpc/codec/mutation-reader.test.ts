@@ -108,7 +108,7 @@ describe('requests with mutations', () => {
     );
   });
 
-  /** Valid protobuf that says nothing that can be done. */
+  /** Valid protobuf that names nothing that can be done. */
   const MALFORMED: readonly MessageInitShape<typeof MutationSchema>[] = [
     {},
     { mutation: { case: 'addToCell', value: { familyName: 'cf' } } },
@@ -121,7 +121,7 @@ describe('requests with mutations', () => {
     },
   ];
 
-  test('in a batch a malformed mutation fails its entry alone, whatever stands around it', async () => {
+  test('in a batch a malformed mutation fails its entry alone, whatever the other entries are', async () => {
     // mostly cells, so that the entries before and after it are runs in the same bytes
     const cells = fc.array(fc.oneof({ weight: 8, arbitrary: setCells }, { weight: 1, arbitrary: mutation }), {
       minLength: 1,
@@ -222,7 +222,7 @@ describe('requests with mutations', () => {
   });
 });
 
-describe('what a request may hold', () => {
+describe('the limits of a request', () => {
   const emptyMutations = (count: number): Buffer => Buffer.concat(Array.from({ length: count }, () => DELETE_ROW));
   const DELETE_ROW = Buffer.from([0x12, 0x02, 0x22, 0x00]);
 
@@ -236,7 +236,7 @@ describe('what a request may hold', () => {
     );
   });
 
-  test('no more entries than mutations, though they be empty', async () => {
+  test('no more entries than mutations, even if they are empty', async () => {
     const empty = Buffer.concat(Array.from({ length: 100_001 }, () => Buffer.from([0x12, 0x00])));
     await assert.rejects(reader(empty).mutateRows(), { code: 3 });
   });
@@ -279,7 +279,7 @@ describe('what a request may hold', () => {
     assert.ok(pauses > 10, `${pauses} pauses`);
   });
 
-  test('a small request is read in one step', () => {
+  test('a small request is read in one slice', () => {
     const one = toBinary(
       ReadModifyWriteRowRequestSchema,
       create(ReadModifyWriteRowRequestSchema, {
@@ -299,7 +299,7 @@ describe('what a request may hold', () => {
     });
   });
 
-  test('of two changes in a rule the last one counts, and none is refused', async () => {
+  test('the last of two changes in a rule counts, and a rule without one is refused', async () => {
     const two = Buffer.from([0x1a, 0x05, 0x1a, 0x01, 0x41, 0x20, 0x03]);
     assert.deepEqual(await reader(two).readModifyWriteRow(), {
       row: '',

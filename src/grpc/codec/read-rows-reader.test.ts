@@ -28,7 +28,7 @@ async function read(init: MessageInitShape<typeof ReadRowsRequestSchema>) {
 }
 
 describe('ReadRowsRequest', () => {
-  test('everything a client says arrives', async () => {
+  test('every field that a client sets arrives', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(
@@ -66,13 +66,13 @@ describe('ReadRowsRequest', () => {
     );
   });
 
-  test('an empty request asks for all rows of no table', async () => {
+  test('an empty request reads all rows of no table', async () => {
     const call = await read({});
     assert.deepEqual(call.request, { table: '', ranges: [], filter: undefined, rowsLimit: 0, reversed: false });
     assert.equal(call.fullStats, false);
   });
 
-  test('limits beyond what a number holds are as good as the largest', async () => {
+  test('limits above the largest number count as the largest', async () => {
     assert.equal((await read({ rowsLimit: 2n ** 63n - 1n })).request.rowsLimit, Number.MAX_SAFE_INTEGER);
     await assert.rejects(read({ rowsLimit: -1n }), { code: 3, message: /-1/ });
     await assert.rejects(read({ rowsLimit: -(2n ** 63n) }), { code: 3 });
@@ -84,7 +84,7 @@ describe('ReadRowsRequest', () => {
     await assert.rejects(read({ filter: regex(20_477) }), { code: 3, message: /20481 bytes.*limit is 20480/ });
   });
 
-  test('filters nested beyond all measure are refused', async () => {
+  test('filters nested too deep are refused', async () => {
     let filter = filterMessage({ kind: 'passAll' });
     for (let depth = 0; depth < 200; depth++)
       filter = create(RowFilterSchema, { filter: { case: 'chain', value: { filters: [filter] } } });

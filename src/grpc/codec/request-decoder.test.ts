@@ -33,7 +33,7 @@ describe('the generated codec', () => {
   const bytesOfRequest = <Desc extends DescMessage>(schema: Desc, init: MessageInitShape<Desc>): Buffer =>
     Buffer.from(toBinary(schema, create(schema, init)));
 
-  test('is loaded by the first request that needs it, whose reading goes on where it stopped', async () => {
+  test('is loaded by the first request that needs it, whose reading continues where it stopped', async () => {
     const filter = { filter: { case: 'passAllFilter', value: true } } as const;
     const read = bytesOfRequest(ReadRowsRequestSchema, { filter, rowsLimit: 7n });
     const mutateRow = bytesOfRequest(MutateRowRequestSchema, { rowKey, mutations });
@@ -62,7 +62,7 @@ describe('the generated codec', () => {
     }
   });
 
-  test('is not loaded for a request that does without', async () => {
+  test('is not loaded for a request that does not need it', async () => {
     const fresh = new RequestDecoder();
     const request = bytesOfRequest(MutateRowRequestSchema, { rowKey, mutations: [setCell] });
     assert.ok(!(new MutationReader(request, fresh, new ManualClock()).mutateRow() instanceof Promise));

@@ -107,7 +107,7 @@ describe('filters', () => {
       assert.throws(() => filterOf(create(RowFilterSchema, init) as RowFilterMessage), invalid));
   }
 
-  test('a time range says 0 where its start is left out, and no end by 0', () => {
+  test('a time range has start 0 where it is left out, and an end of 0 is no end', () => {
     assert.deepEqual(timestampRangeOf(create(TimestampRangeSchema)), { start: 0, end: undefined });
     assert.deepEqual(
       timestampRangeOf(

@@ -59,7 +59,7 @@ describe('tables', () => {
     assert.equal(tableMessage(named, View.SCHEMA_VIEW).deletionProtection, true);
   });
 
-  test('what is not acted upon is kept and given back', () => {
+  test('fields without an effect are kept and returned', () => {
     const table = create(TableSchema, {
       changeStreamConfig: { retentionPeriod: { seconds: 86_400n } },
       automatedBackupConfig: { case: 'automatedBackupPolicy', value: { retentionPeriod: { seconds: 1n } } },
@@ -132,7 +132,7 @@ describe('value types', () => {
     ['max', 'max'],
     ['hllppUniqueCount', 'hll'],
   ] as const) {
-    test(`${aggregator} gets its meaning and is given back as written`, () => {
+    test(`${aggregator} gets its meaning and is returned as written`, () => {
       const message = create(TypeSchema, {
         kind: { case: 'aggregateType', value: { inputType: int64Type, aggregator: { case: aggregator, value: {} } } },
       });
@@ -154,7 +154,7 @@ describe('value types', () => {
     assert.equal(valueTypeMessage({ aggregate: { kind: 'hll', input: 'bytes' } }).kind.case, 'aggregateType');
   });
 
-  test('other types are kept without a meaning; types without sense are refused', () => {
+  test('other types are kept without a meaning; inconsistent types are refused', () => {
     const message = create(TypeSchema, { kind: { case: 'stringType', value: {} } });
     assert.equal(valueTypeOf(message)?.aggregate, undefined);
     assert.deepEqual(valueTypeMessage(valueTypeOf(message) ?? {}), message);

@@ -10,7 +10,7 @@ import { errorOfAnswer, errorOfStatus } from './error-of-status.ts';
 import { statusBytes, wireStatus } from './status.ts';
 
 describe('statuses', () => {
-  test('code and message go over as they are, every code', () => {
+  test('code and message arrive unchanged, every code', () => {
     for (const code of Object.values(Code)) {
       const { message, details, code: sent } = wireStatus(new BigtableError(code, 'why'));
       assert.deepEqual([sent, message, details], [code, 'why', undefined]);
@@ -60,18 +60,18 @@ describe('statuses', () => {
     assert.deepEqual(
       errorOfAnswer({ code: Code.INTERNAL, message: 'x', details: Buffer.from('\xff\xff', 'latin1') }).details,
       {},
-      'bytes that are no status',
+      'bytes that are not a status',
     );
   });
 
-  test('facts that are no plain values are left out', () => {
+  test('facts that are not plain values are left out', () => {
     assert.equal(
       wireStatus(new BigtableError(Code.ABORTED, 'x', { details: { nested: { a: 1 } } })).details,
       undefined,
     );
   });
 
-  test('whatever is thrown becomes a status that a header can carry', () => {
+  test('any thrown value becomes a status that a header can carry', () => {
     fc.assert(
       fc.property(fc.anything(), (thrown) => {
         const status = wireStatus(thrown);

@@ -7,7 +7,7 @@ import { withAnswerSpace } from './answer-space.ts';
 const MIB = 1024 * 1024;
 
 /**
- * A row that answers with so many bytes, as a tablet server does; the sizes one after another, the last for all further
+ * A row whose answers have these sizes, as a tablet server makes them: one after another, the last for all further
  * tries.
  */
 function row(...sizes: number[]) {
@@ -22,7 +22,7 @@ function row(...sizes: number[]) {
   return { limits, call };
 }
 
-describe('room for an answer', () => {
+describe('space for an answer', () => {
   test('a small answer takes one call', async () => {
     const reservation = new ByteBudget(16 * MIB).reservation();
     const { limits, call } = row(100);
@@ -30,14 +30,14 @@ describe('room for an answer', () => {
     assert.deepEqual([limits.length, reservation.heldBytes], [1, limits[0]]);
   });
 
-  test('a larger one is reserved before it is asked for again', async () => {
+  test('space for a larger one is reserved before the call is repeated', async () => {
     const reservation = new ByteBudget(16 * MIB).reservation();
     const { limits, call } = row(MIB, MIB + 10, MIB + 10);
     assert.equal(await withAnswerSpace(reservation, call), 'written');
     assert.deepEqual([limits.slice(1), reservation.heldBytes], [[MIB, MIB + 10], MIB + 10]);
   });
 
-  test('without room nothing is written', async () => {
+  test('without space nothing is written', async () => {
     const budget = new ByteBudget(16 * MIB);
     budget.reservation().tryGrow(10 * MIB);
     const { limits, call } = row(4 * MIB);
@@ -48,12 +48,12 @@ describe('room for an answer', () => {
     assert.equal(limits.length, 1);
   });
 
-  test('other failures are told as they are', async () => {
+  test('other failures are returned unchanged', async () => {
     const failing = (): Promise<never> => Promise.reject(new BigtableError(Code.NOT_FOUND, 'no table'));
     await assert.rejects(withAnswerSpace(new ByteBudget(16 * MIB).reservation(), failing), { code: Code.NOT_FOUND });
   });
 
-  test('a row that grows with every try is given up', async () => {
+  test('a row that grows with every try fails in the end', async () => {
     const reservation = new ByteBudget(16 * MIB).reservation();
     const { limits, call } = row(2000, 3000, 4000, 5000, 6000);
     await assert.rejects(withAnswerSpace(reservation, call), { code: Code.RESOURCE_EXHAUSTED });

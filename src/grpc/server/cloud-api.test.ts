@@ -62,8 +62,8 @@ const IMPLEMENTED = new Set([
 const TABLE = 'projects/p/instances/i/tables/t';
 
 /**
- * A service with no storage behind it, whose one table is a schema in a variable: what reaches it has passed the API's
- * own checks.
+ * A service with no storage behind it, whose one table is a schema in a variable: requests that reach it have passed
+ * the API's own checks.
  */
 class OneTable implements Partial<Service> {
   schema: TableSchema = { name: TABLE, id: '00000001', granularity: 'millis', families: {}, deletionProtection: false };
@@ -168,7 +168,7 @@ describe('the Cloud API', () => {
     );
   });
 
-  test('a path of a mask is one of the fields there are, and no property that every object has', async () => {
+  test('a path of a mask is an existing field, and not a property that every object has', async () => {
     for (const path of ['__proto__', 'constructor', 'toString', 'name']) {
       const modifications = [{ id: 'f', mod: { case: 'update' as const, value: {} }, updateMask: { paths: [path] } }];
       const { code, message } = await ask(BigtableTableAdmin.method.modifyColumnFamilies, {
@@ -233,7 +233,7 @@ describe('the Cloud API', () => {
   test('PingAndWarm answers', async () =>
     assert.equal((await ask(Bigtable.method.pingAndWarm, { name: 'projects/p/instances/i' })).code, Code.OK));
 
-  test('views are refused with words', async () => {
+  test('views are refused with a message', async () => {
     for (const method of [
       Bigtable.method.readRows,
       Bigtable.method.sampleRowKeys,
@@ -270,7 +270,7 @@ describe('the Cloud API', () => {
     ],
     ['ModifyColumnFamilies with nothing', () => ask(admin.modifyColumnFamilies, { name: TABLE })],
     [
-      'a modification that is none',
+      'a modification without content',
       () => ask(admin.modifyColumnFamilies, { name: TABLE, modifications: [{ id: 'cf' }] }),
     ],
     [
@@ -336,7 +336,7 @@ describe('the Cloud API', () => {
     );
   });
 
-  test('operations can be asked for again', async () => {
+  test('operations can be requested again', async () => {
     const made = await ask(admin.updateTable, {
       table: { name: TABLE },
       updateMask: { paths: ['deletion_protection'] },
@@ -384,7 +384,7 @@ describe('the Cloud API', () => {
     service.others = [];
   });
 
-  test('reflection tells the services, their files and their types, in both packages', async () => {
+  test('reflection lists the services, their files and their types, in both packages', async () => {
     for (const service of [ServerReflection, ServerReflectionAlpha]) {
       const method = service.method.serverReflectionInfo as typeof ServerReflection.method.serverReflectionInfo;
       const answer = async (messageRequest: MessageShape<typeof method.input>['messageRequest']) =>
@@ -432,7 +432,7 @@ describe('the Cloud API', () => {
   });
 
   // last: it stops the health of the server that all tests share
-  test('health says SERVING until the server stops, to those who ask and those who watch', async () => {
+  test('health says SERVING until the server stops, to checks and to watchers', async () => {
     assert.equal(
       (await ask(HealthService.method.check, { service: Bigtable.typeName })).answer.status,
       Serving.SERVING,
@@ -445,13 +445,13 @@ describe('the Cloud API', () => {
       toBinary(HealthService.method.watch.input, create(HealthService.method.watch.input, { service: '' })),
     );
     const watch = wire.client.makeServerStreamRequest(pathOf(HealthService.method.watch), asIs, asIs, request);
-    const leaver = wire.client.makeServerStreamRequest(pathOf(HealthService.method.watch), asIs, asIs, request);
-    leaver.on('error', () => {});
+    const leaving = wire.client.makeServerStreamRequest(pathOf(HealthService.method.watch), asIs, asIs, request);
+    leaving.on('error', () => {});
     const seen: Serving[] = [];
     const ended = new Promise((resolve) => watch.on('end', resolve));
     watch.on('data', (bytes: Buffer) => seen.push(fromBinary(HealthService.method.watch.output, bytes).status));
     while (seen.length === 0) await systemClock.yield();
-    leaver.cancel();
+    leaving.cancel();
     assert.deepEqual(seen, [Serving.SERVING]);
     health.stop();
     await ended;

@@ -1,5 +1,6 @@
 /**
- * Instances and clusters over a real connection: what each name stands for, which are listed, and which names are none.
+ * Instances and clusters over a real connection: what each name stands for, which are listed, and which names are
+ * invalid.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -142,7 +143,7 @@ describe('instances and clusters', () => {
     );
   });
 
-  test('a table tells that the one cluster is ready where it is asked of replication', async () => {
+  test('the replication view of a table says that the one cluster is ready', async () => {
     const statesIn = async (view: View) => {
       const { answer } = await ask(BigtableTableAdmin.method.getTable, { name: TABLES[0] as string, view });
       return Object.entries(answer.clusterStates).map(([cluster, { replicationState }]) => [cluster, replicationState]);

@@ -29,7 +29,7 @@ function callOf(budget: ByteBudget): RpcCall {
 }
 
 describe('calls that change something', () => {
-  test('have room for their answer when they have, whatever others took meanwhile', async () => {
+  test('have space for their answer afterwards, whatever others reserved meanwhile', async () => {
     const budget = new ByteBudget(4 * MIB);
     const call = callOf(budget);
     const change = changeOf(async () => {
@@ -44,7 +44,7 @@ describe('calls that change something', () => {
     );
   });
 
-  test('are refused before they change anything where there is no room for a usual answer', async () => {
+  test('are refused before they change anything where there is no space for a usual answer', async () => {
     const budget = new ByteBudget(4 * MIB);
     budget.reservation().force(8 * MIB);
     const small = budget.reservation();

@@ -54,7 +54,7 @@ function features(init: MessageInitShape<typeof FeatureFlagsSchema>): grpc.Metad
 describe('ReadRows', () => {
   const env = testEnv(16 * MIB);
   let wire: Awaited<ReturnType<typeof apiServer>>;
-  /** What the service yields, set by each test. */
+  /** The batches that the service yields, set by each test. */
   let source: Source;
 
   before(async () => {
@@ -93,7 +93,7 @@ describe('ReadRows', () => {
     await untilFree();
   });
 
-  test('what is there at once and what is waited for are answered alike, and every read is ended once', async () => {
+  test('synchronous and asynchronous batches are answered alike, and every read is ended once', async () => {
     const batches: ReadBatch[] = [
       { fragments: [row('a'), row('b', 300 * 1024, 4)] },
       { fragments: [] },
@@ -143,7 +143,7 @@ describe('ReadRows', () => {
     assert.deepEqual([code, messages.length], [Code.OK, 0]);
   });
 
-  test('what the client asked for reaches the service', async () => {
+  test('the fields of the request reach the service', async () => {
     let seen: ReadRequest | undefined;
     let profile = '';
     source = async function* (context, given) {
@@ -165,7 +165,7 @@ describe('ReadRows', () => {
     assert.equal(profile, 'batch');
   });
 
-  test('a reversed read needs a client that says it understands one', async () => {
+  test('a reversed read needs a client that announces that it understands one', async () => {
     source = async function* () {};
     assert.equal((await read({ reversed: true })).code, Code.UNIMPLEMENTED);
     assert.equal((await read({ reversed: true }, features({ reverseScans: true }))).code, Code.OK);
@@ -174,7 +174,7 @@ describe('ReadRows', () => {
     assert.equal((await read({ reversed: true }, nonsense)).code, Code.UNIMPLEMENTED);
   });
 
-  test('statistics come last, where they are asked for', async () => {
+  test('statistics come last, where they are requested', async () => {
     source = async function* () {
       yield { fragments: [row('a', 10, 2), row('b', 10, 3)] };
     };
@@ -265,7 +265,7 @@ describe('ReadRows', () => {
     });
   }
 
-  test('a scan without output tells how far it came, to clients that understand', async () => {
+  test('a scan without output reports how far it came, to clients that understand', async () => {
     let now = 0;
     const clock = clockOf({ ...systemClock, monotonicMs: () => (now += 400) });
     const slowEnv = { ...testEnv(), clock };
@@ -283,13 +283,13 @@ describe('ReadRows', () => {
         .map((bytes) => fromBinary(ReadRowsResponseSchema, bytes))
         .map((answer) => Buffer.from(answer.lastScannedRowKey).toString());
     };
-    const told = await progress(features({ lastScannedRowResponses: true }));
-    const keys = told.filter((key) => key !== '');
-    assert.ok(keys.length >= 1, JSON.stringify(told));
+    const keysInOrder = await progress(features({ lastScannedRowResponses: true }));
+    const keys = keysInOrder.filter((key) => key !== '');
+    assert.ok(keys.length >= 1, JSON.stringify(keysInOrder));
     assert.deepEqual(keys, [...keys].sort());
     assert.ok(
-      told.indexOf('') === told.length - told.filter((key) => key === '').length,
-      'no progress is told once rows came',
+      keysInOrder.indexOf('') === keysInOrder.length - keysInOrder.filter((key) => key === '').length,
+      'no progress is reported once rows came',
     );
     assert.ok((await progress(new grpc.Metadata())).every((key) => key === ''));
     await other.close();
