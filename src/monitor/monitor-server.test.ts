@@ -191,25 +191,25 @@ test('a connection that sends thousands of requests in a second is closed', asyn
 });
 
 test('idle connections keep no client out; those with a request in progress are not ended for others', async (t) => {
-  let give: ((text: string) => void) | undefined;
-  const { port } = await started(t, () => new Promise((resolve) => (give = resolve)));
+  let answer: ((text: string) => void) | undefined;
+  const { port } = await started(t, () => new Promise((resolve) => (answer = resolve)));
   const waiting = ask(port, '/metrics');
-  while (give === undefined) await systemClock.yield();
+  while (answer === undefined) await systemClock.yield();
   const idle = [];
   for (let i = 0; i < 200; i++) idle.push(await opened(port));
   for (let i = 0; i < 20; i++) assert.equal((await ask(port, '/healthz')).status, 200);
-  give(PAGE);
+  answer(PAGE);
   assert.equal((await waiting).text, PAGE);
   for (const socket of idle) socket.destroy();
 });
 
 test('where all connections have a request in progress, new ones are refused', async (t) => {
-  const gives: ((text: string) => void)[] = [];
-  const { port } = await started(t, () => new Promise((resolve) => gives.push(resolve)));
+  const answers: ((text: string) => void)[] = [];
+  const { port } = await started(t, () => new Promise((resolve) => answers.push(resolve)));
   const waiting = Array.from({ length: 8 }, () => ask(port, '/metrics'));
-  while (gives.length < 8) await systemClock.yield();
+  while (answers.length < 8) await systemClock.yield();
   await assert.rejects(ask(port, '/healthz'));
-  for (const give of gives) give(PAGE);
+  for (const answer of answers) answer(PAGE);
   for (const { status } of await Promise.all(waiting)) assert.equal(status, 200);
 });
 

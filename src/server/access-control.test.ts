@@ -24,12 +24,12 @@ const ask = async (
 
 describe('access control', () => {
   let directory = '';
-  const told: string[] = [];
+  const logged: string[] = [];
   const logger = {
     ...silentLogger,
-    info: (message: string) => void told.push(message),
+    info: (message: string) => void logged.push(message),
     warn() {},
-    error: (message: string) => void told.push(message),
+    error: (message: string) => void logged.push(message),
   };
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'edubba-access-'));
@@ -37,7 +37,7 @@ describe('access control', () => {
   after(() => rm(directory, { recursive: true }));
 
   /** Lets a check of the files end, has the next one begin, and lets that end. */
-  const look = async (clock: ManualClock): Promise<void> => {
+  const checkFiles = async (clock: ManualClock): Promise<void> => {
     for (let i = 0; i < 2; i++) {
       while (clock.nextTimerMs() === Number.POSITIVE_INFINITY) await turn();
       if (i === 0) clock.advance(10_000 - (clock.monotonicMs() % 10_000));
@@ -75,27 +75,27 @@ describe('access control', () => {
     const tokensFile = join(directory, 'tokens.txt');
     const alice = await addToken(tokensFile, 'alice', '-');
     const access = await openAccessControl({ tokensFile }, false, { clock, logger });
-    await look(clock);
+    await checkFiles(clock);
     const bob = await addToken(tokensFile, 'bob', '-');
     assert.equal(await ask(access, alice), 'token:alice');
     await assert.rejects(ask(access, bob), { code: Code.UNAUTHENTICATED });
-    await look(clock);
+    await checkFiles(clock);
     assert.equal(await ask(access, bob), 'token:bob');
     await removeTokens(tokensFile, 'alice');
-    await look(clock);
+    await checkFiles(clock);
     await assert.rejects(ask(access, alice), { code: Code.UNAUTHENTICATED });
-    assert.match(told.at(-1) ?? '', /^tokens reloaded/);
+    assert.match(logged.at(-1) ?? '', /^tokens reloaded/);
     for (const spoil of [() => writeFile(tokensFile, 'nonsense'), () => rm(tokensFile)]) {
-      const before = told.length;
+      const before = logged.length;
       await spoil();
-      await look(clock);
-      assert.match(told.at(-1) ?? '', /cannot reload/);
-      await look(clock);
-      assert.equal(told.length, before + 1, 'told once');
+      await checkFiles(clock);
+      assert.match(logged.at(-1) ?? '', /cannot reload/);
+      await checkFiles(clock);
+      assert.equal(logged.length, before + 1, 'logged once');
       assert.equal(await ask(access, bob), 'token:bob');
     }
     await addToken(tokensFile, 'carol', '-');
-    await look(clock);
+    await checkFiles(clock);
     await assert.rejects(ask(access, bob), { code: Code.UNAUTHENTICATED });
     access.close();
     clock.advance(100_000);
@@ -107,13 +107,13 @@ describe('access control', () => {
     const keys = join(directory, 'keys.json');
     await writeFile(keys, KEYS);
     const access = await openAccessControl({ jwt: { issuer: 'i', audience: 'a', keys } }, false, { clock, logger });
-    await look(clock);
+    await checkFiles(clock);
     await writeFile(keys, `${KEYS}\n`);
-    await look(clock);
-    assert.match(told.at(-1) ?? '', /^keys reloaded/);
+    await checkFiles(clock);
+    assert.match(logged.at(-1) ?? '', /^keys reloaded/);
     await writeFile(keys, '{');
-    await look(clock);
-    assert.match(told.at(-1) ?? '', /^cannot reload keys/);
+    await checkFiles(clock);
+    assert.match(logged.at(-1) ?? '', /^cannot reload keys/);
     await assert.rejects(ask(access, 'a.b.c'), { code: Code.UNAUTHENTICATED });
     access.close();
   });

@@ -41,14 +41,14 @@ function ping(
 
 describe('a server', () => {
   test('serves at the address that it reports, on IPv4, IPv6 and localhost', async () => {
-    for (const [asked, told] of [
+    for (const [asked, reported] of [
       ['127.0.0.1:0', /^127\.0\.0\.1:\d+$/],
       ['127.1.2.3:0', /^127\.1\.2\.3:\d+$/],
       ['localhost:0', /^localhost:\d+$/],
       ['[::1]:0', /^\[::1\]:\d+$/],
     ] as const) {
       const server = await start(asked);
-      assert.match(server.address, told);
+      assert.match(server.address, reported);
       assert.notEqual(server.address.split(':').at(-1), '0');
       assert.equal(await ping(server.address), 0, asked);
       await server.close();

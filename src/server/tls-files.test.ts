@@ -46,12 +46,12 @@ describe('TLS from files', () => {
     await copyFile(pem('server.key'), files.keyFile);
     await copyFile(pem('server.pem'), files.certFile);
     const clock = new ManualClock();
-    const told: string[] = [];
+    const logged: string[] = [];
     const logger = {
       ...silentLogger,
-      info: (message: string) => told.push(message),
+      info: (message: string) => logged.push(message),
       warn() {},
-      error: (message: string) => told.push(message),
+      error: (message: string) => logged.push(message),
     };
     const read: TlsOptions[] = [];
     const stop = watchTlsFiles(files, { clock, logger }, (options) => {
@@ -59,14 +59,14 @@ describe('TLS from files', () => {
       read.push(options);
     });
     /** Lets one check end, and resolves when the next one is due. */
-    const looked = async (): Promise<void> => {
+    const checked = async (): Promise<void> => {
       while (clock.nextTimerMs() === Number.POSITIVE_INFINITY) await turn();
     };
     const next = async (): Promise<void> => {
       clock.advance(10_000);
-      await looked();
+      await checked();
     };
-    await looked();
+    await checked();
     await next();
     assert.equal(read.length, 0);
     await copyFile(pem('stranger.pem'), files.certFile);
@@ -76,7 +76,7 @@ describe('TLS from files', () => {
     await writeFile(files.certFile, 'broken');
     await next();
     assert.equal(read.length, 1);
-    assert.match(told.at(-1) ?? '', /old ones stay in use/);
+    assert.match(logged.at(-1) ?? '', /old ones stay in use/);
     stop();
     clock.advance(100_000);
     assert.equal(clock.nextTimerMs(), Number.POSITIVE_INFINITY);

@@ -44,7 +44,7 @@ async function all(stream: AsyncIterable<Buffer>): Promise<Buffer[]> {
 /** The same methods on two servers, of which one shares no code with the client. */
 interface Peer {
   readonly port: number;
-  /** Calls that were given up. */
+  /** Cancelled calls. */
   readonly cancelled: () => number;
   /** Messages that the endless stream has made. */
   readonly made: () => number;
@@ -74,7 +74,7 @@ async function ownServer(): Promise<Peer> {
       new Promise((_resolve, reject) =>
         call.context.signal?.addEventListener('abort', () => {
           cancelled++;
-          reject(new BigtableError(Code.CANCELLED, 'given up'));
+          reject(new BigtableError(Code.CANCELLED, 'cancelled'));
         }),
       ),
   });
@@ -201,7 +201,7 @@ for (const [name, open] of [
       assert.equal((await client.unary('/t/Echo', Buffer.alloc(0), plain())).length, 0);
     });
 
-    test('many at once, of all sizes', async () => {
+    test('many concurrent ones, of all sizes', async () => {
       const sizes = Array.from({ length: 300 }, (_, i) => (i % 10 === 0 ? i * 1000 : i));
       const answers = await Promise.all(
         sizes.map((size) => client.unary('/t/Echo', Buffer.alloc(size, size), plain())),
@@ -214,7 +214,7 @@ for (const [name, open] of [
       assert.ok((await client.unary('/t/Echo', large, plain())).equals(large));
     });
 
-    test('a failure carries code, words and details', async () => {
+    test('a failure carries code, message and details', async () => {
       await assert.rejects(client.unary('/t/Fail', Buffer.alloc(0), plain()), {
         code: Code.NOT_FOUND,
         message: 'no é',
@@ -223,7 +223,7 @@ for (const [name, open] of [
       await assert.rejects(client.unary('/t/None', Buffer.alloc(0), plain()), { code: Code.UNIMPLEMENTED });
     });
 
-    test('a stream comes whole, or ends with its error behind what came', async () => {
+    test('a stream comes whole, or ends with its error after what came', async () => {
       const messages = await all(client.stream('/t/Count', Buffer.of(60), plain()));
       assert.deepEqual(
         messages.map((message) => message.length),
@@ -246,24 +246,24 @@ for (const [name, open] of [
       await assert.rejects(client.unary('/t/Echo', Buffer.alloc(0), within(-1)), { code: Code.DEADLINE_EXCEEDED });
     });
 
-    test('giving up ends the call on both sides, by a signal and by a context', async () => {
+    test('a cancellation ends the call on both sides, by a signal and by a context', async () => {
       const abort = new AbortController();
       const context = new CallContext({ budget });
-      for (const [given, giveUp] of [
+      for (const [given, cancel] of [
         [plain({ signal: abort.signal }), () => abort.abort()],
         [context, () => context.interrupt(new BigtableError(Code.CANCELLED, 'enough'))],
       ] as const) {
         const before = peer.cancelled();
         const call = client.unary('/t/Forever', Buffer.alloc(0), given);
         await client.unary('/t/Echo', Buffer.alloc(0), plain());
-        giveUp();
+        cancel();
         await assert.rejects(call, { code: Code.CANCELLED });
         await until(() => peer.cancelled() > before);
         await assert.rejects(client.unary('/t/Echo', Buffer.alloc(0), given), { code: Code.CANCELLED });
       }
     });
 
-    test('a reader that stops holds the writer back; one that leaves ends it; others go on', async () => {
+    test('a reader that stops holds the writer back; one that leaves ends it; others continue', async () => {
       const before = peer.cancelled();
       const stream = client.stream('/t/Endless', Buffer.alloc(0), plain())[Symbol.asyncIterator]();
       await stream.next();
@@ -296,7 +296,7 @@ describe('WireClient and its limits', () => {
     await peer.close();
   });
 
-  test('nobody there: at once, in words, and known not to have been reached', async () => {
+  test('an address without a server: calls fail immediately, with a message, and notReached', async () => {
     const client = clientOf(1);
     for (let i = 0; i < 3; i++) {
       await assert.rejects(client.unary('/t/Echo', Buffer.alloc(0), plain()), (error: BigtableError) => {
@@ -337,7 +337,7 @@ describe('WireClient and its limits', () => {
   });
 });
 
-/** A server of single frames: what the client says is listed, what it hears is the test's. */
+/** A server of single frames: the client's frames are listed, the test sends the answers. */
 class Script {
   readonly frames: { type: number; flags: number; streamId: number; payload: Buffer }[] = [];
   readonly sockets: Socket[] = [];
@@ -420,7 +420,7 @@ async function scripted(
 }
 
 describe('WireClient with servers of every kind', () => {
-  test('no more streams than the server takes: the rest wait their turn, their deadlines go on', async () => {
+  test('no more streams than the server takes: the rest wait their turn, and keep their deadlines', async () => {
     await scripted([[3, 2]], async (script, client) => {
       const calls = [1, 2, 3].map((byte) => client.unary('/t/Echo', Buffer.of(byte), plain()));
       const impatient = client.unary('/t/Echo', Buffer.of(4), within(20));
@@ -437,7 +437,7 @@ describe('WireClient with servers of every kind', () => {
     });
   });
 
-  test('GOAWAY: streams above its last are sent again on a new connection, those below go on', async () => {
+  test('GOAWAY: streams above its last are sent again on a new connection, those below continue', async () => {
     await scripted([], async (script, client) => {
       const first = client.unary('/t/Echo', Buffer.of(1), plain());
       const second = client.unary('/t/Echo', Buffer.of(2), plain());
@@ -452,7 +452,7 @@ describe('WireClient with servers of every kind', () => {
     });
   });
 
-  test('a refused stream is sent again a few times, then is known not to have been reached', async () => {
+  test('a refused stream is sent again a few times, then fails with notReached', async () => {
     await scripted([], async (script, client) => {
       const call = client.unary('/t/Echo', Buffer.of(1), plain());
       for (const [at, streamId] of [1, 3, 5].entries()) {
@@ -476,7 +476,7 @@ describe('WireClient with servers of every kind', () => {
     });
   });
 
-  test('a server that has gone silent is asked, and then given up', async () => {
+  test('a silent server is sent a PING, and its connection is then closed', async () => {
     await scripted(
       [],
       async (script, client) => {
@@ -514,7 +514,7 @@ describe('WireClient with servers of every kind', () => {
     });
   });
 
-  test("a request waits for the server's window, and goes on as it grows", async () => {
+  test("a request waits for the server's window, and continues as it grows", async () => {
     await scripted([[4, 10]], async (script, client) => {
       const call = client.unary('/t/Echo', Buffer.alloc(20, 1), plain());
       const sentBytes = (): number =>
@@ -566,7 +566,7 @@ describe('WireClient with servers of every kind', () => {
     ['an unknown status', { code: Code.UNKNOWN }, (script) => script.headers(1, [...START, 'grpc-status', '77'], true)],
     ['HTTP 503', { code: Code.UNAVAILABLE }, (script) => script.headers(1, [':status', '503'], true)],
     [
-      'HTTP 200 of something else',
+      'HTTP 200 without gRPC',
       { code: Code.UNKNOWN, message: /text\/html/ },
       (script) => script.headers(1, [':status', '200', 'content-type', 'text/html']),
     ],
@@ -596,7 +596,7 @@ describe('WireClient with servers of every kind', () => {
       { code: Code.INTERNAL, message: /within a message/ },
       (script) => script.ok(1, message(Buffer.of(1)).subarray(0, 4)),
     ],
-    ['a prefix that is none', { code: Code.INTERNAL }, (script) => script.ok(1, message(Buffer.of(1), 9))],
+    ['an invalid prefix', { code: Code.INTERNAL }, (script) => script.ok(1, message(Buffer.of(1), 9))],
     [
       'a message of 4 GiB',
       { code: Code.RESOURCE_EXHAUSTED },
@@ -604,7 +604,7 @@ describe('WireClient with servers of every kind', () => {
     ],
     ['gzip without notice', { code: Code.INTERNAL }, (script) => script.ok(1, message(gzipSync(Buffer.from('x')), 1))],
     [
-      'gzip that is none',
+      'invalid gzip',
       { code: Code.INTERNAL },
       (script) =>
         Buffer.concat([
@@ -648,7 +648,7 @@ describe('WireClient with servers of every kind', () => {
       { code: Code.INTERNAL, message: /limit is 65536/ },
       () => Buffer.of(16, 0, 0, 0, 0, 0, 0, 0, 1),
     ],
-    ['a stream that nobody opened', { code: Code.INTERNAL }, (script) => script.headers(7, START)],
+    ['a stream that was never opened', { code: Code.INTERNAL }, (script) => script.headers(7, START)],
     [
       'a WINDOW_UPDATE of 0',
       { code: Code.INTERNAL, message: /WINDOW_UPDATE of 0/ },

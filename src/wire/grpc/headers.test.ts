@@ -25,7 +25,7 @@ describe('grpc-timeout', () => {
   });
 
   for (const header of ['', 'S', '1', '-1S', '1s', '123456789S', '1.5S', ' 1S', '1S ']) {
-    test(`${JSON.stringify(header)} is none`, () => assert.throws(() => parseTimeout(header), { code: Code.INTERNAL }));
+    test(`${JSON.stringify(header)} is invalid`, () => assert.throws(() => parseTimeout(header), { code: Code.INTERNAL }));
   }
 
   test('what is written is read, never shorter and hardly longer', () => {
@@ -58,7 +58,7 @@ describe('texts and bytes in headers', () => {
     assert.ok(encodeMessage('é'.repeat(5000)).length <= 4096);
   });
 
-  test('what is no percent-encoding stays', () => assert.equal(decodeMessage('100% of %zz'), '100% of %zz'));
+  test('invalid percent-encoding stays', () => assert.equal(decodeMessage('100% of %zz'), '100% of %zz'));
 
   test('any bytes survive, with and without padding', () => {
     fc.assert(

@@ -55,7 +55,7 @@ describe('messages in a stream', () => {
     assert.equal(messages[0]?.[0], message.toString('hex'));
   });
 
-  test('a length is told before the message, and is all that a claim costs', () => {
+  test('a length is reported before the message, and a claim costs nothing more', () => {
     const { it, lengths } = reader(2 ** 31);
     const before = process.memoryUsage().arrayBuffers;
     it.push(messagePrefix(2 ** 30, false));
@@ -84,7 +84,7 @@ describe('messages in a stream', () => {
   for (const [what, bytes, code] of [
     ['a first byte that is neither 0 nor 1', Buffer.from([2, 0, 0, 0, 0]), Code.INTERNAL],
     ['a length above the limit', messagePrefix(101, false), Code.RESOURCE_EXHAUSTED],
-    ['the largest length there is', messagePrefix(0xffffffff, false), Code.RESOURCE_EXHAUSTED],
+    ['the largest possible length', messagePrefix(0xffffffff, false), Code.RESOURCE_EXHAUSTED],
   ] as const) {
     test(`${what} is refused`, () => {
       assert.throws(

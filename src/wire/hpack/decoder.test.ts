@@ -18,7 +18,7 @@ function varint(value: number): number[] {
   return value < 128 ? [value] : [(value & 127) | 128, ...varint(value >>> 7)];
 }
 
-/** Blocks of one connection, each with what it decodes to. */
+/** Blocks of one connection, each with the fields that it decodes to. */
 function check(decoder: HpackDecoder, blocks: readonly (readonly [string, readonly string[]])[]): void {
   for (const [block, headers] of blocks) assert.deepEqual(decoder.decode(hex(block)), headers);
 }
@@ -122,12 +122,12 @@ describe('vectors of RFC 7541, appendix C', () => {
   });
 });
 
-describe('what a decoder refuses', () => {
+describe('a decoder refuses', () => {
   const cases: readonly (readonly [name: string, block: string])[] = [
     ['index 0', '80'],
     ['index 62 of an empty table', 'be'],
-    ['an index far behind the table', 'ffff ff7f'],
-    ['the name of an index that is not there', '7f0001 61'],
+    ['an index far after the table', 'ffff ff7f'],
+    ['the name of a missing index', '7f0001 61'],
     ['an integer that does not end', '7f80 8080 8080 8080 8001'],
     ['an integer of 32 bits', 'ffff ffff ff0f'],
     ['an integer cut off', 'ff'],
@@ -140,7 +140,7 @@ describe('what a decoder refuses', () => {
     ['Huffman padding of eight bits', '4001 6182 07ff'],
     ['EOS in a string', '4001 6184 ffff ffff'],
     ['a table above the limit', '3fe2 1f'],
-    ['a table resized behind a field', '8220'],
+    ['a table resized after a field', '8220'],
     ['a table resized more often than a peer has cause for', '20202082'],
   ];
   for (const [name, block] of cases) {
@@ -149,14 +149,14 @@ describe('what a decoder refuses', () => {
     });
   }
 
-  test('a table of the limit itself is taken, and two changes in a row', () => {
+  test('a table of the limit itself is accepted, and two changes in a row', () => {
     check(decoderOf(), [
       ['3fe1 1f', []],
       ['20 3fe1 1f 82', [':method', 'GET']],
     ]);
   });
 
-  test('a table of none holds nothing', () => {
+  test('a table of 0 bytes holds nothing', () => {
     const decoder = decoderOf();
     check(decoder, [
       ['4001 6101 62', ['a', 'b']],
@@ -181,7 +181,7 @@ describe('what a decoder refuses', () => {
 });
 
 describe('lists above the limit', () => {
-  test('are refused behind their last field, which the table has learned', () => {
+  test('are refused after their last field, which the table has learned', () => {
     const decoder = decoderOf(100);
     assert.throws(() => decoder.decode(hex('4001 6101 62 4001 6301 64 4001 6501 66')), HeaderListTooLarge);
     check(decoder, [
@@ -190,7 +190,7 @@ describe('lists above the limit', () => {
     ]);
   });
 
-  test('at the limit are taken', () => {
+  test('at the limit are accepted', () => {
     assert.deepEqual(decoderOf(34).decode(hex('4001 6101 62')), ['a', 'b']);
     assert.throws(() => decoderOf(33).decode(hex('4001 6101 62')), HeaderListTooLarge);
   });

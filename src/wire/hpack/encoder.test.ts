@@ -78,7 +78,7 @@ describe('HpackEncoder', () => {
     assert.equal((encoder.encode(['cookie', ''])[0] as number) & 0xf0, 0x10);
   });
 
-  test('fields that change with each call, and huge ones, take no place from others', () => {
+  test('fields that change with each call, and huge ones, evict no others', () => {
     const encoder = new HpackEncoder();
     encoder.encode(['kept', 'value']);
     encoder.encode(['grpc-timeout', '1S', 'huge', 'x'.repeat(3000)]);
@@ -97,7 +97,7 @@ describe('HpackEncoder', () => {
     assert.equal(hexOf(encoder, []), '', 'more than we keep ourselves');
   });
 
-  test('a smaller table of our own is told first', () => {
+  test('a smaller table of our own is announced first', () => {
     assert.equal(hexOf(new HpackEncoder({ maxTableBytes: 0 }), ['a', 'b']), '20' + '0001610162');
   });
 

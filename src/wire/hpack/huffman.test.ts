@@ -75,7 +75,7 @@ describe('Huffman code of HPACK', () => {
     assert.equal(decoded(Buffer.alloc(0)), '');
   });
 
-  test('what decodes is the code of what came out', () => {
+  test('bytes that decode are the code of the decoded text', () => {
     let sound = 0;
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 1, maxLength: 6 }), (bytes) => {

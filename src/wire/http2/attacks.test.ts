@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { ManualClock, SLICE_MS } from '../../env/index.ts';
 import { Connection } from './connection.ts';
 import { ReadTurns } from './read-turns.ts';
-import { Pipe, settled, TurnClock } from './fixtures.ts';
+import { Pipe, streamsFlushed, TurnClock } from './fixtures.ts';
 import {
   CLIENT_PREFACE,
   ErrorCode,
@@ -64,7 +64,7 @@ function peer(limits: Partial<Http2Limits> = {}, clock = new ManualClock(), requ
     },
     send: (...frames: Buffer[]) => {
       pipe.push(Buffer.concat(frames));
-      return settled();
+      return streamsFlushed();
     },
     frames: () => {
       const seen: Frame[] = [];
@@ -82,7 +82,7 @@ const HELLO = Buffer.concat([CLIENT_PREFACE, settingsFrame([])]);
 /** :method POST, :scheme http, :path /. */
 const BLOCK = Buffer.from([0x83, 0x86, 0x84]);
 const ALL = Flag.END_HEADERS | Flag.END_STREAM;
-const NOTHING = Buffer.alloc(0);
+const EMPTY_BYTES = Buffer.alloc(0);
 
 const headers = (streamId: number, flags: number = ALL, block = BLOCK): Buffer =>
   frame(FrameType.HEADERS, flags, streamId, block);
@@ -96,7 +96,7 @@ const odd = (i: number): number => 2 * i + 1;
 /** The code of the GOAWAY that ended the connection. */
 function goAway({ frames, pipe }: Peer): string {
   const last = frames().find(({ type }) => type === FrameType.GOAWAY);
-  assert.ok(last, 'the connection goes on');
+  assert.ok(last, 'the connection continues');
   assert.ok(pipe.hasEnded, 'nothing more can be written');
   return errorCodeName(last.payload.readUInt32BE(4));
 }
@@ -106,7 +106,7 @@ function resetOf(streamId: number, { frames }: Peer): string {
   return reset ? errorCodeName(reset.payload.readUInt32BE(0)) : 'none';
 }
 
-/** What a connection may never do to us, by its GOAWAY. */
+/** Input that ends the connection, by the code of its GOAWAY. */
 const ATTACKS: readonly [string, keyof typeof ErrorCode, Buffer, Partial<Http2Limits>?][] = [
   ['HTTP/1', 'PROTOCOL_ERROR', Buffer.from('GET / HTTP/1.1\r\n\r\n')],
   [
@@ -137,7 +137,7 @@ const ATTACKS: readonly [string, keyof typeof ErrorCode, Buffer, Partial<Http2Li
     'ENHANCE_YOUR_CALM',
     Buffer.concat([HELLO, times(10_002, (i) => frame(FrameType.PRIORITY, 0, odd(i), Buffer.alloc(5)))]),
   ],
-  ['unknown frames', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, times(10_002, () => frame(77, 0, 0, NOTHING))])],
+  ['unknown frames', 'ENHANCE_YOUR_CALM', Buffer.concat([HELLO, times(10_002, () => frame(77, 0, 0, EMPTY_BYTES))])],
   [
     'windows of closed streams',
     'ENHANCE_YOUR_CALM',
@@ -146,7 +146,7 @@ const ATTACKS: readonly [string, keyof typeof ErrorCode, Buffer, Partial<Http2Li
   [
     'CONTINUATIONs without end',
     'ENHANCE_YOUR_CALM',
-    Buffer.concat([HELLO, headers(1, 0), times(17, () => frame(FrameType.CONTINUATION, 0, 1, NOTHING))]),
+    Buffer.concat([HELLO, headers(1, 0), times(17, () => frame(FrameType.CONTINUATION, 0, 1, EMPTY_BYTES))]),
   ],
   [
     'a header block without end',
@@ -159,7 +159,7 @@ const ATTACKS: readonly [string, keyof typeof ErrorCode, Buffer, Partial<Http2Li
     Buffer.concat([HELLO, headers(1, ALL, Buffer.from([0x3f, 0xe2, 0x1f, ...BLOCK]))]),
   ],
   [
-    'a block that is none',
+    'an invalid block',
     'COMPRESSION_ERROR',
     Buffer.concat([HELLO, headers(1, ALL, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]))]),
   ],
@@ -186,12 +186,12 @@ const ATTACKS: readonly [string, keyof typeof ErrorCode, Buffer, Partial<Http2Li
     'PROTOCOL_ERROR',
     Buffer.concat([HELLO, frame(FrameType.PUSH_PROMISE, Flag.END_HEADERS, 1, Buffer.alloc(4))]),
   ],
-  ['DATA of a stream that never was', 'PROTOCOL_ERROR', Buffer.concat([HELLO, data(1, 1)])],
+  ['DATA of a stream that was never opened', 'PROTOCOL_ERROR', Buffer.concat([HELLO, data(1, 1)])],
   ['an even stream', 'PROTOCOL_ERROR', Buffer.concat([HELLO, open(2)])],
   ['a stream number that goes back', 'PROTOCOL_ERROR', Buffer.concat([HELLO, open(5), open(3)])],
 ];
 
-/** What ends one stream, and no other. */
+/** Input that ends one stream, and no other. */
 const STREAM_FAULTS: readonly [string, keyof typeof ErrorCode, (streamId: number) => Buffer][] = [
   [
     'headers that are too many',
@@ -230,7 +230,7 @@ const STREAM_FAULTS: readonly [string, keyof typeof ErrorCode, (streamId: number
   ],
 ];
 
-describe('what a peer may not do to a connection', () => {
+describe('input that ends a connection', () => {
   for (const [what, code, bytes, limits] of ATTACKS) {
     test(`${what}: ${code}`, async () => {
       const it = peer(limits);
@@ -238,7 +238,7 @@ describe('what a peer may not do to a connection', () => {
       assert.equal(goAway(it), code);
       assert.equal(it.failures.length, 1);
       assert.equal(it.connection.isDead, true);
-      // what comes afterwards changes nothing
+      // later frames change nothing
       const before = it.streams.length;
       await it.send(times(100, (i) => open(odd(i + 5000))));
       assert.equal(it.streams.length, before);
@@ -246,7 +246,7 @@ describe('what a peer may not do to a connection', () => {
   }
 });
 
-describe('what a peer may not do to a stream', () => {
+describe('input that ends a stream', () => {
   for (const [what, code, bytes] of STREAM_FAULTS) {
     test(`${what}: ${code}`, async () => {
       const it = peer();
@@ -262,7 +262,7 @@ describe('what a peer may not do to a stream', () => {
 });
 
 describe('a connection', () => {
-  test('counts streams that were reset as long as their work goes on', async () => {
+  test('counts streams that were reset as long as their work continues', async () => {
     const it = peer({ maxStreams: 3 });
     await it.send(
       HELLO,
@@ -290,7 +290,7 @@ describe('a connection', () => {
     assert.ok(it.pipe.writableLength < 2_000_000, `${it.pipe.writableLength} bytes wait`);
   });
 
-  test('gives back the place of what a stream left unread', async () => {
+  test('returns the window of bytes that a stream did not read', async () => {
     const it = peer();
     for (let i = 0; i < 40; i++)
       await it.send(
@@ -307,7 +307,7 @@ describe('a connection', () => {
     assert.ok(given.reduce((a, b) => a + b, 0) >= 40 * 65_536 - 65_535);
   });
 
-  test('answers PINGs at once, and takes as many as it sends data', async () => {
+  test('answers PINGs immediately, and accepts them in proportion to the data that it sends', async () => {
     const it = peer({ pings: { burst: 5, perSecond: 0 } });
     await it.send(HELLO, open(1));
     for (let i = 0; i < 20; i++) {
@@ -335,7 +335,7 @@ describe('a connection', () => {
     assert.match(String(it.failures[0]), /too many PING/);
   });
 
-  test('windows may be opened for whatever was sent, byte by byte, and not for nothing', async () => {
+  test('windows may be opened for all sent bytes, byte by byte, and not for nothing', async () => {
     const it = peer({ windowUpdates: { burst: 20, perSecond: 0 } });
     await it.send(HELLO, open(1));
     for (let i = 0; i < 50; i++) {
@@ -355,7 +355,7 @@ describe('a connection', () => {
     }
   });
 
-  test('survives any bytes behind a good beginning', async () => {
+  test('survives any bytes after a good beginning', async () => {
     const anyFrame = fc.record({
       type: fc.nat(10),
       flags: fc.constantFrom(0, 1, 4, 5, 8, 0x20, 0x2d),

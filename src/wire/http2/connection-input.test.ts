@@ -3,11 +3,11 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { SLICE_MS } from '../../env/index.ts';
 import { ConnectionInput } from './connection-input.ts';
-import { Pipe, settled, TurnClock } from './fixtures.ts';
+import { Pipe, streamsFlushed, TurnClock } from './fixtures.ts';
 import { CLIENT_PREFACE, FrameType, frame } from './frames.ts';
 import { ReadTurns } from './read-turns.ts';
 
-/** Frames that take a while each: the clock goes on by `frameMs`. */
+/** Frames that take a while each: the clock advances by `frameMs`. */
 function input(turns: ReadTurns, clock: TurnClock, frameMs: number) {
   const pipe = new Pipe();
   const seen: number[] = [];
@@ -31,15 +31,15 @@ const frames = (from: number, to: number): Buffer =>
   );
 const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
 
-describe('what a connection receives', () => {
+describe('the input of a connection', () => {
   test('a hundred slow frames in one chunk take many turns, and nothing is read meanwhile', async () => {
     const clock = new TurnClock();
     const { pipe, seen } = input(new ReadTurns(clock), clock, 1);
     pipe.push(Buffer.concat([CLIENT_PREFACE, frames(0, 100)]));
-    await settled();
+    await streamsFlushed();
     let turns = 1;
     for (let before = 0; seen.length < 100; turns++) {
-      // four frames at most come between two looks at the clock
+      // four frames at most come between two readings of the clock
       assert.ok(seen.length - before <= SLICE_MS + 3, `${seen.length - before} frames in a turn`);
       assert.ok(pipe.isPaused());
       before = seen.length;
@@ -54,7 +54,7 @@ describe('what a connection receives', () => {
     const clock = new TurnClock();
     const { pipe, seen } = input(new ReadTurns(clock), clock, 0);
     pipe.push(Buffer.concat([CLIENT_PREFACE, frames(0, 1000)]));
-    await settled();
+    await streamsFlushed();
     assert.deepEqual(seen, numbers(0, 1000));
   });
 
@@ -63,7 +63,7 @@ describe('what a connection receives', () => {
     const turns = new ReadTurns(clock);
     const peers = numbers(0, 50).map(() => input(turns, clock, 1));
     for (const { pipe } of peers) pipe.push(Buffer.concat([CLIENT_PREFACE, frames(0, 8)]));
-    await settled();
+    await streamsFlushed();
     const count = (): number => peers.reduce((sum, { seen }) => sum + seen.length, 0);
     for (let before = 0; count() < 50 * 8; await clock.turn()) {
       assert.ok(count() > before, 'each turn brings something');
@@ -86,11 +86,11 @@ describe('what a connection receives', () => {
         for (const cut of cuts) {
           if (cut > 0) pipe.push(bytes.subarray(at, at + cut));
           at = Math.min(bytes.length, at + cut);
-          await settled();
+          await streamsFlushed();
           if (cut % 3 === 0) await clock.turn();
         }
         if (at < bytes.length) pipe.push(bytes.subarray(at));
-        await settled();
+        await streamsFlushed();
         for (let turns = 0; seen.length < 60 && turns < 100; turns++) await clock.turn();
         assert.deepEqual(seen, numbers(0, 60));
         assert.ok(!pipe.isPaused());
@@ -99,11 +99,11 @@ describe('what a connection receives', () => {
     );
   });
 
-  test('a caller that pauses it too has its own say', async () => {
+  test('a pause by the caller holds independently', async () => {
     const clock = new TurnClock();
     const { pipe, seen, reader } = input(new ReadTurns(clock), clock, SLICE_MS);
     pipe.push(Buffer.concat([CLIENT_PREFACE, frames(0, 8)]));
-    await settled();
+    await streamsFlushed();
     reader.pause();
     while (seen.length < 8) await clock.turn();
     assert.ok(pipe.isPaused());
@@ -111,13 +111,13 @@ describe('what a connection receives', () => {
     await clock.turn();
     assert.equal(seen.length, 8);
     reader.resume();
-    await settled();
+    await streamsFlushed();
     await clock.turn();
     await clock.turn();
     assert.deepEqual(seen, numbers(0, 9));
   });
 
-  test('once stopped it hands on nothing, and the end of the socket is seen', async () => {
+  test('once stopped it passes on nothing, and the end of the socket is seen', async () => {
     const clock = new TurnClock();
     const { pipe, seen, reader } = input(new ReadTurns(clock), clock, SLICE_MS);
     let hasEnded = false;
@@ -125,7 +125,7 @@ describe('what a connection receives', () => {
       hasEnded = true;
     });
     pipe.push(Buffer.concat([CLIENT_PREFACE, frames(0, 100)]));
-    await settled();
+    await streamsFlushed();
     const before = seen.length;
     reader.stop();
     pipe.push(frames(100, 200));
@@ -135,11 +135,11 @@ describe('what a connection receives', () => {
     assert.ok(hasEnded);
   });
 
-  test('what is broken in a later part is told once', async () => {
+  test('an error in a later part is reported once', async () => {
     const clock = new TurnClock();
     const { pipe, seen, failures, reader } = input(new ReadTurns(clock), clock, SLICE_MS);
     pipe.push(Buffer.concat([CLIENT_PREFACE, frames(0, 8), Buffer.from('ffffff000000000001', 'hex')]));
-    await settled();
+    await streamsFlushed();
     for (let i = 0; i < 5; i++) await clock.turn();
     reader.stop();
     assert.equal(seen.length, 8);

@@ -61,7 +61,7 @@ describe('output', () => {
     );
   });
 
-  test('small parts may be used again at once', async () => {
+  test('small parts may be reused immediately', async () => {
     const { socket, out, turn } = output();
     const part = Buffer.from('abc');
     out.write(part);
@@ -71,7 +71,7 @@ describe('output', () => {
     assert.equal(Buffer.concat(socket.writes).toString(), 'abcxxx');
   });
 
-  test('is full when the machine takes nothing, and says when there is room', async () => {
+  test('is full when the machine takes nothing, and reports when there is space', async () => {
     let rooms = 0;
     const { socket, out, turn } = output(() => rooms++);
     socket.holds = true;
@@ -87,7 +87,7 @@ describe('output', () => {
     assert.deepEqual([out.isFull, rooms, out.unsentBytes], [false, 1, 0]);
   });
 
-  test('over real sockets, side by side, whose slabs are used again: every byte arrives as it was written', async () => {
+  test('over concurrent real sockets, whose slabs are reused: every byte arrives as it was written', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
@@ -135,7 +135,7 @@ describe('output', () => {
     server.close();
   });
 
-  test('what is there goes before the end, and nothing after it', async () => {
+  test('all written bytes go before the end, and none after it', async () => {
     const { socket, out, turn } = output();
     let ended = false;
     socket.on('finish', () => {

@@ -39,11 +39,11 @@ export class TurnClock extends ManualClock {
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const wake of waiting) wake();
-    await settled();
+    await streamsFlushed();
   }
 }
 
 /** Resolves when streams have handed on what was pushed into them. */
-export function settled(): Promise<void> {
+export function streamsFlushed(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -75,7 +75,7 @@ describe('frames', () => {
     );
   });
 
-  test('a reader that is told to stop does so after a frame, and goes on with the rest', () => {
+  test('a reader that must stop does so after a frame, and continues with the rest', () => {
     fc.assert(
       fc.property(
         fc.array(fc.nat(60), { maxLength: 40 }),
@@ -91,18 +91,18 @@ describe('frames', () => {
           let at = 0;
           for (const part of [bytes.subarray(0, cut), bytes.subarray(cut)]) {
             for (let from = 0; from < part.length; ) {
-              const took = reader.push(part.subarray(from), () => answers[asked++ % answers.length] === true);
-              from += took;
-              at += took;
+              const readBytes = reader.push(part.subarray(from), () => answers[asked++ % answers.length] === true);
+              from += readBytes;
+              at += readBytes;
               assert.ok(from === part.length || ends.has(at), 'it stopped within a frame');
-              assert.ok(took > 0, 'it goes on');
+              assert.ok(readBytes > 0, 'it continues');
             }
           }
           assert.deepEqual(
             seen,
             lengths.map((_, i) => i),
           );
-          assert.ok(asked >= Math.floor((lengths.length - 2) / 4), 'it asks every few frames');
+          assert.ok(asked >= Math.floor((lengths.length - 2) / 4), 'it checks every few frames');
         },
       ),
     );
@@ -139,7 +139,7 @@ describe('frames', () => {
   });
 
   for (const cut of [3, 5, 9, 12]) {
-    test(`a frame above the limit is refused at its head, though the head is cut at ${cut}`, () => {
+    test(`a frame above the limit is refused at its head, even if the head is cut at ${cut}`, () => {
       const { seen, push } = reader(100);
       const bytes = Buffer.concat([frameHeader(101, FrameType.DATA, 0, 1), Buffer.alloc(10)]);
       assert.throws(

@@ -9,7 +9,7 @@ function firstValue(list: readonly string[], name: string): string | undefined {
 }
 
 describe('positions of headers', () => {
-  test('lists with the same names are told their own first values, names that are missing or values that look like names included', () => {
+  test('lists with the same names have their own first values, also with missing names and values that look like names', () => {
     const word = fc.constantFrom('a', 'b', 'c', 'te', '');
     const lists = fc
       .array(word, { maxLength: 8 })

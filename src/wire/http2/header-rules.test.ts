@@ -71,7 +71,7 @@ function changed(
 }
 
 describe('headers of requests', () => {
-  test('a request that differs little from the one before is judged as it would be alone', () => {
+  test('a request that differs little from the one before is checked as it would be alone', () => {
     fc.assert(
       fc.property(fc.array(change, { maxLength: 12 }), (changes) => {
         let list: string[] = PLAIN;

@@ -5,7 +5,7 @@ import { TurnClock } from './fixtures.ts';
 import { ReadTurns } from './read-turns.ts';
 
 describe('turns of reading', () => {
-  test('a turn has time for SLICE_MS, whoever reads', async () => {
+  test('a turn has time for SLICE_MS, for all readers together', async () => {
     const clock = new TurnClock();
     const turns = new ReadTurns(clock);
     assert.equal(turns.isSpent(), false);
@@ -17,7 +17,7 @@ describe('turns of reading', () => {
     assert.equal(turns.isSpent(), false);
   });
 
-  test('time in which nobody reads is not counted', async () => {
+  test('time without a reader is not counted', async () => {
     const clock = new TurnClock();
     const turns = new ReadTurns(clock);
     turns.isSpent();
@@ -26,7 +26,7 @@ describe('turns of reading', () => {
     assert.equal(turns.isSpent(), false);
   });
 
-  test('those who wait go on in their order, as many in a turn as it has time for', async () => {
+  test('waiting readers continue in their order, in each turn as long as it has time', async () => {
     const clock = new TurnClock();
     const turns = new ReadTurns(clock);
     turns.isSpent();
@@ -54,7 +54,7 @@ describe('turns of reading', () => {
     assert.equal(turns.isSpent(), false);
   });
 
-  test('who waits again waits for the next turn, though this one has time left', async () => {
+  test('a reader that waits again waits for the next turn, even if this one has time left', async () => {
     const clock = new TurnClock();
     const turns = new ReadTurns(clock);
     turns.isSpent();

@@ -29,12 +29,12 @@ async function admitting(authenticate: Authenticate, env = testEnv()) {
   return rawServer(env, echo, { server: { authenticate } });
 }
 
-describe('letting calls in', () => {
+describe('admission of calls', () => {
   for (const [how, authenticate] of [
-    ['at once', () => 'alice'],
+    ['synchronously', () => 'alice'],
     ['later', async () => 'alice'],
   ] as const) {
-    test(`who asks is in the call's context, known ${how}`, async () => {
+    test(`the principal is in the call's context, found ${how}`, async () => {
       const wire = await admitting(authenticate);
       for (const bytes of [0, 3, 100_000, 1_000_000]) {
         const { code, messages } = await wire.call('/t/Unary', [Buffer.alloc(bytes)]);
@@ -51,7 +51,7 @@ describe('letting calls in', () => {
 
   for (const [how, authenticate] of [
     [
-      'at once',
+      'synchronously',
       () => {
         throw refused();
       },
@@ -63,7 +63,7 @@ describe('letting calls in', () => {
       },
     ],
   ] as const) {
-    test(`who is refused ${how} is told, and nothing of the request is held`, async () => {
+    test(`a caller that is refused ${how} gets the status, and nothing of the request is held`, async () => {
       const env = testEnv(1000);
       const wire = await admitting(authenticate, env);
       // more than the budget, and than the windows: it is refused before it has come
@@ -95,7 +95,7 @@ describe('letting calls in', () => {
     await wire.close();
   });
 
-  test('a call that is cancelled while its caller is authenticated is gone', async () => {
+  test('a call that is cancelled while its caller is authenticated does not begin', async () => {
     let open: ((principal: string) => void) | undefined;
     const wire = await admitting(
       () =>
@@ -119,7 +119,7 @@ describe('letting calls in', () => {
     await wire.close();
   });
 
-  test('of a caller who is not known yet a few KB are read, and the rest when it is known', async () => {
+  test('a few KB of an unknown caller are read, and the rest when it is authenticated', async () => {
     let open: ((principal: string) => void) | undefined;
     const env = testEnv();
     const wire = await admitting(
@@ -149,11 +149,11 @@ describe('letting calls in', () => {
     await wire.close();
   });
 
-  test('the subject of a certificate that was asked for is known', async () => {
+  test('the authenticator gets the subject of a requested certificate', async () => {
     const subjects: (string | undefined)[] = [];
     const authenticate: Authenticate = ({ certificate }) => {
       subjects.push(certificate);
-      return 'anybody';
+      return 'any';
     };
     const ca = pem('ca.pem');
     for (const requestCert of [true, false]) {

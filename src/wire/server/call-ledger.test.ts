@@ -1,4 +1,4 @@
-/** Calls as they are counted and told of, with a client that shares no code with us. */
+/** The counts and reports of calls, with a client that shares no code with us. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import * as grpc from '@grpc/grpc-js';
@@ -6,7 +6,7 @@ import { BigtableError, Code } from '../../base/index.ts';
 import { rawServer, testEnv, until } from '../../../test/raw-server.ts';
 import type { EndedCall, RpcMethod } from '../contract/rpc-server.ts';
 
-type Told = Pick<EndedCall, 'path' | 'peer' | 'code' | 'receivedBytes' | 'sentBytes'>;
+type Reported = Pick<EndedCall, 'path' | 'peer' | 'code' | 'receivedBytes' | 'sentBytes'>;
 
 const METHODS: Readonly<Record<string, RpcMethod>> = {
   '/s/Echo': { kind: 'unary', handle: async (_, request) => request },
@@ -26,9 +26,9 @@ const METHODS: Readonly<Record<string, RpcMethod>> = {
 
 async function server(t: TestContext) {
   const env = testEnv();
-  const told: Told[] = [];
+  const reported: Reported[] = [];
   const onCall = ({ path, peer, code, receivedBytes, sentBytes }: EndedCall): void =>
-    void told.push({ path, peer, code, receivedBytes, sentBytes });
+    void reported.push({ path, peer, code, receivedBytes, sentBytes });
   const raw = await rawServer(
     env,
     (to) => {
@@ -37,20 +37,20 @@ async function server(t: TestContext) {
     { server: { onCall } },
   );
   t.after(raw.close);
-  return { ...raw, env, told };
+  return { ...raw, env, reported };
 }
 
-test('each call is counted by method and code, and told of with its bytes', async (t) => {
-  const { call, env, told } = await server(t);
+test('each call is counted by method and code, and reported with its bytes', async (t) => {
+  const { call, env, reported } = await server(t);
   const large = Buffer.alloc(300_000, 'x');
   await call('/s/Echo', [Buffer.from('12345')]);
   await call('/s/Echo', [large]);
   await call('/s/Many', [Buffer.from('12')]);
   await call('/s/Fail', [Buffer.from('1')]);
-  await until(() => told.length === 4);
-  const peer = told[0]?.peer;
+  await until(() => reported.length === 4);
+  const peer = reported[0]?.peer;
   assert.match(String(peer), /^(::ffff:)?127\.0\.0\.1$/);
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     { path: '/s/Echo', peer, code: Code.OK, receivedBytes: 10, sentBytes: 10 },
     { path: '/s/Echo', peer, code: Code.OK, receivedBytes: 300_005, sentBytes: 300_005 },
     { path: '/s/Many', peer, code: Code.OK, receivedBytes: 7, sentBytes: 21 },
@@ -72,23 +72,23 @@ test('each call is counted by method and code, and told of with its bytes', asyn
   assert.equal(gauges['calls.inFlight|s/Echo'], 0);
 });
 
-test('methods that callers make up are one', async (t) => {
-  const { call, env, told } = await server(t);
+test('methods that callers make up count as one', async (t) => {
+  const { call, env, reported } = await server(t);
   for (let i = 0; i < 50; i++) await call(`/made.up/Method${i}`, []);
-  await until(() => told.length === 50);
+  await until(() => reported.length === 50);
   const { counters, gauges, histograms } = env.metrics.report();
   assert.deepEqual([counters['calls.ended|unknown|UNIMPLEMENTED'], gauges['calls.inFlight|unknown']], [50, 0]);
   assert.equal(Object.keys(histograms).length, 1);
 });
 
-test('a call is in flight until it ends: given up by its caller, out of time, or cut off with its connection', async (t) => {
-  const { call, env, told, client } = await server(t);
+test('a call is in flight until it ends: cancelled by its caller, out of time, or cut off with its connection', async (t) => {
+  const { call, env, reported, client } = await server(t);
   const inFlight = (): number | undefined => env.metrics.report().gauges['calls.inFlight|s/Never'];
   const abort = new AbortController();
-  const givenUp = call('/s/Never', [Buffer.of(1)], { signal: abort.signal });
+  const cancelled = call('/s/Never', [Buffer.of(1)], { signal: abort.signal });
   await until(() => inFlight() === 1);
   abort.abort();
-  assert.equal((await givenUp).code, grpc.status.CANCELLED);
+  assert.equal((await cancelled).code, grpc.status.CANCELLED);
   await until(() => inFlight() === 0);
   assert.equal((await call('/s/Never', [Buffer.of(1)], { deadlineMs: 50 })).code, grpc.status.DEADLINE_EXCEEDED);
   await until(() => inFlight() === 0);
@@ -97,7 +97,7 @@ test('a call is in flight until it ends: given up by its caller, out of time, or
   client.close();
   abort.abort();
   lost.catch(() => {});
-  assert.equal(told[0]?.code, Code.CANCELLED);
-  // the client or the server may be the first to say that the time is over
-  assert.ok([Code.CANCELLED, Code.DEADLINE_EXCEEDED].some((code) => code === told[1]?.code));
+  assert.equal(reported[0]?.code, Code.CANCELLED);
+  // the client or the server may be the first to notice that the time is over
+  assert.ok([Code.CANCELLED, Code.DEADLINE_EXCEEDED].some((code) => code === reported[1]?.code));
 });

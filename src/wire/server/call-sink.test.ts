@@ -11,7 +11,7 @@ const MESSAGE_BYTES = 400_000;
 
 describe('a call that sends more than its reader takes', () => {
   for (const isOther of [false, true]) {
-    test(`is ended ${isOther ? 'for another' : 'when it finds no room for the next message'}, and leaves nothing behind`, async () => {
+    test(`is ended ${isOther ? 'for another' : 'when it finds no space for the next message'}, and holds nothing afterwards`, async () => {
       const clock = new ManualClock();
       const env = testEnv(
         4 * MIB,
@@ -21,8 +21,8 @@ describe('a call that sends more than its reader takes', () => {
           timer: (ms, wake) => clock.timer(ms, wake),
         }),
       );
-      let goOn = (): void => {};
-      const gate = new Promise<void>((resolve) => (goOn = resolve));
+      let openGate = (): void => {};
+      const gate = new Promise<void>((resolve) => (openGate = resolve));
       let failure: Code | undefined;
       const wire = await rawServer(
         env,
@@ -60,10 +60,10 @@ describe('a call that sends more than its reader takes', () => {
       clock.advance(30_000);
       const spent = env.requestBudget.reservation();
       spent.force(8 * MIB);
-      // the part of answers that nobody reads is in use too
+      // the part of answers that are never read is in use too
       assert.equal(spent.tryHoldAnswer(1000), 'tight');
       if (isOther) assert.equal(env.requestBudget.reservation().tryGrow(MIB), false);
-      goOn();
+      openGate();
       await until(() => failure !== undefined);
       assert.equal(failure, Code.UNAVAILABLE);
       let bytes = 0;
@@ -73,7 +73,7 @@ describe('a call that sends more than its reader takes', () => {
       assert.equal(bytes, MESSAGE_BYTES + 5, 'the message that was begun comes whole');
       spent.release();
       await until(() => env.requestBudget.usedBytes === 0);
-      // the call counts no more: there is room for another beside it
+      // the call counts no more: there is space for another one
       const next = open('/t/Echo');
       const nextStatus = statusOf(next);
       next.resume().end(Buffer.alloc(5));

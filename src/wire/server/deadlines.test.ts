@@ -45,7 +45,7 @@ describe('deadlines', () => {
     );
   });
 
-  test('one that fires may clear others, and set itself anew', () => {
+  test('one that fires may clear others, and set itself again', () => {
     const clock = new ManualClock();
     const deadlines = new Deadlines(clock);
     const fired: string[] = [];

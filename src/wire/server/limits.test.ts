@@ -53,7 +53,7 @@ describe('messages', () => {
     await wire.close();
   });
 
-  test('above the limit are refused by what they say their length is', async () => {
+  test('above the limit are refused by the length that they announce', async () => {
     const wire = await rawServer(testEnv(), length, { server: { limits: { maxRequestBytes: 1000 } } });
     assert.equal((await wire.call('/t/Length', [Buffer.alloc(1000)])).code, Code.OK);
     for (const path of ['/t/Length', '/t/Lengths']) {
@@ -63,7 +63,7 @@ describe('messages', () => {
     await wire.close();
   });
 
-  test('each method has a limit of its own; tiny requests are not counted and wait for nobody', async () => {
+  test('each method has a limit of its own; tiny requests are not counted and never wait', async () => {
     const env = testEnv(MIB);
     const wire = await rawServer(env, (server) => {
       server.register('/t/Tiny', {
@@ -137,10 +137,10 @@ describe('messages', () => {
     stream.on('error', () => {});
     stream.write(Buffer.from([0, 0, 0x0f, 0, 0, 1]));
     await until(() => env.requestBudget.usedBytes > 0);
-    assert.ok(env.requestBudget.usedBytes < 1000, 'what is only announced costs nothing');
+    assert.ok(env.requestBudget.usedBytes < 1000, 'an announced length costs nothing');
     stream.write(Buffer.alloc(65_536));
     await until(() => env.requestBudget.usedBytes > 900_000);
-    // once for what came since the first look, and once for the silence
+    // once for what came since the first check, and once for the silence
     clock.advance(61_000);
     clock.advance(61_000);
     assert.equal(Number(await status), Code.CANCELLED);
@@ -187,7 +187,7 @@ describe('messages', () => {
     await wire.close();
   });
 
-  test('a large answer whose reader leaves, or runs out of time, is forgotten', async () => {
+  test('a large answer whose reader leaves, or runs out of time, is discarded', async () => {
     const env = testEnv();
     const wire = await rawServer(env, (server) =>
       server.register('/t/Huge', { kind: 'unary', handle: async () => Buffer.alloc(20 * MIB) }),
@@ -212,7 +212,7 @@ describe('messages', () => {
     await wire.close();
   });
 
-  test('what waits for the budget is not taken in', async () => {
+  test('a request that waits for the budget is not taken in', async () => {
     const env = testEnv(MIB);
     const wire = await rawServer(env, length);
     const other = env.requestBudget.reservation();
@@ -389,7 +389,7 @@ describe('connections', () => {
     await server.close(0);
   });
 
-  test('that are silent are asked, and ended when they do not answer', async () => {
+  test('that are silent are pinged, and ended when they do not answer', async () => {
     const { clock, server, open } = await still({ keepAliveMs: 10_000, keepAliveTimeoutMs: 5000 });
     const { seen, isClosed } = await open(HELLO);
     clock.advance(11_000);
@@ -400,7 +400,7 @@ describe('connections', () => {
     await server.close(0);
   });
 
-  test('that nobody uses end with GOAWAY', async () => {
+  test('that are not used end with GOAWAY', async () => {
     const { clock, server, open } = await still({ maxIdleMs: 60_000, keepAliveMs: 1e9 });
     const { seen, isClosed } = await open(HELLO);
     clock.advance(62_000);
@@ -418,11 +418,11 @@ describe('connections', () => {
     await server.close(0);
   });
 
-  /** HEADERS of a POST to /t/x, which nobody serves there: the stream stays open for the rest of the request. */
+  /** HEADERS of a POST to /t/x, which is not served: the stream stays open for the rest of the request. */
   const CALL = Buffer.concat([Buffer.from('000000010400000001', 'hex'), headerBlock()]);
   CALL.writeUIntBE(CALL.length - 9, 0, 3);
 
-  test('above the limit take the place of idle ones, those that never had a call first', async () => {
+  test('above the limit replace idle ones, those that never had a call first', async () => {
     const { clock, server, env, open } = await still({ maxConnections: 4 });
     const [first, called] = [await open(HELLO), await open(Buffer.concat([HELLO, CALL]))];
     await until(() => called.seen.includes(FrameType.HEADERS));
@@ -439,7 +439,7 @@ describe('connections', () => {
     await server.close(0);
   });
 
-  test('above the limit are refused where all have calls; the log is told once, and once when it is over', async () => {
+  test('above the limit are refused where all have calls; one line is logged, and one when it is over', async () => {
     const { clock, server, env, open } = await still({ maxConnections: 3, maxIdleMs: 1e9, keepAliveMs: 1e9 });
     server.register('/t/x', { kind: 'unary', handle: () => new Promise(() => {}) });
     const some = await Promise.all([1, 2, 3].map(() => open(Buffer.concat([HELLO, CALL]))));
@@ -461,7 +461,7 @@ describe('connections', () => {
     await closed;
   });
 
-  test('that were told to end are cut off though they go on sending', async () => {
+  test('that are drained are cut off even if they continue to send', async () => {
     const { clock, server, open } = await still({ maxIdleMs: 60_000, keepAliveMs: 1e9 });
     const { socket, seen } = await open(HELLO);
     socket.removeAllListeners('end').allowHalfOpen = true;
@@ -492,7 +492,7 @@ describe('connections', () => {
     await server.close(0);
   });
 
-  test('plain HTTP is told what this is', async () => {
+  test('plain HTTP is answered with what the server expects', async () => {
     const wire = await rawServer(testEnv(), length);
     const session = http2.connect(`http://127.0.0.1:${wire.port}`);
     for (const [method, type, expected] of [
@@ -511,7 +511,7 @@ describe('connections', () => {
     await wire.close();
   });
 
-  test('a timeout that is none is told as such', async () => {
+  test('an invalid timeout is answered with a message', async () => {
     const wire = await rawServer(testEnv(), length);
     const metadata = new grpc.Metadata();
     const session = http2.connect(`http://127.0.0.1:${wire.port}`);

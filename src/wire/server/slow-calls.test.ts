@@ -36,7 +36,7 @@ function fixture() {
 }
 
 describe('slow calls', () => {
-  test('while somebody waits, those that hold most are ended first, and no more than needed', async () => {
+  test('while a call waits, those that hold most are ended first, and no more than needed', async () => {
     const { clock, budget, slow } = fixture();
     const calls = [2000, 5000, 4000].map((bytes) => {
       const call = new Call(budget, 1000);
@@ -48,7 +48,7 @@ describe('slow calls', () => {
     assert.deepEqual(
       calls.map(({ endedWith }) => endedWith),
       [undefined, undefined, undefined],
-      'nobody waits',
+      'no call waits',
     );
     await budget.reservation().grow(4000);
     assert.deepEqual(
@@ -58,7 +58,7 @@ describe('slow calls', () => {
     slow.close();
   });
 
-  test('those that become too slow while somebody waits are ended then', async () => {
+  test('those that become too slow while a call waits are ended then', async () => {
     const { clock, budget, slow } = fixture();
     const call = new Call(budget, 3000);
     call.reservation.tryGrow(COMMON);
@@ -106,7 +106,7 @@ describe('slow calls', () => {
     slow.close();
   });
 
-  test('of what arrives, the caller who has most gives way, and never to itself', () => {
+  test('the caller that holds most arriving bytes gives way, and never to itself', () => {
     const { budget, slow } = fixture();
     const principals = [new Owner(), new Owner()];
     const owners = [new Owner(principals[0]), new Owner(principals[0]), new Owner(principals[1])];

@@ -19,7 +19,7 @@ const LIMITS: SocketLimits = {
   drainMs: 1e9,
 };
 
-/** A socket as far as its admission goes: no bytes come from it. */
+/** A socket for its admission alone: no bytes come from it. */
 class SilentSocket extends EventEmitter {
   readonly remoteAddress: string | undefined;
   isDestroyed = false;
@@ -90,7 +90,7 @@ describe('sockets of an address', () => {
     );
   });
 
-  test('one that has gone by the time it is accepted is not taken', () => {
+  test('one that has closed before it is accepted is refused', () => {
     const { sockets, open } = server();
     assert.ok(open(undefined).isDestroyed);
     assert.equal(sockets.size, 0);

@@ -51,16 +51,16 @@ async function secure(port: number, bytes: Buffer): Promise<Socket> {
   return socket;
 }
 
-const NOTHING = Buffer.alloc(0);
+const EMPTY_BYTES = Buffer.alloc(0);
 const HALF_PREFACE = CLIENT_PREFACE.subarray(0, 10);
 const STAGES: readonly { name: string; tls: boolean; open: (port: number) => Promise<Socket> }[] = [
-  { name: 'plain text, silent', tls: false, open: (port) => plain(port, NOTHING) },
+  { name: 'plain text, silent', tls: false, open: (port) => plain(port, EMPTY_BYTES) },
   { name: 'plain text, half of the preface', tls: false, open: (port) => plain(port, HALF_PREFACE) },
   { name: 'plain text, the preface without SETTINGS', tls: false, open: (port) => plain(port, CLIENT_PREFACE) },
-  { name: 'TLS, silent', tls: true, open: (port) => plain(port, NOTHING) },
+  { name: 'TLS, silent', tls: true, open: (port) => plain(port, EMPTY_BYTES) },
   { name: 'TLS, three bytes of the handshake', tls: true, open: (port) => plain(port, clientHello.subarray(0, 3)) },
   { name: 'TLS, the handshake half done', tls: true, open: (port) => plain(port, clientHello) },
-  { name: 'TLS, no preface', tls: true, open: (port) => secure(port, NOTHING) },
+  { name: 'TLS, no preface', tls: true, open: (port) => secure(port, EMPTY_BYTES) },
   { name: 'TLS, half of the preface', tls: true, open: (port) => secure(port, HALF_PREFACE) },
   { name: 'TLS, the preface without SETTINGS', tls: true, open: (port) => secure(port, CLIENT_PREFACE) },
 ];
@@ -86,7 +86,7 @@ async function still(tls: boolean, limits: Partial<WireLimits> = {}) {
   return { clock, env, server, port };
 }
 
-/** How many of the sockets have been ended by the server. */
+/** The number of sockets that the server has ended. */
 function watchEnds(sockets: readonly Socket[]): () => number {
   let ends = 0;
   for (const socket of sockets) {
@@ -128,9 +128,9 @@ describe('a connection that stops half way', () => {
     });
   }
 
-  test('is ended though it goes on sending, byte by byte', async () => {
+  test('is ended even if it continues to send, byte by byte', async () => {
     const { clock, server, port } = await still(true);
-    const socket = await plain(port, NOTHING);
+    const socket = await plain(port, EMPTY_BYTES);
     const ends = watchEnds([socket]);
     for (let i = 0; i < 10; i++) {
       socket.write(clientHello.subarray(i, i + 1));

@@ -36,7 +36,7 @@ describe('TLS', () => {
     assert.ok(Buffer.alloc(500_000, 3).equals(messages[0] as Buffer));
   });
 
-  test('who does not speak HTTP/2 is let go', async () => {
+  test('a client that does not speak HTTP/2 is disconnected', async () => {
     for (const ALPNProtocols of [['http/1.1'], undefined]) {
       const socket = connect({ port: wire.port, host: '127.0.0.1', ca: CA, ...(ALPNProtocols && { ALPNProtocols }) });
       socket.on('error', () => {});
@@ -44,7 +44,7 @@ describe('TLS', () => {
     }
   });
 
-  test('older versions than the oldest one that is spoken are refused, after new certificates too', async () => {
+  test('versions older than the minimum are refused, after new certificates too', async () => {
     const strict = await rawServer(testEnv(), echo, {
       server: { tls: { ...SERVER, minVersion: '1.3' } },
       credentials: grpc.credentials.createSsl(CA),
@@ -82,7 +82,7 @@ describe('TLS', () => {
     await strict.close();
   });
 
-  test('another certificate is shown from the next connection on; one that is none changes nothing', async () => {
+  test('another certificate is shown from the next connection on; an invalid one changes nothing', async () => {
     const shown = (): Promise<string> =>
       new Promise((resolve, reject) => {
         const socket = connect(
@@ -164,7 +164,7 @@ describe('mutual TLS', () => {
     assert.deepEqual(answers, [Code.OK, Code.UNAVAILABLE, Code.UNAVAILABLE]);
   });
 
-  /** A connection with a certificate and a call that goes on, on a clock that stands still. */
+  /** A connection with a certificate and a call in progress, on a clock that stands still. */
   async function connected() {
     const clock = new ManualClock();
     const env = testEnv(
@@ -202,7 +202,7 @@ describe('mutual TLS', () => {
     return { clock, wire, tls, stuck, running: () => running };
   }
 
-  test('who was let in by an authority that is no more loses the connection, the calls under way soon after', async () => {
+  test('a client that a removed authority admitted loses the connection, and its calls in progress soon after', async () => {
     const { clock, wire, tls, stuck, running } = await connected();
     wire.server.reloadTls({ ...tls });
     assert.equal((await wire.call('/t/Echo', [Buffer.of(1)])).code, Code.OK, 'the same authority changes nothing');
@@ -215,7 +215,7 @@ describe('mutual TLS', () => {
     await wire.close();
   });
 
-  test('a certificate is asked for again now and then, since it may have expired', async () => {
+  test('a certificate is requested again from time to time, since it may have expired', async () => {
     const { clock, wire, stuck } = await connected();
     clock.advance(590_000);
     assert.equal((await wire.call('/t/Echo', [Buffer.of(1)])).code, Code.OK);

@@ -69,7 +69,7 @@ describe('the wire', () => {
         },
       });
       const throwing = (): never => {
-        throw invalidArgument('at once');
+        throw invalidArgument('synchronous');
       };
       server.register('/t/ThrowInStream', { kind: 'stream', handle: throwing });
       server.register('/t/ThrowInChat', { kind: 'bidi', handle: throwing });
@@ -139,7 +139,7 @@ describe('the wire', () => {
     assert.deepEqual([failed.code, failed.messages.length], [Code.DATA_LOSS, 1]);
   });
 
-  test('a message that was sent as a copy may be written over at once, whether or not it could go out', async () => {
+  test('a message that was sent as a copy may be overwritten immediately, whether or not it could go out', async () => {
     for (const [count, size] of [
       [3, 10],
       [3, 4096],
@@ -163,7 +163,7 @@ describe('the wire', () => {
     assert.deepEqual((await wire.call('/t/Copies', [request])).code, Code.OK);
     for (const path of ['/t/ThrowInStream', '/t/ThrowInChat']) {
       const { code, message } = await wire.call(path, [Buffer.alloc(0)], { deadlineMs: 60_000 });
-      assert.deepEqual([code, message], [Code.INVALID_ARGUMENT, 'at once']);
+      assert.deepEqual([code, message], [Code.INVALID_ARGUMENT, 'synchronous']);
     }
     await until(() => env.requestBudget.usedBytes === 0);
   });
@@ -186,7 +186,7 @@ describe('the wire', () => {
     call.cancel();
   });
 
-  test('a caller that gives up aborts the call', async () => {
+  test('a caller that cancels aborts the call', async () => {
     const abort = new AbortController();
     over = undefined;
     const call = wire.call('/t/Forever', [Buffer.alloc(3)], { signal: abort.signal });
@@ -239,7 +239,7 @@ describe('the wire', () => {
 });
 
 describe('memory', () => {
-  test('a request waits for room in the budget, and gives up with its caller', async () => {
+  test('a request waits for space in the budget, and ends with its caller', async () => {
     const env = testEnv(4 * 1024 * 1024);
     let running = 0;
     let finish: (() => void) | undefined;
@@ -291,7 +291,7 @@ describe('memory', () => {
 });
 
 describe('addresses and closing', () => {
-  test('an address in use and one that is not ours are told apart', async () => {
+  test('an address in use and one that is not ours fail with different codes', async () => {
     const env = testEnv();
     const first = new WireServer({ env, statusOf: testStatus });
     const port = await first.listen('127.0.0.1', 0);
@@ -309,7 +309,7 @@ describe('addresses and closing', () => {
     await again.close(0);
   });
 
-  test('closing lets calls under way end, and cuts off those that take too long', async () => {
+  test('closing lets calls in progress end, and cuts off those that take too long', async () => {
     const env = testEnv();
     let finish: (() => void) | undefined;
     const wire = await rawServer(env, (server) => {
