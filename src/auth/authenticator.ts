@@ -21,11 +21,11 @@ export interface CallCredentials {
 
 const ANONYMOUS = 'anonymous';
 const BEARER = /^bearer +(\S+)$/i;
-/** Longer headers are not hashed. */
+/** Longer headers are refused without a hash. */
 const MAX_CHARS = 16_384;
 
 export class Authenticator {
-  /** May be replaced at any time. */
+  /** The list of tokens; it may be replaced at any time. */
   tokens: TokenList | undefined;
   readonly #jwt: JwtVerifier | undefined;
   readonly #certificates: boolean;

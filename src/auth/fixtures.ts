@@ -1,4 +1,4 @@
-/** For the tests of this room: an issuer of signed tokens with keys of its own. */
+/** An issuer of signed tokens with keys of its own, for the tests of this room. */
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { ManualClock } from '../env/index.ts';
 

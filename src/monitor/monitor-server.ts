@@ -26,7 +26,7 @@ export interface MonitorServerOptions {
   /** HOST:PORT, [IPV6]:PORT; port 0 chooses a free one. */
   readonly address: string;
   readonly page: { text(): Promise<string> };
-  /** Why the server is not ready; undefined where it is. */
+  /** Resolves with the reason why the server is not ready; undefined where it is. */
   readonly readiness: { obstacle(): Promise<string | undefined> };
 }
 

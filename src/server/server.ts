@@ -47,7 +47,7 @@ export interface ServerOptions {
   readonly insecurePublic?: boolean;
   /** Serves TLS only. Default: plain text. */
   readonly tls?: TlsFiles | undefined;
-  /** How callers are authenticated. Default: by certificates where `tls` requests them; otherwise not at all. */
+  /** Authentication of callers. Default: by certificates where `tls` requests them; otherwise not at all. */
   readonly access?: AccessOptions;
   /**
    * Most open connections, at least 1. Above it a new one replaces one that has no calls, or is refused. Default:

@@ -37,7 +37,7 @@ export class WireReader {
     this.#end = end;
   }
 
-  /** Goes to another message in the same bytes. */
+  /** Moves to another message in the same bytes. */
   begin(start: number, end: number): void {
     this.#at = start;
     this.#end = end;
@@ -69,7 +69,7 @@ export class WireReader {
     return viewOf(this.#bytes, this.spanStart, this.spanEnd);
   }
 
-  /** A message in it, to be read field by field. */
+  /** A nested message, to be read field by field. */
   message(): WireReader {
     this.span();
     return new WireReader(this.#bytes, this.spanStart, this.spanEnd);

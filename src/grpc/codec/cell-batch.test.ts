@@ -107,7 +107,7 @@ async function readRow(mutations: readonly Mutation[]): Promise<RowMutations> {
   return new MutationReader(Buffer.from(bytes), decoder, new ManualClock()).mutateRow();
 }
 
-/** As a tablet applies a row that is too large for one slice: part by part, apart from the row. */
+/** Applies mutations as a tablet applies a row that is too large for one slice: part by part, apart from the row. */
 function storedInParts({ row, mutations }: RowMutations, part: number): unknown[] {
   const memtable = new Memtable();
   const edit = memtable.edit(row, () => undefined);
@@ -139,7 +139,7 @@ function thrownBy(work: () => unknown): unknown {
   }
 }
 
-/** As the tablet server passes them on. */
+/** Sets missing times as the tablet server does before it passes mutations on. */
 function resolved(entries: readonly RowMutations[]): RowMutations[] {
   return entries.map(({ row, mutations }) => ({ row, mutations: resolveTimestamps(mutations, 7_777_777, 'millis') }));
 }

@@ -33,7 +33,7 @@ const MAX_MUTATIONS = LIMITS.default.mutationsPerRequest;
 const MICROS_A_MILLI = 1000;
 /** An entry of a batch with more cells is read as a list: it is changed over several slices. */
 const MAX_CELLS = 256;
-/** In larger requests of one row, set-cells stay numbers. For a few mutations objects are smaller. */
+/** Larger requests of one row keep set-cells as numbers. For a few mutations objects are smaller. */
 const LARGE_REQUEST_BYTES = 64 * 1024;
 /** A request of fewer mutations is read in one slice, and reads no clock. */
 const PACED = 32;
@@ -80,7 +80,7 @@ export class MutationReader {
   readonly #setCell: SetCellReader;
   #pacer: Pacer | undefined;
   #count = 0;
-  /** Why the entry being read fails, if it does. */
+  /** The error of the entry being read, if it fails. */
   #entryFailure: BigtableError | undefined;
   #isBatch = false;
   /** The filter of a check, as far as it was read. */

@@ -31,7 +31,7 @@ export const anyInt64: fc.Arbitrary<Int64> = fc
   .map(int64);
 /** -1 means the server's time on the wire. */
 export const timestamp = anyInt64.filter((value) => value !== -1);
-/** As Buffers, which is what both sides of the wire hand on. */
+/** Buffers, since both sides of the wire pass on Buffers. */
 export const value: fc.Arbitrary<Buffer> = fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes));
 
 /** Starts are always sent on the wire, and an end of 0 cannot be sent. */

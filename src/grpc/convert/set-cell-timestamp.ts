@@ -1,7 +1,9 @@
-/** The timestamp of a SetCell where it is no plain number: the server's time, and one that a client library made up. */
+/**
+ * The timestamp of a SetCell where it is not a plain number: the server's time, and one that a client library made up.
+ */
 import type { Int64 } from '../../base/index.ts';
 
-/** As a timestamp: the server's time. */
+/** The timestamp that stands for the server's time. */
 export const SERVER_TIME = -1;
 /** Mutation.TimestampOrigin.CLIENT_AUTO_GENERATED. */
 const CLIENT_AUTO_GENERATED = 2;

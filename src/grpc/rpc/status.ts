@@ -13,7 +13,7 @@ import { lengthDelimited, writeBytes } from '../bytes/wire-writer.ts';
 const MESSAGE_CHARS = 2048;
 const DETAILS_BYTES = 3072;
 const EMPTY_BYTES = Buffer.alloc(0);
-/** The wire type. */
+/** The wire type of length-delimited fields. */
 const LENGTH_DELIMITED = 2;
 
 /** The status of a call that ended with `thrown`. */

@@ -1,6 +1,6 @@
 /**
  * Memory for the answer of a call that writes, reserved before it writes anything: an answer that waits for its reader
- * holds memory, and what was written cannot be taken back when there is none for it.
+ * holds memory, and a write cannot be taken back when there is none for its answer.
  *
  * Only the row determines the size of the answer: the call goes out with a limit for its answer, and where that is too
  * low nothing is written, the answer's size comes back, space for it is reserved, and the call goes out again.

@@ -76,7 +76,7 @@ function rowOf(row: Uint8Array): ByteString {
   return fromBytes(row);
 }
 
-/** At least one part, so that an answer comes immediately. */
+/** Splits a list into at least one part, so that an answer comes immediately. */
 function* parts<T>(all: readonly T[], size: number): Iterable<readonly T[]> {
   for (let from = 0; from < all.length || from === 0; from += size) yield all.slice(from, from + size);
 }

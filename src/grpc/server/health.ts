@@ -27,7 +27,7 @@ export class Health {
     return this.#serving;
   }
 
-  /** Resolves when it serves no more, or the context is over. */
+  /** Resolves when the server stops, or the context ends. */
   stopped(context: RequestContext): Promise<void> {
     if (this.#watchers.size >= MAX_WATCHERS)
       throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${MAX_WATCHERS} watch the health already`);

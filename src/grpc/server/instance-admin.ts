@@ -27,7 +27,7 @@ const ID = '([^/]{1,1000})';
 const PROJECT = new RegExp(`^projects/${ID}$`);
 const INSTANCE = new RegExp(`^projects/${ID}/instances/${ID}$`);
 const CLUSTER = new RegExp(`^projects/${ID}/instances/${ID}/clusters/${ID}$`);
-/** As an instance's id: all instances. */
+/** The id that stands for all instances. */
 const ANY = '-';
 
 export function registerInstanceAdmin(methods: MethodTable, service: Service): void {

@@ -18,7 +18,7 @@ type Operation = MessageInitShape<typeof OperationSchema> & { readonly name: str
 
 export class Operations {
   readonly #env: ApiEnv;
-  /** In the order they were made. */
+  /** The last operations, in the order in which they were made. */
   readonly #kept = new Map<string, Operation>();
 
   constructor(env: ApiEnv) {

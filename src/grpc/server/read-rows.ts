@@ -28,7 +28,7 @@ const LINGER_MS = 5;
 const PROGRESS_MS = 1000;
 /** Up to this many ranges, single rows are counted separately. */
 const MAX_COUNTED_RANGES = 1000;
-/** A message may grow this far before it must be reserved: all but rows that go whole stay below it. */
+/** Size up to which a message needs no reservation: all but rows that go whole stay below it. */
 const UNRESERVED_BYTES = 1024 * 1024;
 
 /** ReadRows of one API. */
@@ -194,7 +194,7 @@ class Reply {
     return this.#batchEnd(batch.scannedTo);
   }
 
-  /** A promise where it is time to wait: for the reader, or for others' turns. */
+  /** Returns a promise where it is time to wait: for the reader, or for others' turns. */
   #fragment(fragment: RowFragment): Promise<void> | undefined {
     const writer = this.#writer;
     if (!this.#isInFragment) writer.begin(fragment);

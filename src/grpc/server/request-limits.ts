@@ -6,7 +6,7 @@ import { type RpcMethod, TINY_REQUEST_BYTES } from '../../wire/index.ts';
 
 const MIB = 1024 * 1024;
 
-/** For calls that carry no user data: their messages are decoded in one slice, which must stay short. */
+/** The limit of calls that carry no user data: their messages are decoded in one slice, which must stay short. */
 export const PLAIN_REQUEST_BYTES = 4 * MIB;
 
 /** Calls that carry user data. */

@@ -55,7 +55,7 @@ function changeableField(path: string): string {
 function changeOf(table: Table, fields: readonly string[], present: Readonly<Record<string, string>>): TableChange {
   const keptFields = fields.filter((field) => KEPT_FIELDS.includes(field));
   const given = extraOf(table) ?? {};
-  // a field in the mask that the message lacks is taken away: '' says so
+  // a field in the mask that the message lacks is removed: '' means removal
   const changed = Object.fromEntries(keptFields.map((field) => [field, given[field] ?? '']));
   return {
     deletionProtection: fields.includes('deletion_protection') ? table.deletionProtection : undefined,

@@ -52,13 +52,13 @@ export interface Exchange {
   onData(bytes: Buffer): void;
   /** The answer ended without trailers. */
   onEnd(): void;
-  /** There will be no more. `untouched`: the server surely did not begin to work on it. */
+  /** The answer is lost. `untouched`: the server surely did not begin to work on the request. */
   onLost(error: BigtableError, untouched: boolean): void;
 }
 
 export interface ClientConnectionOptions {
   readonly socket: Socket;
-  /** As the user named the server, for messages. */
+  /** The server's address as the user wrote it, for messages. */
   readonly address: string;
   readonly clock: Clock;
   /** A connection with calls that is silent for this long is sent a PING, ms, */
@@ -220,7 +220,7 @@ export class ClientConnection implements StreamConnection {
 
   ended(): void {}
 
-  /** In one frame with the end where it fits, which small requests do. */
+  /** Sends the request in one frame with the end where it fits, as small requests do. */
   #sendMessage(stream: Stream, message: Buffer): void {
     const prefix = messagePrefix(message.length, false);
     if (this.#sender.sendWhole(stream, prefix, message, Flag.END_STREAM)) {

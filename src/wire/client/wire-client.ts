@@ -35,7 +35,7 @@ export interface WireClientOptions {
   readonly random: Random;
   /** The error for a status that is not OK. */
   readonly errorOf: (status: RpcStatus) => BigtableError;
-  /** Go with every call; names in lower case. */
+  /** Headers of every call; names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Default: none. */
   readonly tls?: ClientTlsOptions;

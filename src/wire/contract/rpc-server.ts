@@ -54,18 +54,21 @@ export interface EndedCall {
   readonly sentBytes: number;
 }
 
-/** Must not throw, must not wait, and must not keep the call. */
+/** A callback that must not throw, wait or keep the call. */
 export type OnCall = (call: EndedCall) => void;
 
 export interface RpcCall {
   /** "/package.Service/Method". */
   readonly path: string;
   readonly context: RequestContext;
-  /** When its headers arrived, on the monotonic clock. */
+  /** The time at which its headers arrived, on the monotonic clock. */
   readonly startMs: number;
   /** A header of the request by its lower-case name; the first one where there are several. */
   header(name: string): string | undefined;
-  /** Goes with the status at the end; before the handler has ended. A name ending in -bin has a value of base64. */
+  /**
+   * Adds a header that goes with the status at the end. Call it before the handler ends. A name ending in -bin has a
+   * value of base64.
+   */
   addTrailer(name: string, value: string): void;
 }
 

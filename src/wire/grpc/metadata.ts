@@ -48,7 +48,7 @@ export function encodeBinary(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64').replace(/=+$/, '');
 }
 
-/** With or without padding. */
+/** Decodes base64 with or without padding. */
 export function decodeBinary(header: string): Buffer {
   return Buffer.from(header, 'base64');
 }

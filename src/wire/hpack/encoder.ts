@@ -9,9 +9,9 @@ import { ENTRY_OVERHEAD_BYTES } from './dynamic-table.ts';
 import { huffmanEncode, huffmanLength } from './huffman.ts';
 import { FIRST_DYNAMIC, STATIC_NAMES, STATIC_VALUES } from './static-table.ts';
 
-/** Marked as never to be indexed, by proxies neither. */
+/** Headers marked as never to be indexed, not by proxies either. */
 const NEVER_INDEXED: ReadonlySet<string> = new Set(['authorization', 'cookie', 'proxy-authorization', 'set-cookie']);
-/** Not worth an entry: the next call has another value. */
+/** Headers not worth an entry, since the next call has another value. */
 const NOT_INDEXED: ReadonlySet<string> = new Set([
   'content-length',
   'grpc-message',

@@ -82,7 +82,7 @@ export class DataSender {
     }
   }
 
-  /** Where the connection's window is spent, those that have only trailers left still end. */
+  /** Ends the streams that have only trailers left, while the connection's window is spent. */
   #pumpTrailers(): void {
     let stream = this.#first;
     this.#first = undefined;

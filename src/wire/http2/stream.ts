@@ -15,7 +15,7 @@ export interface StreamOwner {
   onData(payload: Buffer): void;
   /** The request is whole. */
   onEnd(): void;
-  /** The stream is over before its time: reset by the peer or for its errors, or the connection is lost. */
+  /** The stream has ended early: reset by the peer or for its errors, or the connection is lost. */
   onReset(): void;
   /** Bytes of `data` went to the socket. */
   onSent(bytes: number): void;

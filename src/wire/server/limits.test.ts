@@ -321,7 +321,7 @@ describe('gzip', () => {
   }
 });
 
-/** As HPACK literals that no table keeps. */
+/** Encodes as HPACK literals that no table keeps. */
 function headerBlock(): Buffer {
   const fields = [
     ':method',

@@ -17,7 +17,7 @@ export interface SlowCall {
   /** Its index in the list; -1 outside. */
   listIndex: number;
   isTooSlow(nowMs: number): boolean;
-  /** Ends the call, and releases what it holds as far as nothing runs for it any more. */
+  /** Ends the call, and releases what it holds, except for work that still runs. */
   endEarly(error: BigtableError): void;
 }
 

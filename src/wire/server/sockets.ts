@@ -47,13 +47,13 @@ export interface AcceptedSocket {
   readonly address: string;
   readonly network: string;
   readonly openedMs: number;
-  /** Once HTTP/2 may begin. */
+  /** Set once HTTP/2 may begin. */
   connection: Connection | undefined;
   /** The client showed a certificate. */
   hasCertificate: boolean;
-  /** When it is drained, whatever it does. */
+  /** The time at which it is drained, whatever it does. */
   retireMs: number;
-  /** When it is cut off. */
+  /** The time at which it is cut off. */
   cutOffMs: number;
   hadCalls: boolean;
   heardMs: number;
@@ -196,7 +196,7 @@ export class Sockets {
     return false;
   }
 
-  /** Those that never had a call are needed least, then those that had none for the longest. */
+  /** Connections that never had a call are needed least, then those that had none for the longest. */
   #findIdlest(): AcceptedSocket[] {
     const idle = [...this.#all].filter(isIdle);
     for (const accepted of idle) noteUse(accepted, this.#env.clock.monotonicMs());

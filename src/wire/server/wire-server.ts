@@ -246,7 +246,7 @@ export class WireServer implements RpcServer {
   }
 }
 
-/** Only where an authority of ours has signed it. */
+/** The subject of the client's certificate, where an authority of ours has signed it. */
 function certificateOf(socket: Socket): string | undefined {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
   return socket.getPeerX509Certificate()?.subject.split('\n').join(',');
