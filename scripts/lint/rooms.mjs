@@ -45,7 +45,7 @@ export const ROOMS = [
   {
     floor: 3,
     room: 'auth',
-    what: 'who asks: bearer tokens, tokens of an issuer, certificates',
+    what: 'authentication: bearer tokens, tokens of an issuer, certificates',
     imports: ['base', 'env'],
   },
 
@@ -55,7 +55,7 @@ export const ROOMS = [
     what: 'the immutable file of sorted entries, and the caches of its blocks and rows',
     imports: ['base', 'compress', 'env', 'model'],
   },
-  { floor: 4, room: 'monitor', what: 'how a server is: metrics, probes, log lines', imports: ['base', 'env', 'wire'] },
+  { floor: 4, room: 'monitor', what: 'monitoring: metrics, probes, log lines', imports: ['base', 'env', 'wire'] },
   {
     floor: 4,
     room: 'platform',

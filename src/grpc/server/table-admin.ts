@@ -74,7 +74,7 @@ function newTableOf(request: CreateTableRequest): NewTable {
   };
 }
 
-/** Page by page where the caller asks so; a page's token is the name of its last table. */
+/** Lists page by page where the caller requests it; a page's token is the name of its last table. */
 async function listTables(service: Service, context: RequestContext, request: ListTablesRequest) {
   if (request.parent === '')
     throw invalidArgument('parent must name an instance: projects/P/instances/I', { field: 'parent' });
