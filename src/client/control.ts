@@ -3,7 +3,16 @@
  * tablet, by the client's locations, so that it covers every row whatever is split, merged or moved meanwhile.
  */
 import { assert, BigtableError, type ByteString, Code, toBigtableError } from '../base/index.ts';
-import { callCancelled, CallContext, checkContext, ContextWait, type Env, type RequestContext, sleep, within } from '../env/index.ts';
+import {
+  callCancelled,
+  CallContext,
+  checkContext,
+  ContextWait,
+  type Env,
+  type RequestContext,
+  sleep,
+  within,
+} from '../env/index.ts';
 import type { SchemaCache } from '../locator/index.ts';
 import {
   ALL_ROWS,

@@ -29,10 +29,8 @@ export class WaitList {
         settle();
       };
       const wake = (): void => end(resolve);
-      const onAbort = (): void =>
-        end(() => reject(callCancelled(this.#what)));
-      const onDeadline = (): void =>
-        end(() => reject(deadlineExceeded(this.#what)));
+      const onAbort = (): void => end(() => reject(callCancelled(this.#what)));
+      const onDeadline = (): void => end(() => reject(deadlineExceeded(this.#what)));
       const { deadlineMs, signal } = context;
       const timer =
         deadlineMs === Number.POSITIVE_INFINITY

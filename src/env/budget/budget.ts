@@ -7,7 +7,7 @@
  * Invariants: the parts' (budget-parts.ts). Only a request that is not admitted waits, and it holds no more than what
  * has arrived of it, in a part for which no call waits. So no circle of calls can wait for one another.
  */
-import { callCancelled } from '../calls/call-errors.ts';
+import { BigtableError, Code } from '../../base/index.ts';
 import { BudgetParts, Part } from './budget-parts.ts';
 import { type Owner, type Turn, TurnQueue } from './turn-queue.ts';
 
@@ -114,7 +114,7 @@ export class ByteBudget {
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
         if (!queue.remove(waiter, false)) return;
-        reject(callCancelled('memory'));
+        reject(new BigtableError(Code.CANCELLED, 'the caller cancelled the call while it waited for memory'));
         this.#wake();
       };
       const grant = (): void => {
@@ -122,7 +122,7 @@ export class ByteBudget {
         resolve();
       };
       const waiter: Waiter = { bytes, owner, grant };
-      if (signal?.aborted) return reject(callCancelled());
+      if (signal?.aborted) return reject(new BigtableError(Code.CANCELLED, 'the caller cancelled the call'));
       signal?.addEventListener('abort', onAbort, { once: true });
       queue.add(waiter);
       this.#relieve(() => this.waiting === 0);

@@ -228,7 +228,7 @@ describe('cells of a batch as runs and as objects', () => {
     );
   });
 
-  test("the same is stored, as the request had it", async () => {
+  test('the same is stored, as the request had it', async () => {
     await fc.assert(
       fc.asyncProperty(goodRows, async (rows) => {
         const entries = await read(rows);

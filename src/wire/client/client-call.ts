@@ -6,7 +6,13 @@
  * message.
  */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
-import { callCancelled, CallContext, deadlineExceeded, type Interruptible, type RequestContext } from '../../env/index.ts';
+import {
+  callCancelled,
+  CallContext,
+  deadlineExceeded,
+  type Interruptible,
+  type RequestContext,
+} from '../../env/index.ts';
 import { MessageReader } from '../grpc/message-framing.ts';
 import { type Headers, headerValue } from '../grpc/metadata.ts';
 import { ErrorCode } from '../http2/frames.ts';

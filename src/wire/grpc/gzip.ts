@@ -33,7 +33,9 @@ export async function inflate(compressed: Buffer, maxBytes: number): Promise<Buf
       ? gunzipSync(compressed, options)
       : await gunzipLater(compressed, options);
   } catch (error) {
-    throw new BigtableError(Code.INTERNAL, `a message is not a gzip file of at most ${maxBytes} bytes`, { cause: error });
+    throw new BigtableError(Code.INTERNAL, `a message is not a gzip file of at most ${maxBytes} bytes`, {
+      cause: error,
+    });
   }
 }
 

@@ -25,7 +25,8 @@ describe('grpc-timeout', () => {
   });
 
   for (const header of ['', 'S', '1', '-1S', '1s', '123456789S', '1.5S', ' 1S', '1S ']) {
-    test(`${JSON.stringify(header)} is invalid`, () => assert.throws(() => parseTimeout(header), { code: Code.INTERNAL }));
+    test(`${JSON.stringify(header)} is invalid`, () =>
+      assert.throws(() => parseTimeout(header), { code: Code.INTERNAL }));
   }
 
   test('what is written is read, never shorter and hardly longer', () => {

@@ -6,7 +6,15 @@
  * the reservation is released, and the deadline cleared, once the handler has ended and the answer is sent or lost.
  */
 import { assert, BigtableError, Code, toBigtableError } from '../../base/index.ts';
-import { callCancelled, CallContext, CallNotes, deadlineExceeded, type Owner, Pace, type Reservation } from '../../env/index.ts';
+import {
+  callCancelled,
+  CallContext,
+  CallNotes,
+  deadlineExceeded,
+  type Owner,
+  Pace,
+  type Reservation,
+} from '../../env/index.ts';
 import {
   ANSWER_HEADERS,
   GZIP_ANSWER_HEADERS,
