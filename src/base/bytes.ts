@@ -1,5 +1,5 @@
 /**
- * Byte strings: how row keys, family names and qualifiers are held in memory.
+ * Byte strings: the form of row keys, family names and qualifiers in memory.
  *
  * A `ByteString` is a JavaScript string with one character (U+0000 to U+00FF) for each byte. V8 stores such strings one
  * byte a character and compares them with `<` as unsigned bytes, three to four times faster than Buffer.compare, and
@@ -53,10 +53,7 @@ export function viewOf(bytes: Uint8Array, from: number, to: number): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from);
 }
 
-/**
- * Bytes [from, to) of the source to `at` in the target. No view is made for them, which would cost as much as copying a
- * kilobyte.
- */
+/** Copies bytes [from, to) of the source to `at` in the target. Hot path: makes no view. */
 export function copyBytes(source: Uint8Array, from: number, to: number, target: Buffer, at: number): void {
   if (to - from > LOOPED_BYTES) asBuffer(source).copy(target, at, from, to);
   else for (let i = from; i < to; i++) target[at++] = source[i]!;
@@ -91,7 +88,7 @@ export function compareBytes(a: Uint8Array, b: Uint8Array): number {
   return Buffer.compare(a, b);
 }
 
-/** A byte string for people: printable ASCII as it is, the rest as \xNN, in double quotes, cut after `most` bytes. */
+/** A byte string for people: printable ASCII unchanged, the rest as \xNN, in double quotes, cut after `most` bytes. */
 export function quote(key: ByteString, most = 64): string {
   let out = '"';
   for (let i = 0; i < Math.min(key.length, most); i++) {
@@ -104,7 +101,7 @@ export function quote(key: ByteString, most = 64): string {
 }
 
 /**
- * True if `text` is the first `length` bytes. Compares from the last byte on, in which neighbouring keys mostly differ.
+ * True when `text` is the first `length` bytes. Compares from the last byte on, where neighbouring keys mostly differ.
  */
 export function isText(bytes: Buffer, length: number, text: string): boolean {
   if (text.length !== length) return false;

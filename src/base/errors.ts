@@ -37,12 +37,12 @@ export function codeName(code: Code): CodeName {
 export interface ErrorOptions {
   /** True when the same call may succeed later, unchanged. Default: true for UNAVAILABLE and ABORTED alone. */
   readonly retry?: boolean;
-  /** Plain facts for programs, passed on as they are. */
+  /** Plain facts for programs, passed on unchanged. */
   readonly details?: Readonly<Record<string, unknown>>;
   readonly cause?: unknown;
 }
 
-/** What every call of Edubba fails with. */
+/** The error that every failing call of Edubba throws. */
 export class BigtableError extends Error {
   override readonly name: string = 'BigtableError';
   /** gRPC's number of the code. */
@@ -60,17 +60,17 @@ export class BigtableError extends Error {
     this.codeName = codeName(code);
     this.retry = options.retry ?? (code === Code.UNAVAILABLE || code === Code.ABORTED);
     const { details = {} } = options;
-    // shown only where it says something
+    // shown only where it is not empty
     Object.defineProperty(this, 'details', { value: details, enumerable: Object.keys(details).length > 0 });
   }
 
-  /** All that programs may want to log, the message too, which JSON leaves out of errors; without stack and cause. */
+  /** The fields for logs, without stack and cause. Includes the message, which JSON omits from errors. */
   toJSON(): object {
     return Object.assign({ name: this.name, message: this.message }, this);
   }
 }
 
-/** Bytes on disk are not those that were written. Code DATA_LOSS; never retried; names the file and where in it. */
+/** Bytes on disk are not those that were written. Code DATA_LOSS; never retried; names the file and the offset. */
 export class CorruptionError extends BigtableError {
   override readonly name: string = 'CorruptionError';
   readonly file: string;
@@ -93,8 +93,8 @@ export class AssertionError extends BigtableError {
 }
 
 /**
- * For our own mistakes alone: bad input, and bad bytes, get errors of their own. Stays on in production; costly
- * checks stand behind `checksInvariants`.
+ * For our own mistakes alone: bad input and bad bytes get errors of their own. Stays on in production; costly checks
+ * run only under `checksInvariants`.
  */
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new AssertionError(message);
@@ -112,13 +112,13 @@ export function unavailable(message: string, cause?: unknown): BigtableError {
   return new BigtableError(Code.UNAVAILABLE, message, { cause });
 }
 
-/** Whatever was thrown, as a BigtableError: unknown things become INTERNAL and keep their cause. */
+/** A thrown value as a BigtableError: unknown values become INTERNAL and keep their cause. */
 export function toBigtableError(thrown: unknown): BigtableError {
   if (thrown instanceof BigtableError) return thrown;
   return new BigtableError(Code.INTERNAL, textOf(thrown), { cause: thrown });
 }
 
-/** Anything can be thrown, also what has no text. */
+/** Any value can be thrown, also one that has no text. */
 function textOf(thrown: unknown): string {
   try {
     return thrown instanceof Error ? String(thrown.message) : String(thrown);

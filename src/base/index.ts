@@ -1,6 +1,6 @@
 /**
- * base: what everything stands on and what stands on nothing: byte strings and their order, 64-bit integers, varints,
- * checksums, checks of options, errors and assertions. Pure computation; imports no other room.
+ * base: the lowest room: byte strings and their order, 64-bit integers, varints, checksums, checks of options, errors
+ * and assertions. Pure computation; imports no other room.
  */
 export {
   isText,

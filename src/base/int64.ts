@@ -14,7 +14,7 @@ export const INT64_MAX = 2n ** 63n - 1n;
 const SAFE_MAX = BigInt(Number.MAX_SAFE_INTEGER);
 const TWO_32 = 0x1_0000_0000;
 
-/** The canonical form. The argument must be within int64; `isInt64` asks. */
+/** The canonical form. The argument must be within int64, as `isInt64` checks. */
 export function int64(value: number | bigint): Int64 {
   if (typeof value === 'number') return value;
   return value >= -SAFE_MAX && value <= SAFE_MAX ? Number(value) : value;

@@ -1,7 +1,7 @@
 /**
  * Bytes in JSON. The type and the meaning of a field never depend on the bytes: `NAME` is a string and holds text,
- * `NAMEBase64` is a string and holds base64. Exactly one of the two is there: the second where the bytes are not UTF-8
- * (docs/decisions/0031-command-line.md).
+ * `NAMEBase64` is a string and holds base64. Exactly one of the two is present: the second where the bytes are not
+ * UTF-8 (docs/decisions/0031-command-line.md).
  */
 import { asBuffer, type ByteString, toBytes } from './bytes.ts';
 
@@ -12,7 +12,7 @@ export function utf8Text(bytes: Uint8Array): string | undefined {
   return text.includes('\ufffd') && !Buffer.from(text, 'utf8').equals(buffer) ? undefined : text;
 }
 
-/** To be spread into an object. */
+/** The field of the bytes, to be spread into an object. */
 export function jsonField(name: string, bytes: Uint8Array): Readonly<Record<string, string>> {
   const text = utf8Text(bytes);
   return text === undefined ? jsonBase64(name, bytes) : { [name]: text };
@@ -23,7 +23,7 @@ export function jsonBase64(name: string, bytes: Uint8Array): Readonly<Record<str
   return { [`${name}Base64`]: asBuffer(bytes).toString('base64') };
 }
 
-/** The same for a row key, a qualifier or a bound; nothing where it is undefined. */
+/** The same for a row key, a qualifier or a bound; no field where it is undefined. */
 export function jsonKey(name: string, key: ByteString | undefined): Readonly<Record<string, string>> {
   return key === undefined ? {} : jsonField(name, toBytes(key));
 }

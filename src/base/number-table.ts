@@ -2,17 +2,17 @@
  * A map from small whole numbers, for entries that come and go with every call: streams of a connection, blocks that
  * are being loaded.
  *
- * Why not Map: when one rehashes, and it does with every entry that leaves it empty, its old table keeps a link to the
- * new one. Once an old table has been moved to the old generation, everything that it refers to outlives its young
- * collections, entries that were long deleted too, until the whole heap is marked: all objects of all calls were copied
- * twice. Here a deleted entry leaves nothing behind.
+ * Why not Map: a Map rehashes with every deletion that empties it, and its old table keeps a link to the new one. Once
+ * an old table has been moved to the old generation, everything that it refers to outlives young collections, deleted
+ * entries too, until the whole heap is marked: all objects of all calls were copied twice. Here a deleted entry leaves
+ * no reference.
  */
 const NO_KEY = -1;
 const FIRST_CAPACITY = 16;
 /** 2^32 divided by the golden ratio: spreads neighbours. */
 const SPREAD = 0x9e3779b1;
 
-/** Keys from 0 to 2^31 - 1. It grows with the most entries it ever held, and does not shrink. */
+/** Keys from 0 to 2^31 - 1. The table grows with the most entries it ever held, and does not shrink. */
 export class NumberTable<V> {
   #keys = new Int32Array(FIRST_CAPACITY).fill(NO_KEY);
   #values: (V | undefined)[] = new Array<V | undefined>(FIRST_CAPACITY).fill(undefined);
@@ -57,12 +57,12 @@ export class NumberTable<V> {
     this.#size = 0;
   }
 
-  /** Those there are now, in no order; what is changed meanwhile does not show. */
+  /** A copy of the present values, in no order. */
   values(): V[] {
     return this.#values.filter((_, at) => this.#keys[at] !== NO_KEY) as V[];
   }
 
-  /** Where the key stands, or would. */
+  /** The index of the key, or the one where it would be inserted. */
   #find(key: number): number {
     const keys = this.#keys;
     const mask = keys.length - 1;
@@ -71,9 +71,7 @@ export class NumberTable<V> {
     return at;
   }
 
-  /**
-   * Entries after the gap that were pushed past it move up, so that every one is found from its home without a gap.
-   */
+  /** Moves up the entries after the gap that were pushed past it, so that each is found from its home without a gap. */
   #close(from: number): void {
     const keys = this.#keys;
     const values = this.#values;

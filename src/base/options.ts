@@ -1,13 +1,13 @@
 /**
- * Objects of options as callers give them. A name that is not known, and a bound that is undefined or null, are
- * refused: both would silently do more than was requested.
+ * Checks of option objects. An unknown name, and a bound that is undefined or null, are refused: both would silently do
+ * more than was requested.
  */
 import { BigtableError, Code, invalidArgument, toBigtableError } from './errors.ts';
 import { ownOf } from './record.ts';
 import { didYouMean } from './similar.ts';
 
 /**
- * `bound`: limits what is read, deleted or kept, so it is given with a value or left out. `free`: undefined means left
+ * `bound`: limits a read, a deletion or a retention, so it has a value or is left out. `free`: undefined means left
  * out.
  */
 export type OptionKind = 'bound' | 'free';
@@ -60,12 +60,12 @@ export function unreadable(what: string, thrown: unknown): BigtableError {
   });
 }
 
-/** Names the unknown one, the one that may be meant, and all that there are. */
+/** A message that names the unknown option, a similar one, and all known ones. */
 function unknownName(name: string, known: readonly string[], noun: string): string {
   return `unknown ${noun} ${JSON.stringify(shortened(name))}${didYouMean(name, known)}; there are ${known.join(', ')}`;
 }
 
-/** Neither an array nor a Map nor anything else that keeps what it holds elsewhere than in named fields. */
+/** True for an object whose content is in named fields: no array, Map or the like. */
 export function isObjectOfNames(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   try {
@@ -90,7 +90,7 @@ export function describeValue(value: unknown): string {
   return `${typeof value} ${shortened(text)}`;
 }
 
-/** A value, for messages that say what is expected: a primitive one as it is. */
+/** A value for messages that say what is expected: a primitive value unchanged. */
 export function plainText(value: unknown): string {
   return typeof value === 'object' ? describeValue(value) : shortened(String(value));
 }

@@ -1,10 +1,11 @@
 /**
- * What modules may keep for all databases of their thread: pools, and constants that are made on first use.
+ * The only state that modules may keep for all databases of their thread: pools, and constants that are made on first
+ * use.
  *
- * Memos of functions of values that never change are here, too: what they hold could be computed anew at any time.
+ * Memos of functions of immutable values are here, too: their results could be computed anew at any time.
  *
- * A pool holds objects for reuse: buffers and cursors that short work makes and gives back. It serves all
- * databases, so what it holds means nothing: bytes are stale, cursors closed.
+ * A pool holds objects for reuse: buffers and cursors that short work takes and returns. It serves all databases, so
+ * its objects carry no meaning: bytes are stale, cursors closed.
  *
  * Invariant: an item has one owner, the pool or the caller that took it.
  */
@@ -20,12 +21,14 @@ export class Pool<T> {
     this.#maxItems = maxItems;
   }
 
-  /** The item given last; undefined when there is none. */
+  /** The item returned last; undefined when the pool is empty. */
   take(): T | undefined {
     return this.#items.pop();
   }
 
-  /** The giver must not use the item any more. False when the pool is full, and the item is not kept. */
+  /**
+   * Returns the item to the pool; the caller must not use it any more. False when the pool is full and drops the item.
+   */
   give(item: T): boolean {
     if (checksInvariants) assert(!this.#items.includes(item), 'an item was given twice');
     if (this.#items.length === this.#maxItems) return false;
@@ -34,7 +37,7 @@ export class Pool<T> {
   }
 }
 
-/** A constant that `make` makes when it is first needed. */
+/** A constant that `make` makes on first use. */
 export function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;
   return () => (made ??= { value: make() }).value;
@@ -55,8 +58,8 @@ const RECENT_TEXTS = 512;
 const recentTexts: string[] = new Array<string>(RECENT_TEXTS).fill('');
 
 /**
- * The first `length` bytes as a string of Latin-1: the same string object as the last time, if that was not long ago.
- * For keys that recur, as column names do: the string need not be made again, and compares fastest with itself.
+ * The first `length` bytes as a string of Latin-1: the same string object as the last time, if that was recent. For
+ * keys that recur, as column names do: the string need not be made again, and compares fastest with itself.
  */
 export function recurringText(bytes: Buffer, length: number): string {
   let hash = length;

@@ -7,7 +7,7 @@
 const MAX_CHANGED_SHARE = 0.4;
 /** Shortest word to compare: when a single letter changes, nothing is left of it. */
 const MIN_CHARS = 2;
-/** Longer texts are no mistyped names, and comparing them would take long. */
+/** Longer texts are not mistyped names, and comparing them would take long. */
 const MAX_CHARS = 100;
 
 /** The most similar of `names`, or undefined where none is similar. Case and separators count for nothing. */
@@ -38,7 +38,7 @@ function plain(name: string): string {
   return name.toLowerCase().replaceAll(/[-_ ]/g, '');
 }
 
-/** How many characters are to be inserted, deleted, replaced, or exchanged with the next one. */
+/** The number of characters to insert, delete, replace, or exchange with the next one. */
 function changesBetween(from: string, to: string): number {
   let before: readonly number[] = [];
   let row = Array.from({ length: to.length + 1 }, (_, i) => i);

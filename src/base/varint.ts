@@ -24,9 +24,8 @@ export function writeVarint(bytes: Uint8Array, offset: number, value: number): n
 }
 
 /**
- * Reads varints one after another. One reader an input: it holds the position, so that nothing is allocated a value. A
- * read past the end, or of a value above 2^53 - 1, throws RangeError; the owner of the format turns it into
- * CorruptionError.
+ * Reads varints one after another. Hot path: the reader holds the position, so that no value allocates. A read past the
+ * end, or of a value above 2^53 - 1, throws RangeError; the owner of the format turns it into CorruptionError.
  */
 export class VarintReader {
   bytes: Uint8Array;

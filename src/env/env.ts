@@ -18,6 +18,6 @@ export interface Env {
   readonly codecs: Codecs;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** Bytes of requests in flight and answers not yet sent, all together. */
+  /** The budget of requests in flight and answers not yet sent. */
   readonly requestBudget: ByteBudget;
 }

@@ -1,6 +1,6 @@
 /**
  * Aggregates: cells that are merged and never overwritten (API: AddToCell, MergeToCell, Type.Aggregate). A cell holds a
- * state, which is what a read answers: of sum, min and max an 8-byte big-endian integer, of hll a sketch
+ * state, which a read returns: for sum, min and max an 8-byte big-endian integer, for hll a sketch
  * (docs/formats/aggregates.md). Sums wrap at 64 bits.
  */
 import { addWrapping, asBuffer, int64Bytes, invalidArgument, readInt64BE, type Int64 } from '../base/index.ts';
@@ -30,7 +30,7 @@ function integer(kind: AggregateKind, input: Int64 | Uint8Array): Int64 {
   return input;
 }
 
-/** INVALID_ARGUMENT where the bytes are no state of that kind, or not of a family whose inputs are of `type`. */
+/** INVALID_ARGUMENT where the bytes are not a state of that kind, or not of a family whose inputs are of `type`. */
 export function checkAggregateState(kind: AggregateKind, state: Uint8Array, type?: AggregateType['input']): void {
   if (kind === 'hll') checkHllState(state, type);
   else if (state.length !== INTEGER_BYTES)

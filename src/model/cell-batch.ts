@@ -1,17 +1,19 @@
 /**
- * Gathers set-cells, as they are found in the bytes of a request or of a log's append, into a CellBatch (cell-run.ts).
+ * Gathers the set-cells in the bytes of a request or of a log's append into a CellBatch (cell-run.ts).
  *
- * Hot path: columns are told apart by the bytes of their names, before any text is made of them. A small table holds
- * the places where names occurred.
+ * Hot path: columns are distinguished by the bytes of their names, before any text is made of them. A small table holds
+ * the positions where names occurred.
  */
 import { assert, type Int64 } from '../base/index.ts';
 import type { CellBatch, CellColumn, CellRun } from './cell-run.ts';
 
-/** Columns that become objects, and are found again wherever they occur. Of the others only the last one is. */
+/**
+ * Columns that become objects, and are recognized wherever they recur. Of the others only the last one is recognized.
+ */
 const MAX_MADE_COLUMNS = 64;
 const SLOTS = 256;
 
-/** The places of a column's names in the bytes. A place may have more than the name, such as its encoded length. */
+/** The positions of a column's names in the bytes. They may include more than the name, such as its encoded length. */
 interface ColumnPlace {
   index: number;
   family: string;
@@ -58,7 +60,7 @@ export class CellBatchBuilder {
   }
 
   /**
-   * Looks for the column with the names at those places. True: cells are added to it from now on. False: it is new, and
+   * Searches the column with the names at those positions. True: later cells belong to it. False: it is new, and
    * `addColumn` adds it.
    */
   toColumn(familyStart: number, familyEnd: number, qualifierStart: number, qualifierEnd: number): boolean {
@@ -82,12 +84,12 @@ export class CellBatchBuilder {
   }
 
   /**
-   * Adds the column that `toColumn` has just not found; cells are added to it from now on. Its qualifier is the bytes
-   * from `qualifierFrom` to the end of its place.
+   * Adds the column that `toColumn` has just not found; later cells belong to it. Its qualifier is the bytes from
+   * `qualifierFrom` to the end of its position.
    */
   addColumn(family: string, qualifierFrom: number): void {
     const place = this.#newColumn;
-    assert(place !== undefined, 'a column is added that was not looked for');
+    assert(place !== undefined, 'toColumn comes before addColumn');
     this.#newColumn = undefined;
     place.index = this.#columns.length + this.#moreFamilies.length;
     place.family = family;
@@ -101,7 +103,7 @@ export class CellBatchBuilder {
     this.#column = place;
   }
 
-  /** A cell of the present column; undefined: at the server's time. */
+  /** Adds a cell of the present column. `timestamp` undefined: the server's time. */
   add(timestamp: Int64 | undefined, valueStart: number, valueEnd: number): void {
     this.#columnOf.push(this.#column!.index);
     this.#timestamps.push(timestamp ?? Number.NaN);
@@ -119,7 +121,7 @@ export class CellBatchBuilder {
     for (const list of [this.#columnOf, this.#timestamps, this.#starts, this.#ends]) list.length = from;
   }
 
-  /** Batches of one column, which most requests are, have no table. */
+  /** Batches of one column, as most requests are, have no table. */
   #remember(place: ColumnPlace): void {
     const first = this.#column;
     if (first === undefined) return;

@@ -1,5 +1,5 @@
 /**
- * Cells and where they stand: (row, column family, qualifier, timestamp) -> value (paper section 2).
+ * Cells and their coordinates: (row, column family, qualifier, timestamp) -> value (paper section 2).
  *
  * Inside a row columns are ordered by family, then qualifier, as unsigned bytes; versions newest first. The storage
  * layers use one byte string for both: the column key `family NUL qualifier`. Family names have no byte below "-", so
@@ -12,7 +12,7 @@ export interface Cell {
   readonly qualifier: ByteString;
   /** Microseconds. */
   readonly timestamp: Int64;
-  /** Never changed after it was handed on. */
+  /** Never changed after it was passed on. */
   readonly value: Uint8Array;
   /** Set by apply_label filters alone. */
   readonly labels?: readonly string[];
@@ -45,7 +45,7 @@ export interface RowFragment {
   readonly last: boolean;
 }
 
-/** What a read yields at a time: fragments in order. */
+/** A batch of a read: fragments in order. */
 export interface ReadBatch {
   readonly fragments: readonly RowFragment[];
   /**

@@ -1,4 +1,6 @@
-/** Where tables live that are named by their id alone: no user has to choose a project and an instance to begin. */
+/**
+ * The project and instance of tables that are named by their id alone, so that a user need not choose them to begin.
+ */
 export const DEFAULT_PROJECT = 'local';
 export const DEFAULT_INSTANCE = 'local';
 export const DEFAULT_PARENT = `projects/${DEFAULT_PROJECT}/instances/${DEFAULT_INSTANCE}`;

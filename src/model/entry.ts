@@ -1,5 +1,5 @@
 /**
- * Entries: what a storage layer (a memtable or an SSTable) holds of a row, and the cursor by which layers are read.
+ * Entries: the content of a storage layer (a memtable or an SSTable), and the cursor that reads layers.
  *
  * A layer's entries are ordered by row, then column key, then kind rank, then timestamp descending:
  *
@@ -13,7 +13,7 @@
  * applied already, so the cells next to it in the layer stay visible (docs/ARCHITECTURE.md, "Order and deletion").
  * Hence no cell needs a sequence number and a merged read is a walk over layers, newest first; only layers that are
  * neighbours in age are ever merged. A merge entry's value is the aggregate's encoded state. Within a layer there is at
- * most one put or merge entry for a (row, column, timestamp): a put followed by merges has been folded into a put.
+ * most one put or merge entry for a (row, column, timestamp): a put followed by merges is folded into a put.
  */
 import type { ByteString, Int64 } from '../base/index.ts';
 import type { ColumnKey } from './cell.ts';
@@ -52,7 +52,7 @@ export interface RowRangeDeletion {
   readonly end: ByteString | undefined;
 }
 
-/** Where an entry stands in its layer: what an Entry and a LayerCursor have in common. */
+/** The position of an entry in its layer: the fields that an Entry and a LayerCursor have in common. */
 export type EntryPosition = Pick<Entry, 'row' | 'column' | 'kind' | 'timestamp'>;
 
 /** Order of two entries of a layer, by the rule above. */
@@ -70,9 +70,9 @@ export function compareEntries(a: EntryPosition, b: EntryPosition): number {
 }
 
 export const CursorState = {
-  /** The fields speak of the entry under the cursor. */
+  /** The fields are those of the entry under the cursor. */
   ready: 0,
-  /** The entry lies in a part that is not in memory: `await load()`, then look again. */
+  /** The entry lies in a part that is not in memory: `await load()`, then read `state` again. */
   needsLoad: 1,
   /** Nothing is left in this direction. */
   done: 2,
@@ -90,9 +90,9 @@ export type CursorState = (typeof CursorState)[keyof typeof CursorState];
  *     else { use(cursor.row, cursor.column, …); cursor.next(); }
  *   }
  *
- * Fields are valid only while `state` is ready and until the next move. A cursor sees each row as it was in one
- * instant, from when it first stood on it until it leaves it. A move that is made while a load is needed replaces the
- * one before. `load` may leave the cursor in need of a further load. Failures reject `load` with the error of the file
+ * Fields are valid only while `state` is ready and until the next move. A cursor sees each row as of one instant, from
+ * its first position on the row until it moves off it. A move that is made while a load is needed replaces the one
+ * before. `load` may leave the cursor in need of a further load. Failures reject `load` with the error of the file
  * system or a CorruptionError.
  */
 export interface LayerCursor {
@@ -113,38 +113,40 @@ export interface LayerCursor {
   seekRowBefore(row: ByteString | undefined): void;
   /**
    * Inside the present row, forward only: to the first entry at or after (column, and if given, below or at that
-   * timestamp in the order of versions). Deletion entries of `column` itself are passed over when a timestamp is given.
-   * Lands on the first entry of the next row when the row has none; never goes back.
+   * timestamp in the order of versions). Deletion entries of `column` itself are skipped when a timestamp is given.
+   * Stops at the first entry of the next row when the row has none; never moves back.
    */
   seekColumn(column: ColumnKey, timestamp?: Int64): void;
   next(): void;
   load(): Promise<void>;
-  /** Gives up what it holds (a snapshot, files). Must be called once. */
+  /** Releases its resources (a snapshot, files). Must be called once. */
   close(): void;
 }
 
-/** A walk over all that is to be written, from one end to the other: what a cursor is to the writer of a file. */
+/**
+ * A walk over all entries to write, from one end to the other: the part of a cursor that the writer of a file needs.
+ */
 export type EntryStream = Omit<LayerCursor, 'seekRowBefore' | 'seekColumn'>;
 
-/** A layer as the merged read sees it. */
+/** A layer as seen by the merged read. */
 export interface Layer {
-  /** The locality group whose older layers alone its deletions of rows speak of; undefined = of all older layers. */
+  /** The locality group to whose older layers its deletions of rows apply; undefined = all older layers. */
   readonly group?: string | undefined;
-  /** Rows of older layers that this layer hides. Fixed when asked: the array is never changed afterwards. */
+  /** Rows of older layers that this layer hides. A snapshot: the array is never changed afterwards. */
   rowRangeDeletions(): readonly RowRangeDeletion[];
   /** The first and the last row of a layer that never changes; undefined where it may change, or has no rows. */
   readonly firstRow?: ByteString | undefined;
   readonly lastRow?: ByteString | undefined;
-  /** True when any entry may stand in [start, end): cheap, never wrong when it says no. */
+  /** True when an entry may lie in [start, end). Cheap; false is always right. */
   mayContainRows(start: ByteString, end: ByteString | undefined): boolean;
-  /** True when any entry may stand in the row: cheap, never wrong when it says no. */
+  /** True when an entry may lie in the row. Cheap; false is always right. */
   mayContainRow?(row: ByteString): boolean;
   /**
-   * True when any entry may stand in the row that bears on the column, deletions of its family and of the row included.
-   * As cheap and as right.
+   * True when the row may have an entry that affects the column, deletions of its family and of the row included.
+   * Cheap; false is always right.
    */
   mayContainColumn?(row: ByteString, column: ColumnKey): boolean;
   cursor(): LayerCursor;
-  /** A cursor that sees the entries of this one row alone. */
+  /** A cursor over the entries of this one row. */
   rowCursor?(row: ByteString): LayerCursor;
 }

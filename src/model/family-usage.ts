@@ -1,17 +1,17 @@
-/** What a column family takes: the accounting of storage by family. */
+/** The storage that a column family takes. */
 export interface FamilyUsage {
   readonly family: string;
-  /** Versions of columns, those included that a compaction would drop. */
+  /** Versions of columns, including those that a compaction would drop. */
   readonly cells: number;
   /** Sum over cells of row key, family and qualifier, 8 for the timestamp, and value. */
   readonly logicalBytes: number;
-  /** Its share of SSTables: of a file by the family's logical bytes. */
+  /** Its share of SSTables: each file is divided by the families' logical bytes. */
   readonly diskBytes: number;
   /** Its share of memtables, and of the files of in-memory locality groups. */
   readonly memoryBytes: number;
 }
 
-/** The usages together, by family name, ascending. */
+/** The sum of the usages, by family name, ascending. */
 export function sumUsages(usages: readonly FamilyUsage[]): FamilyUsage[] {
   const sums = new Map<string, FamilyUsage>();
   for (const usage of usages) {

@@ -1,6 +1,6 @@
 /**
- * Garbage collection on read: a read never shows a cell that the family's rule, applied to the cells now visible, drops
- * (docs/ARCHITECTURE.md, "Order and deletion"). Each read fixes one `now`.
+ * Garbage collection on read: a read never returns a cell that the family's rule drops, applied to the visible cells
+ * (docs/ARCHITECTURE.md, "Order and deletion"). Each read uses one `now`.
  *
  * Versions of a column come newest first, so every rule is monotone: once it drops a version it drops all after it.
  * `keeps` may therefore end a column at its first refusal.
@@ -8,12 +8,12 @@
 import type { Int64 } from '../base/index.ts';
 import type { GcRule } from './schema.ts';
 
-/** Answers whether the version is kept; `index` counts the column's visible versions, newest = 0. */
+/** True when the version is kept; `index` counts the column's visible versions, newest = 0. */
 export type VersionKeeper = (index: number, timestamp: Int64) => boolean;
 
 const keepAll: VersionKeeper = () => true;
 
-/** The rule made ready for one read at `nowMicros`. */
+/** The rule prepared for one read at `nowMicros`. */
 export function versionKeeper(rule: GcRule | undefined, nowMicros: number): VersionKeeper {
   if (rule === undefined) return keepAll;
   switch (rule.kind) {

@@ -1,6 +1,6 @@
 /**
  * model: the data model in plain data: cells and columns, mutations, row sets, schemas, GC rules, aggregates, limits;
- * and the entries and cursor by which storage layers are read. Pure; everything above speaks in these words.
+ * and the entries and the cursor of storage layers. Pure; all rooms above use these types.
  */
 export { aggregateInput, checkAggregateInput, checkAggregateState, mergeAggregates } from './aggregate.ts';
 export {

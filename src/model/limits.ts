@@ -12,8 +12,8 @@ export interface Limits {
   readonly filterBytes: number;
   readonly filterDepth: number;
   /**
-   * Stages that one cell and its copies may be pushed into. Only interleaves that multiply come near: a filter of the
-   * size limit has some 5,000 parts.
+   * Stages that one cell and its copies may be pushed into. Only nested interleaves come near it: a filter of the size
+   * limit has some 5,000 parts.
    */
   readonly filterPushes: number;
   /** Stages that a cell may pass one after another. */

@@ -1,7 +1,7 @@
 /**
- * Mutations: what a RowMutation applies to one row, in order and atomically (paper section 3; API:
- * google.bigtable.v2.Mutation). Plain frozen data. A deletion hides what was written before it and nothing written
- * after it, whatever the timestamps.
+ * Mutations: the changes that are applied to one row, in order and atomically (paper section 3; API:
+ * google.bigtable.v2.Mutation). Plain frozen data. A deletion hides cells written before it and none written after it,
+ * whatever the timestamps.
  */
 import { assert, type ByteString, type Int64 } from '../base/index.ts';
 
@@ -21,9 +21,8 @@ export interface SetCell {
 }
 
 /**
- * A SetCell of the one shape that all have, by any maker: the code that handles them then meets one hidden
- * class. (A spread in which the server's time is filled in makes V8 give up the shape and move every object to another,
- * a microsecond each time it is read.)
+ * A SetCell. Every maker uses this function, so that all have one hidden class. (A spread that fills in the server's
+ * time would make V8 move every object to another class when it is read.)
  */
 export function setCell(
   family: string,
@@ -40,14 +39,14 @@ export interface AddToCell {
   readonly family: string;
   readonly qualifier: ByteString;
   readonly timestamp: Int64;
-  /** The input as the family's input type takes it: int64 for sum, min and max; bytes or int64 for HLL++. */
+  /** The input, of the family's input type: int64 for sum, min and max; bytes or int64 for HLL++. */
   readonly input: Int64 | Uint8Array;
 }
 
 /**
- * Merges an accumulated state (the encoded value that a read of such a cell answers) into an aggregate cell. Merging
- * NULL is allowed and has no effect (API: Mutation.MergeToCell): the tablet's server leaves it out once it has checked
- * the family, so logs and memtables never meet it.
+ * Merges an accumulated state (the encoded value that a read of such a cell returns) into an aggregate cell. Merging
+ * NULL is allowed and has no effect (API: Mutation.MergeToCell): the tablet server removes it once it has checked the
+ * family, so logs and memtables never contain it.
  */
 export interface MergeToCell {
   readonly kind: 'mergeToCell';

@@ -16,7 +16,7 @@ export function rangeOfRow(row: ByteString): RowRange {
   return { start: row, end: successor(row) };
 }
 
-/** The one row that the range can hold, where it is one. */
+/** The one row that the range can hold; undefined where it can hold several, or none. */
 export function rowOfRange({ start, end }: RowRange): ByteString | undefined {
   return end !== undefined && isSuccessor(end, start) ? start : undefined;
 }
@@ -29,7 +29,7 @@ export function rangeContains(range: RowRange, row: ByteString): boolean {
   return row >= range.start && (range.end === undefined || row < range.end);
 }
 
-/** The common part, which is `a` itself where it lies in `b`; empty ranges come out with end <= start. */
+/** The common part, which is `a` itself where it lies in `b`. An empty one has end <= start. */
 export function intersectRanges(a: RowRange, b: RowRange): RowRange {
   if (a.start >= b.start && (b.end === undefined || (a.end !== undefined && a.end <= b.end))) return a;
   const start = a.start > b.start ? a.start : b.start;
@@ -37,7 +37,9 @@ export function intersectRanges(a: RowRange, b: RowRange): RowRange {
   return { start, end };
 }
 
-/** Sorted, disjoint, never touching, none empty: what a read walks over. Keys requested twice are read once. */
+/**
+ * The ranges sorted, disjoint, never touching, none empty, for a read to walk over. Keys requested twice are read once.
+ */
 export function normalizeRanges(ranges: readonly RowRange[]): RowRange[] {
   if (ranges.length === 1) return isEmptyRange(ranges[0]!) ? [] : [...ranges];
   const sorted = ranges.filter((range) => !isEmptyRange(range)).sort(compareStarts);

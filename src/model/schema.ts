@@ -5,7 +5,8 @@
 import { ownOf } from '../base/index.ts';
 
 /**
- * Which versions a family may lose. `union`: those that any rule drops; `intersection`: those that every rule drops.
+ * The rule for the versions that a family may drop. `union`: those that any rule drops; `intersection`: those that
+ * every rule drops.
  */
 export type GcRule =
   | { readonly kind: 'maxVersions'; readonly versions: number }
@@ -15,15 +16,15 @@ export type GcRule =
 
 export type AggregateKind = 'sum' | 'min' | 'max' | 'hll';
 
-/** What an aggregate family combines, and the type of its inputs. */
+/** The aggregate of a family, and the type of its inputs. */
 export interface AggregateType {
   readonly kind: AggregateKind;
   readonly input: 'int64' | 'bytes';
 }
 
 /**
- * A family's value type. Only aggregates change how cells behave; any other type is kept as the client wrote it
- * (`encoded`: the serialized google.bigtable.admin.v2.Type, base64) and given back.
+ * A family's value type. Only aggregates change how cells behave; any other type is kept and returned as the client
+ * wrote it (`encoded`: the serialized google.bigtable.admin.v2.Type, base64).
  */
 export interface ValueType {
   readonly aggregate?: AggregateType;
@@ -34,8 +35,8 @@ export interface FamilySchema {
   readonly name: string;
   /**
    * 0 or left out at first; one more each time a family of this name is created again after it was dropped. Tablets
-   * store cells under `storageFamily(name, generation)`, so that what an earlier generation left is never seen
-   * again: a drop is one change of the schema, whole in an instant, and compactions remove the bytes later.
+   * store cells under `storageFamily(name, generation)`, so that cells of an earlier generation are never seen again: a
+   * drop is one atomic change of the schema, and compactions remove the bytes later.
    */
   readonly generation?: number;
   readonly gcRule?: GcRule;
@@ -47,27 +48,27 @@ export interface FamilySchema {
 /** The locality group of families that name none; every table has it. */
 export const DEFAULT_GROUP = 'default';
 
-/** How the blocks of a group's SSTables are compressed; `level` is that of zstd, 1 to 19, default 3. */
+/** The compression of the blocks of a group's SSTables; `level` is that of zstd, 1 to 19, default 3. */
 export interface GroupCompression {
   readonly kind: 'none' | 'lz4' | 'zstd' | 'zstd-dict' | 'two-pass';
   readonly level?: number;
 }
 
-/** Tuning of a locality group (paper section 6): how its SSTables are written and read. */
+/** Tuning of a locality group (paper section 6) for the writing and reading of its SSTables. */
 export interface LocalityGroup {
   /** Size at which a block is closed. Default: the server's setting, 64 KiB. */
   readonly blockSizeBytes?: number;
-  /** Default: lz4, which leaves blocks alone that do not shrink. */
+  /** Default: lz4. Blocks that do not shrink are stored uncompressed. */
   readonly compression?: GroupCompression;
-  /** What a look-up of what is not there is told by without the disk. Default: row. */
+  /** The keys of the Bloom filter, which spares look-ups of missing rows or columns the disk. Default: row. */
   readonly bloomFilter?: 'none' | 'row' | 'row-column';
   /** Its SSTables are loaded into memory when first read and then read without the file system. Default: false. */
   readonly inMemory?: boolean;
 }
 
 /**
- * A table's locality groups as they are requested: their tuning, and the families that lie in each. Families named
- * nowhere lie in `default`.
+ * A request for a table's locality groups: their tuning, and the families in each. Families that no group names are in
+ * `default`.
  */
 export type GroupLayout = Readonly<Record<string, LocalityGroup & { readonly families?: readonly string[] }>>;
 
@@ -77,22 +78,22 @@ export type Granularity = 'millis' | 'micros';
 export interface TableSchema {
   /** The full resource name: projects/P/instances/I/tables/T. */
   readonly name: string;
-  /** Given by the master, never reused: eight lower-case hexadecimal digits. */
+  /** Assigned by the master, never reused: eight lower-case hexadecimal digits. */
   readonly id: string;
   readonly granularity: Granularity;
   readonly families: Readonly<Record<string, FamilySchema>>;
-  /** Locality groups by name, with what was set of their tuning; `default` is there whether or not it is named. */
+  /** Locality groups by name, with the tuning that was set; `default` exists whether or not it is named. */
   readonly groups?: Readonly<Record<string, LocalityGroup>>;
   readonly deletionProtection: boolean;
   /** The next generation of each family name that was ever dropped. */
   readonly nextGenerations?: Readonly<Record<string, number>>;
-  /** What the API lets a client set and does not change how Edubba works yet, as serialized fields by name, base64. */
+  /** Fields of the API that Edubba keeps without effect, serialized, by name, base64. */
   readonly extra?: Readonly<Record<string, string>>;
 }
 
 /**
  * The family part of column keys on disk and in logs. The mark sorts below every character of a family name, so the
- * order stays.
+ * order is kept.
  */
 export function storageFamily(name: string, generation = 0): string {
   return generation === 0 ? name : `${name}\x01${generation}`;

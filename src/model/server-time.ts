@@ -1,6 +1,6 @@
 /**
- * The server's time as cells carry it: filled in where a cell comes without a timestamp, cut to the table's
- * granularity, and recognized again in cells that are read from a log. Pure: the time itself comes from the tablet
+ * The server's time in cells: filled in where a cell comes without a timestamp, cut to the table's granularity, and
+ * recognized in cells that are read from a log. Pure: the time itself comes from the tablet
  * (tablet/layers/server-time.ts).
  */
 import type { Int64 } from '../base/index.ts';
@@ -24,7 +24,7 @@ export function needsServerTime(mutations: Mutations): boolean {
   return false;
 }
 
-/** The mutations with the server's time where a cell has none: the same ones where nothing had to be filled in. */
+/** The mutations with the server's time where a cell has none: the same object where all cells have one. */
 export function resolveTimestamps<M extends Mutations>(mutations: M, nowMicros: number, granularity: Granularity): M;
 export function resolveTimestamps(mutations: Mutations, nowMicros: number, granularity: Granularity): Mutations {
   if (isCellRun(mutations))
@@ -45,7 +45,7 @@ export function resolveTimestamps(mutations: Mutations, nowMicros: number, granu
 }
 
 /**
- * True when a cell among them carries that time, as cells do that got it from the server, which gives no time beyond
+ * True when a cell among them carries that time, as cells with the server's time do. The server assigns no time beyond
  * 2^53.
  */
 export function carriesServerTime(mutations: Mutations, micros: Int64, granularity: Granularity): boolean {

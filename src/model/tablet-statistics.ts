@@ -1,4 +1,4 @@
-/** How large a tablet is. */
+/** The size of a tablet. */
 import type { RowRange } from './row-set.ts';
 
 export interface TabletStatistics {

@@ -1,20 +1,20 @@
 /**
- * How a budget of bytes is divided, as pure arithmetic (docs/decisions/0024-budgets.md). Three parts are reserved: for
- * small requests, for what has arrived of requests that are not admitted yet, and for unread answers. What
- * is left is common: large requests live there, and the reserved parts borrow from it while no call waits for it.
+ * The division of a budget of bytes, as pure arithmetic (docs/decisions/0024-budgets.md). Three parts are reserved: for
+ * small requests, for the received bytes of requests that are not admitted yet, and for unread answers. The rest is
+ * common: large requests use it, and the reserved parts borrow from it while no call waits for it.
  *
- * Invariants: what is common is never more than its size, and a reserved part never borrows while the common part is
- * awaited. So all uses together are at most the limit. One exception: a use that is alone in its part may be of any
- * size, or what is larger than the part would wait for ever.
+ * Invariants: the common part never exceeds its size, and a reserved part never borrows while a call waits for the
+ * common part. So all uses together are at most the limit. One exception: a use that is alone in its part may be of any
+ * size; otherwise one that is larger than the part would wait for ever.
  */
 import { assert } from '../../base/index.ts';
 
 export const Part = {
   /** Small requests, from admission to the end of the call. */
   small: 0,
-  /** What has arrived of requests that are not admitted. */
+  /** The received bytes of requests that are not admitted. */
   arriving: 1,
-  /** Answers that are made and not sent, where the common part has no room for them. */
+  /** Answers that are made and not sent, where the common part has no space for them. */
   unread: 2,
   /** Large requests, and answers that are made and not sent. */
   common: 3,
@@ -61,7 +61,7 @@ export class BudgetParts {
     return small + arriving + unread + common;
   }
 
-  /** What is used of the common part, by those who borrow from it too. */
+  /** Bytes used of the common part, those borrowed by reserved parts included. */
   get commonUsedBytes(): number {
     return (
       this.usedOf(Part.common) +
@@ -72,8 +72,8 @@ export class BudgetParts {
   }
 
   /**
-   * True when a part has room. `awaited`: a call waits for the common part. `ownBytes`: what the asker uses of the part
-   * already.
+   * True when a part has space. `awaited`: a call waits for the common part. `ownBytes`: bytes of the part that the
+   * caller uses already.
    */
   fits(part: Part, bytes: number, awaited: boolean, ownBytes = 0): boolean {
     const used = this.usedOf(part);

@@ -1,11 +1,10 @@
 /**
- * A budget of bytes shared by all requests of a process: what is in flight, and what is answered and not yet sent.
- * Whoever wants to hold bytes reserves them first; requests that find no room wait their turn. Small requests have a
- * part of their own and never wait for large ones (budget-parts.ts); among those who wait, shares are even
- * (turn-queue.ts).
+ * A budget of bytes shared by all requests of a process: requests in flight, and answers not yet sent. A caller
+ * reserves bytes before it holds them; requests that find no space wait their turn. Small requests have a part of their
+ * own and never wait for large ones (budget-parts.ts); among waiting calls, shares are even (turn-queue.ts).
  *
- * Invariants: the parts' (budget-parts.ts). Only a request that is not admitted waits, and it holds no more than what
- * has arrived of it, in a part for which no call waits. So no circle of calls can wait for one another.
+ * Invariants: the parts' (budget-parts.ts). Only a request that is not admitted waits, and it holds only its received
+ * bytes, in a part for which no call waits. So calls cannot wait for one another in a circle.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import { BudgetParts, Part } from './budget-parts.ts';
@@ -15,9 +14,9 @@ interface Waiter extends Turn {
   readonly grant: () => void;
 }
 
-/** Somebody who can make room, by ending calls that are too slow. */
+/** Frees bytes by ending calls that are too slow. */
 export interface Relief {
-  /** Called when a call finds no room. Goes on until `isEnough` answers true, or nothing more can be done. */
+  /** Called when a call finds no space. Ends calls until `isEnough` returns true, or no call is left to end. */
   relieve(isEnough: () => boolean): void;
 }
 
@@ -79,8 +78,8 @@ export class ByteBudget {
   }
 
   /**
-   * Takes the bytes of that part immediately, or returns false. `ownBytes`: what the asker holds of the part. No call
-   * is ended for it.
+   * Takes the bytes of that part immediately, or returns false. `ownBytes`: bytes of the part that the caller holds.
+   * Ends no call.
    */
   tryTake(part: Part, bytes: number, ownBytes = 0): boolean {
     const awaited = this.#common.length > 0;
@@ -89,17 +88,17 @@ export class ByteBudget {
     return true;
   }
 
-  /** The same for a request that is not admitted: not before those who wait for it. */
+  /** The same for a request that is not admitted: false while others wait. */
   tryAdmit(part: Part, bytes: number): boolean {
     return (part !== Part.small || this.#small.length === 0) && this.tryTake(part, bytes);
   }
 
-  /** Ends calls that are too slow, as far as that gives the part room for the bytes. */
+  /** Ends calls that are too slow, until the part has space for the bytes. */
   relieve(part: Part, bytes: number, ownBytes: number): void {
     this.#relieve(() => this.#parts.fits(part, bytes, this.#common.length > 0, ownBytes));
   }
 
-  /** Takes the bytes though there may be no room for them. */
+  /** Takes the bytes even where the budget has no space for them. */
   force(part: Part, bytes: number): void {
     this.#parts.take(part, bytes);
   }
@@ -144,12 +143,12 @@ export class ByteBudget {
     }
   }
 
-  /** Grants what fits now. Small ones first: they have a part of their own. */
+  /** Grants the waiting requests that fit now. Small ones first: they have a part of their own. */
   #wake(): void {
     this.#grantFrom(this.#small, Part.small);
     if (this.#common.length === 0) return;
     this.#grantFrom(this.#common, Part.common);
-    // no call waits for the common part any more: small ones may borrow from it
+    // no call waits for the common part any more: small requests may borrow from it
     if (this.#common.length === 0) this.#grantFrom(this.#small, Part.small);
   }
 
@@ -166,11 +165,11 @@ export class ByteBudget {
 }
 
 /**
- * What one call holds of a budget. `release` returns everything and may be called again.
+ * The bytes of a budget that one call holds. `release` returns all of them and may be called again.
  *
- * Waiting while holding is how deadlocks are made: `grow` waits, so it is for admission, before the call holds anything
- * but what has arrived of it. A call under way uses `tryGrow` and `tryHoldAnswer`; when refused it waits for its own
- * answers to be sent, or fails.
+ * Waiting while holding leads to deadlocks: `grow` waits, so it is for admission, while the call holds only its
+ * received bytes. A call under way uses `tryGrow` and `tryHoldAnswer`; when refused it waits until its own answers are
+ * sent, or fails.
  */
 export class Reservation {
   readonly owner: Owner | undefined;
@@ -201,7 +200,7 @@ export class Reservation {
     return this.#budget.smallBytes;
   }
 
-  /** Takes more immediately where the budget has it, else returns false. Calls that are too slow are ended for it. */
+  /** Takes more immediately where the budget has it, else returns false. May end calls that are too slow. */
   tryGrow(bytes: number): boolean {
     if (this.#released) return false;
     const part = this.#budget.partOf(bytes);
@@ -211,7 +210,7 @@ export class Reservation {
     return true;
   }
 
-  /** Takes the bytes of a request that is admitted, waiting its turn for them. What arrived before is part of it. */
+  /** Takes the bytes of a request that is admitted, after waiting its turn. They include the bytes received before. */
   async grow(bytes: number, signal?: AbortSignal): Promise<void> {
     const budget = this.#budget;
     const part = budget.partOf(bytes);
@@ -222,7 +221,7 @@ export class Reservation {
     } else this.#add(part, bytes);
   }
 
-  /** Takes the bytes of a request immediately where no other waits for them; else returns false. */
+  /** Takes the bytes of a request immediately where no other request waits for them; else returns false. */
   tryAdmit(bytes: number): boolean {
     const part = this.#budget.partOf(bytes);
     if (this.#released || !this.#budget.tryAdmit(part, bytes)) return false;
@@ -231,7 +230,7 @@ export class Reservation {
     return true;
   }
 
-  /** Holds bytes of a request that is not admitted; false where there is no room for them. */
+  /** Holds bytes of a request that is not admitted; false where the budget has no space for them. */
   tryArrive(bytes: number): boolean {
     if (this.#released || !this.#tryTake(Part.arriving, bytes, this.#arrivingBytes)) return false;
     this.#arrivingBytes += bytes;
@@ -239,7 +238,7 @@ export class Reservation {
     return true;
   }
 
-  /** So much of what `tryArrive` took is not held any more: it was admitted, or handed on. Default: all. */
+  /** Returns `bytes` of those that `tryArrive` took: they were admitted, or handed on. Default: all. */
   arrived(bytes = this.#arrivingBytes): void {
     const given = Math.min(bytes, this.#arrivingBytes);
     if (given === 0) return;
@@ -249,9 +248,9 @@ export class Reservation {
   }
 
   /**
-   * Holds bytes of an answer that are not sent; `tight`: there is little room left, and no more should be made before
-   * these are sent. `isOneMessage`: with what is held already they become one message, which may be larger than the
-   * common part where no other call uses that, and as large as the budget.
+   * Holds bytes of an answer that are not sent; `tight`: little space is left, and the caller should send these before
+   * it makes more. `isOneMessage`: together with the bytes held already they become one message, which may exceed the
+   * common part where no other call uses that part, up to the size of the budget.
    */
   tryHoldAnswer(bytes: number, isOneMessage = false): 'held' | 'tight' | 'refused' {
     if (this.#released) return 'refused';
@@ -273,14 +272,16 @@ export class Reservation {
   }
 
   /**
-   * So much of what is held is not needed any more but for answers: the request of a call that has written. They are
-   * not refused then.
+   * Sets held bytes aside for answers, which are then not refused: the request of a call that has written needs them no
+   * more.
    */
   setAside(bytes: number): void {
     this.#asideBytes = Math.min(this.#asideBytes + bytes, this.heldBytes);
   }
 
-  /** Holds bytes that are here already and cannot be refused: what another thread has admitted, and passed on. */
+  /**
+   * Holds bytes that are in memory already and cannot be refused: another thread has admitted them and passed them on.
+   */
   force(bytes: number): void {
     if (this.#released) return;
     this.#budget.force(Part.common, bytes);

@@ -1,9 +1,9 @@
 /**
- * Measures if something moves fast enough: a request that comes in, an answer that is read. Asked only when a call
- * else waits for the memory that it holds.
+ * Measures if a transfer is fast enough: a request that comes in, an answer that is read. Checked only when another
+ * call waits for the memory that it holds.
  *
- * Invariant: nothing is too slow before it had `graceMs`, and whatever stands still is too slow after three times that:
- * a quick beginning excuses no standstill, since no more than twice the grace's bytes are counted.
+ * Invariant: no transfer is too slow before `graceMs` have passed, and one that stands still is too slow after three
+ * times that: a quick beginning excuses no standstill, since at most twice the grace's bytes are counted.
  */
 
 export interface PaceOptions {

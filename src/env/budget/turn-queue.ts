@@ -1,10 +1,10 @@
 /**
- * Whose turn it is among those who wait for a part of a budget: the caller who holds least goes first, principals
- * before their connections, so that shares become even while a call waits, and bind no call otherwise.
+ * The order of the calls that wait for a part of a budget: the caller that holds least goes first, principals before
+ * their connections. So shares become even while a call waits, and bind no call otherwise.
  *
  * Invariant: no call is passed over for ever. Once `patienceBytes` were granted while the oldest waited, it is next,
  * and the later ones follow in the order of their arrival. So between arrival and turn at most `patienceBytes` are
- * granted, plus what those ask for who were there before, plus one grant.
+ * granted, plus the requests of those that arrived before, plus one grant.
  */
 
 /** A caller, for its share of a budget: a connection of a principal, or the principal with all its connections. */
@@ -22,22 +22,22 @@ export class Owner {
   }
 }
 
-/** Somebody who waits. */
+/** A waiting call. */
 export interface Turn {
   readonly bytes: number;
   readonly owner: Owner | undefined;
 }
 
-interface Place<T> {
+interface Waiting<T> {
   readonly turn: T;
-  /** What the queue had granted when it came. */
+  /** The bytes that the queue had granted when the call came. */
   readonly grantedBytes: number;
 }
 
 export class TurnQueue<T extends Turn> {
   readonly #patienceBytes: number;
   /** By arrival. */
-  readonly #places: Place<T>[] = [];
+  readonly #waiting: Waiting<T>[] = [];
   #grantedBytes = 0;
 
   constructor(patienceBytes: number) {
@@ -45,34 +45,34 @@ export class TurnQueue<T extends Turn> {
   }
 
   get length(): number {
-    return this.#places.length;
+    return this.#waiting.length;
   }
 
   add(turn: T): void {
-    this.#places.push({ turn, grantedBytes: this.#grantedBytes });
+    this.#waiting.push({ turn, grantedBytes: this.#grantedBytes });
   }
 
-  /** Removes a waiting call; false where it is not here. `granted`: it got what it waited for. */
+  /** Removes a waiting call; false where it is not in the queue. `granted`: it got the bytes that it waited for. */
   remove(turn: T, granted: boolean): boolean {
-    const at = this.#places.findIndex((place) => place.turn === turn);
+    const at = this.#waiting.findIndex((waiting) => waiting.turn === turn);
     if (at < 0) return false;
-    this.#places.splice(at, 1);
+    this.#waiting.splice(at, 1);
     if (granted) this.#grantedBytes += turn.bytes;
     return true;
   }
 
-  /** Who is next; it stays here. */
+  /** The call that is next; it stays in the queue. */
   next(): T | undefined {
-    const oldest = this.#places[0];
-    if (oldest === undefined || this.#places.length === 1) return oldest?.turn;
+    const oldest = this.#waiting[0];
+    if (oldest === undefined || this.#waiting.length === 1) return oldest?.turn;
     if (this.#grantedBytes - oldest.grantedBytes >= this.#patienceBytes) return oldest.turn;
     let best = oldest.turn;
-    for (const { turn } of this.#places) if (holdsLess(turn.owner, best.owner)) best = turn;
+    for (const { turn } of this.#waiting) if (holdsLess(turn.owner, best.owner)) best = turn;
     return best;
   }
 }
 
-/** Whoever has no owner counts as one that holds nothing. */
+/** A call without an owner counts as an owner that holds nothing. */
 function holdsLess(a: Owner | undefined, b: Owner | undefined): boolean {
   const [ofA, ofB] = [a?.principal?.heldBytes ?? 0, b?.principal?.heldBytes ?? 0];
   return ofA !== ofB ? ofA < ofB : (a?.heldBytes ?? 0) < (b?.heldBytes ?? 0);

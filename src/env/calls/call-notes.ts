@@ -1,12 +1,12 @@
 /**
- * What is noted of one call while it is carried out, for the access log and the log of slow calls: what it asks for,
- * and what it cost. The code that does the work adds to the numbers; no decision depends on them. A context without
- * notes is one that no log reports.
+ * Notes on one call while it is carried out, for the access log and the log of slow calls: what it requests, and what
+ * it cost. The code that does the work adds to the numbers; no decision depends on them. A context without notes is not
+ * logged.
  *
- * Work that another thread does for the call is noted there and not here: `passedOn` says how often that was.
+ * Work that another thread does for the call is noted there and not here: `passedOn` counts such calls.
  */
 export class CallNotes {
-  /** Full name of the table, or of what else the call names. Empty where it is not known. */
+  /** Full name of the table, or of the other thing that the call names. Empty where it is not known. */
   target = '';
   /** Rows requested by their keys, and ranges of rows. A read of the whole table has neither. */
   keys = 0;
@@ -17,21 +17,21 @@ export class CallNotes {
   filter: { readonly kind: string } | undefined = undefined;
   /** Rows that were answered, or that a batch of writes names. */
   rows = 0;
-  // what follows counts reads of METADATA too, where a tablet had to be found for the call
-  /** Reads of tablets; one that goes on elsewhere counts again. */
+  // the counts below include reads of METADATA, where a tablet had to be found for the call
+  /** Reads of tablets; one that continues elsewhere counts again. */
   tablets = 0;
-  /** Files that these reads looked into. */
+  /** Files that these reads touched. */
   files = 0;
   rowsScanned = 0;
-  /** Blocks found in memory, and those that were not there. */
+  /** Blocks found in memory, and blocks that had to be loaded. */
   blockHits = 0;
   blockMisses = 0;
-  /** How often the call waited for the disk, and how long altogether. */
+  /** The number of waits for the disk, and their total time. */
   loads = 0;
   loadMs = 0;
-  /** Time before the call's work began: until its request had arrived and had room. */
+  /** Time before the call's work began: until its request had arrived and was admitted. */
   queuedMs = 0;
-  /** How long its writes waited for memory or for compactions. */
+  /** Time that its writes waited for memory or for compactions. */
   writeWaitMs = 0;
   /** Calls to other threads. */
   passedOn = 0;

@@ -1,6 +1,5 @@
 /**
- * Waiting for something under a context: the waiter is notified the moment the context's deadline passes or its caller
- * cancels.
+ * Waits under a context: the waiter is notified the moment the context's deadline passes or its caller cancels.
  *
  * Invariant: after `stop`, and after the interruption, no timer and no listener is left.
  */
@@ -50,8 +49,8 @@ export class ContextWait {
 }
 
 /**
- * Waits for work that others share, or that cannot be cancelled: settles as `work` does, or rejects when this caller's
- * context ends first. The work goes on.
+ * Waits for work that is shared, or that cannot be cancelled: settles as `work` does, or rejects when this caller's
+ * context ends first. The work itself continues.
  */
 export function within<T>(work: Promise<T>, context: RequestContext, clock: Clock): Promise<T> {
   if (isEndless(context)) return work;
@@ -73,7 +72,7 @@ export function within<T>(work: Promise<T>, context: RequestContext, clock: Cloc
   });
 }
 
-/** True when nothing but the answer ends a call of this context. */
+/** True when only the answer ends a call of this context. */
 export function isEndless(context: RequestContext): boolean {
   return (
     context.deadlineMs === Number.POSITIVE_INFINITY && !(context instanceof CallContext) && context.signal === undefined

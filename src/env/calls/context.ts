@@ -1,6 +1,6 @@
 /**
- * What every call of the service, the tablet and the transport carries next to its message: until when it matters,
- * whether it was cancelled, who asks, and the bytes it holds of the process's budget.
+ * The context that every call of the service, the tablet and the transport carries next to its message: its deadline,
+ * its cancellation, its principal, and the bytes it holds of the process's budget.
  */
 import type { BigtableError } from '../../base/index.ts';
 import type { ByteBudget, Reservation } from '../budget/budget.ts';
@@ -16,14 +16,14 @@ export interface RequestContext {
   readonly deadlineMs: number;
   /** Aborts when the caller has gone or has cancelled. */
   readonly signal: AbortSignal | undefined;
-  /** Who asks; 'anonymous' until there is authentication. */
+  /** The authenticated caller; 'anonymous' until there is authentication. */
   readonly principal: string;
   readonly appProfile: string;
   readonly priority: Priority;
   /** Trace id for logs; empty where the caller sent none. */
   readonly trace: string;
   /**
-   * The bytes this request holds: what arrived, and what is made and not yet sent. Released by the code that made the
+   * The bytes this request holds: the received request, and answers not yet sent. Released by the code that made the
    * context.
    */
   readonly reservation: Reservation;
@@ -33,7 +33,7 @@ export interface RequestContext {
 
 export interface ContextOptions {
   readonly budget: ByteBudget;
-  /** Whose share of the budget it counts to. */
+  /** The owner of the budget's share that it counts to. */
   readonly owner?: Owner | undefined;
   readonly deadlineMs?: number;
   readonly signal?: AbortSignal | undefined;
@@ -82,8 +82,8 @@ export interface Interruptible {
 
 /**
  * The context of a call that came over a wire. Its maker calls `interrupt` when the caller cancels and when the
- * deadline is over, so that no code below needs a timer; and its signal is made only when it is requested, since
- * making one and listening to it costs as much as reading a row does.
+ * deadline is over, so that no code below needs a timer. The signal is made on first use: making one and listening to
+ * it costs as much as reading a row.
  */
 export class CallContext implements RequestContext {
   readonly deadlineMs: number;
@@ -116,12 +116,12 @@ export class CallContext implements RequestContext {
     return this.#abort.signal;
   }
 
-  /** Why the call was cancelled, where it was. */
+  /** The reason of the cancellation, where the call was cancelled. */
   get interruption(): BigtableError | undefined {
     return this.#interruption;
   }
 
-  /** Notifies all listeners, once, that the caller does not wait for the answer: CANCELLED, or DEADLINE_EXCEEDED. */
+  /** Notifies all listeners, once, that the caller no longer waits for the answer: CANCELLED, or DEADLINE_EXCEEDED. */
   interrupt(error: BigtableError): void {
     if (this.#interruption) return;
     this.#interruption = error;
@@ -130,7 +130,7 @@ export class CallContext implements RequestContext {
     for (const other of this.#others ?? []) other.interrupt(error);
   }
 
-  /** `listener` is notified of an interruption to come. */
+  /** Notifies `listener` of a later interruption. */
   listen(listener: Interruptible): void {
     if (this.#listener === undefined) this.#listener = listener;
     else (this.#others ??= new Set()).add(listener);

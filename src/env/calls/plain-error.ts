@@ -1,6 +1,6 @@
 /**
- * Errors as plain cloneable data, for what crosses between threads and servers: structured cloning keeps neither class
- * nor code.
+ * Errors as plain cloneable data, to cross between threads and servers: structured cloning keeps neither class nor
+ * code.
  */
 import { BigtableError, type Code, CorruptionError, toBigtableError } from '../../base/index.ts';
 
@@ -15,7 +15,7 @@ export interface PlainError {
 /** An error that a call or a task threw. */
 export interface PlainThrown extends PlainError {
   readonly name: string;
-  /** The throwing side's. */
+  /** The stack of the throwing side. */
   readonly stack: string;
 }
 

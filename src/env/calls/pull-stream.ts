@@ -1,10 +1,10 @@
 /**
- * A stream of values that are mostly there when they are requested: `pull` returns what is ready without a promise, so
+ * A stream of values that are mostly ready when they are requested: `pull` returns a ready value without a promise, so
  * that a read of one row, through all the rooms it crosses, costs none. It is an async iterable as well, for callers
- * that reads it that way.
+ * that iterate.
  *
  * Values are never undefined, nor promises. Invariant: one pull at a time; after the end, an error or `end()` every
- * pull answers undefined.
+ * pull returns undefined.
  */
 export abstract class PullStream<T> implements AsyncIterableIterator<T, undefined> {
   /**

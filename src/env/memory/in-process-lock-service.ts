@@ -1,11 +1,11 @@
 /**
- * The lock service of one process: the state machine that the one in memory and the one in a directory share. What must
- * outlast the process goes through `LockStorage` before anyone sees it; sessions, locks and ephemeral files die with
- * the process.
+ * The lock service of one process: the state machine that the one in memory and the one in a directory share. Changes
+ * that must outlast the process are stored in `LockStorage` before they are visible; sessions, locks and ephemeral
+ * files die with the process.
  *
  * Invariants: changes happen one after another, each whole: its guards are checked, it is made durable, applied and
- * told to the watchers with no other change in between. Versions, epochs and session ids are numbers of one ascending
- * row, of which none is used twice.
+ * reported to the watchers with no other change in between. Versions, epochs and session ids are numbers of one
+ * ascending sequence, of which none is used twice.
  */
 import { assert, BigtableError, Code, invalidArgument } from '../../base/index.ts';
 import type { Guard, LockEvent, LockHandle, LockService, SmallFile } from '../seams/lock-service.ts';
@@ -18,14 +18,14 @@ export interface LastingFile {
 }
 
 /**
- * Where lasting files are kept. Called for one change at a time. A change that fails has not happened; where the
- * storage cannot be sure of that, it refuses every change from then on.
+ * Storage of lasting files. Called for one change at a time. A change that fails has not happened; where the storage
+ * cannot be sure of that, it refuses every later change.
  */
 export interface LockStorage {
   put(file: LastingFile): Promise<void>;
   /** Removes the file's every version below `version`. */
   remove(path: string, version: number): Promise<void>;
-  /** Numbers from `from` up to, not with, `to`, none of which was ever given out. */
+  /** Numbers in [from, to), none of which was ever reserved before. */
   reserve(): Promise<{ readonly from: number; readonly to: number }>;
 }
 
@@ -48,7 +48,7 @@ export class InProcessLockService implements LockService {
   #nextNumber: number;
   #endOfNumbers: number;
 
-  /** With a storage: `files` is what it holds. Without one nothing outlasts the process. */
+  /** With a storage: `files` is its content. Without one nothing outlasts the process. */
   constructor(storage?: LockStorage, files: Iterable<LastingFile> = []) {
     this.#storage = storage;
     this.#nextNumber = storage ? 0 : 1;
@@ -105,7 +105,7 @@ export class InProcessLockService implements LockService {
       if (sessionId === undefined) await this.#storage?.put({ path, contents: copy, version });
       else if (before && before.sessionId === undefined) await this.#storage?.remove(path, version);
       this.#files.set(path, { path, contents: copy, version, ...(sessionId !== undefined && { sessionId }) });
-      this.#tell(path, { kind: 'changed', path, version });
+      this.#notify(path, { kind: 'changed', path, version });
       return version;
     });
   }
@@ -118,7 +118,7 @@ export class InProcessLockService implements LockService {
       if (!before) return false;
       if (before.sessionId === undefined) await this.#storage?.remove(path, await this.#number());
       this.#files.delete(path);
-      this.#tell(path, { kind: 'deleted', path });
+      this.#notify(path, { kind: 'deleted', path });
       return true;
     });
   }
@@ -163,9 +163,9 @@ export class InProcessLockService implements LockService {
       for (const file of [...this.#files.values()]) {
         if (file.sessionId !== sessionId) continue;
         this.#files.delete(file.path);
-        this.#tell(file.path, { kind: 'deleted', path: file.path });
+        this.#notify(file.path, { kind: 'deleted', path: file.path });
       }
-      if (how === 'expired') this.#tell(undefined, { kind: 'session-expired', sessionId });
+      if (how === 'expired') this.#notify(undefined, { kind: 'session-expired', sessionId });
     });
   }
 
@@ -215,14 +215,14 @@ export class InProcessLockService implements LockService {
 
   #freeLock({ path, sessionId }: LockHandle): void {
     this.#locks.delete(path);
-    this.#tell(path, { kind: 'lock-lost', path, sessionId });
+    this.#notify(path, { kind: 'lock-lost', path, sessionId });
   }
 
   /**
-   * Microtasks run in the order they were made, so each watcher gets the events in theirs, and none inside its own
-   * call.
+   * Microtasks run in the order they were made, so each watcher receives the events in the order of the changes, and
+   * never during its own call.
    */
-  #tell(path: string | undefined, event: LockEvent): void {
+  #notify(path: string | undefined, event: LockEvent): void {
     for (const watcher of this.#watchers) {
       if (path !== undefined && !path.startsWith(watcher.prefix)) continue;
       void Promise.resolve().then(() => {

@@ -1,13 +1,13 @@
 /**
- * Workers without threads: a task runs on the thread that asks, a turn later. Argument and answer are cloned as between
- * threads, so that what would not survive the way to a thread does not work here either.
+ * Workers without threads: a task runs on the caller's thread, a turn later. Argument and answer are cloned as between
+ * threads, so that data that cannot be sent to a thread fails here too.
  */
 import { notFound, toBigtableError, unavailable } from '../../base/index.ts';
 import type { Task, Workers } from '../seams/workers.ts';
 
 export class InlineWorkers implements Workers {
   readonly #tasks: ReadonlyMap<string, Task>;
-  /** How to fail the tasks that run. */
+  /** Functions that fail the running tasks. */
   readonly #running = new Set<(error: Error) => void>();
   #closed = false;
 
@@ -20,14 +20,14 @@ export class InlineWorkers implements Workers {
     if (!implementation) throw notFound(`task ${JSON.stringify(task)} not found`);
     if (this.#closed) throw unavailable('the workers are closed');
     return new Promise((resolve, reject) => {
-      const settle = (end: () => void): void => {
+      const finish = (end: () => void): void => {
         this.#running.delete(reject);
         end();
       };
       this.#running.add(reject);
       perform(implementation, argument).then(
-        (answer) => settle(() => resolve(answer)),
-        (thrown: unknown) => settle(() => reject(toBigtableError(thrown))),
+        (answer) => finish(() => resolve(answer)),
+        (thrown: unknown) => finish(() => reject(toBigtableError(thrown))),
       );
     });
   }

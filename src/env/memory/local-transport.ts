@@ -3,8 +3,9 @@
  * receiver.
  *
  * Invariant: a call whose context has neither deadline nor signal costs one promise more than the handler's own, and no
- * timer. One that has fails the moment its time is over or its caller cancels (of a CallContext the wire that made it
- * sees to that); the handler learns it from the same context. A stream whose answers are ready costs no promise.
+ * timer. A call with one of them fails the moment its time is over or its caller cancels (a CallContext is interrupted
+ * by the wire that made it); the handler learns it from the same context. A stream whose answers are ready costs no
+ * promise.
  */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import type { Clock } from '../seams/clock.ts';
@@ -31,8 +32,8 @@ export class LocalTransport implements Transport {
   }
 
   /**
-   * Who answers calls to the address, for code that brings them from elsewhere and owns their contexts.
-   * UNAVAILABLE where nothing does.
+   * The handler that serves the address, for code that brings calls from elsewhere and owns their contexts. UNAVAILABLE
+   * where nothing serves it.
    */
   handlerOf(address: string): CallHandler {
     const handler = this.#handlers.get(address);
@@ -66,7 +67,7 @@ export class LocalTransport implements Transport {
   }
 }
 
-/** What waits for a call's answer, or for its interruption. */
+/** A call that waits for its answer, or for its interruption. */
 class PendingCall implements Interruptible {
   readonly #wait: ContextWait;
   readonly #resolve: (value: unknown) => void;
@@ -176,7 +177,7 @@ class LocalStream extends PullStream<unknown> implements Interruptible {
     });
   }
 
-  /** The stream is over; no caller is left that waits for what the handler's clean-up throws. */
+  /** Ends the stream. Errors of the handler's clean-up are ignored: no caller waits for them. */
   #fail(): void {
     const ending = this.end();
     if (ending instanceof Promise) ending.catch(() => {});

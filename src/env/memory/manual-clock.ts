@@ -1,5 +1,5 @@
 /**
- * A clock that stands still until it is advanced: unit tests' and the simulator's.
+ * A clock that stands still until it is advanced, for unit tests and the simulator.
  *
  * Invariant: timers fire in the order of their times, those of one time in the order they were set, each with the clock
  * standing at its time; a timer never fires inside the call that set it.
@@ -35,7 +35,7 @@ export class ManualClock implements Clock {
     return this.#startMicros + Math.floor(this.#nowMs * 1000);
   }
 
-  /** Somebody sets the machine's real time, forward or back; the monotonic clock and its timers go on as they were. */
+  /** Sets the machine's real time, forward or back; the monotonic clock and its timers continue unchanged. */
   setRealTime(micros: number): void {
     this.#startMicros += micros - this.nowMicros();
   }
@@ -51,23 +51,23 @@ export class ManualClock implements Clock {
     this.#timers.splice(at, 0, timer);
     return {
       cancel: () => {
-        const place = this.#timers.indexOf(timer);
-        if (place >= 0) this.#timers.splice(place, 1);
+        const index = this.#timers.indexOf(timer);
+        if (index >= 0) this.#timers.splice(index, 1);
       },
     };
   }
 
-  /** A turn of microtasks; the time does not change. */
+  /** Resolves after a turn of microtasks; the time does not change. */
   yield(): Promise<void> {
     return Promise.resolve();
   }
 
-  /** When the next timer fires, on the monotonic clock in ms; Infinity where none is set. */
+  /** The time of the next timer, on the monotonic clock in ms; Infinity where none is set. */
   nextTimerMs(): number {
     return this.#timers.at(-1)?.atMs ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Moves the time on and fires what falls due, also the timers that are set on the way. */
+  /** Advances the time and fires the timers that fall due, those set on the way included. */
   advance(ms: number): void {
     assert(ms >= 0 && Number.isFinite(ms), `a clock does not go ${ms} ms`);
     const untilMs = this.#nowMs + ms;

@@ -1,10 +1,10 @@
 /**
  * The file system in memory: what `:memory:` databases, unit tests and the simulator run on. It keeps every promise of
- * file-system.ts and models a crash: appended bytes are volatile until their sync, and `crash()` answers the file
+ * file-system.ts and models a crash: appended bytes are volatile until their sync, and `crash()` returns the file
  * system that the next process finds.
  *
- * Invariant: nothing is acknowledged before its sync is done; `counts` tells how many. Faults come in through one
- * function that is asked before every operation and every sync, and may delay or fail it.
+ * Invariant: nothing is acknowledged before its sync is done; `counts` has the numbers. Faults come in through one
+ * function that is called before every operation and every sync, and may delay or fail it.
  */
 import {
   assert,
@@ -30,8 +30,8 @@ import {
 } from '../seams/file-system.ts';
 
 /**
- * `syncFile` and `syncLog` stand between the writing of the bytes and the acknowledgement by `closeFile` and
- * `appendLog`. `appendReserved` is an append to a log into room that was reserved.
+ * `syncFile` and `syncLog` happen between the writing of the bytes and the acknowledgement by `closeFile` and
+ * `appendLog`. `appendReserved` is an append to a log into reserved space.
  */
 export type FileOperation =
   | 'create'
@@ -53,10 +53,10 @@ export type FileOperation =
   | 'listLogs'
   | 'deleteLog';
 
-/** Asked before each operation: throws to fail it, answers a promise to delay it. */
+/** Called before each operation: throws to fail it, returns a promise to delay it. */
 export type FileFaults = (operation: FileOperation, path: string) => void | Promise<void>;
 
-/** What a crash leaves of an append or a file that was written and not yet synced. With a Random each draws its own. */
+/** The rest that a crash leaves of an append or a file that was written and not yet synced. A Random draws for each. */
 export type CrashChoice = 'nothing' | 'torn' | 'all' | Random;
 
 export interface FileSystemCounts {
@@ -83,13 +83,13 @@ interface StoredLog {
   reservedBytes: number;
 }
 
-/** What an append takes besides its bytes, so that positions grow even where it is empty. */
+/** Bytes that an append takes besides its own, so that positions grow even where it is empty. */
 const APPEND_HEADER_BYTES = 16;
 
 export class MemoryFileSystem implements FileSystem {
   /**
-   * Bytes that may still be written or reserved; what is deleted comes back. A test sets it to make the disk full, and
-   * full no more.
+   * Bytes that may still be written or reserved; deletions return theirs. A test sets it to fill the disk, and to free
+   * it again.
    */
   freeBytes = Number.POSITIVE_INFINITY;
   readonly #faults: FileFaults | undefined;
@@ -110,8 +110,8 @@ export class MemoryFileSystem implements FileSystem {
   }
 
   /**
-   * The power fails: every call on this one fails with UNAVAILABLE from now on, those under way too. Answers what is
-   * found afterwards. The faults go on with it unless others are given.
+   * The power fails: every call on this one fails with UNAVAILABLE from now on, those under way too. Returns the file
+   * system that is found afterwards. It has the same faults unless others are passed.
    */
   crash(choice: CrashChoice = 'nothing', faults = this.#faults): MemoryFileSystem {
     this.#crashed = true;
@@ -129,7 +129,7 @@ export class MemoryFileSystem implements FileSystem {
     return next;
   }
 
-  /** Flips the bits of a file's byte at `offset`; where `path` is a log, breaks the append at that position. */
+  /** Flips the bits of a file's byte at `offset`; for a log, breaks the append at that position. */
   damage(path: string, offset: number): void {
     const log = this.#logs.get(path);
     if (!log) return this.#file(path).flip(offset);
@@ -219,7 +219,7 @@ export class MemoryFileSystem implements FileSystem {
         // an append whose sync is under way comes before the fence, so it must outlive what follows
         for (const append of log.appends) append.durable = true;
       } else {
-        // the name is taken, so that a writer who comes late does not find it free
+        // the name is taken, so that a late writer does not find it free
         this.#logs.set(path, { appends: [], nextPosition: 0, fenced: true, reservedBytes: 0 });
       }
     });
@@ -254,8 +254,8 @@ export class MemoryFileSystem implements FileSystem {
   }
 
   /**
-   * Lets the faults act, then does it, unless the file system has crashed meanwhile: never a step between that check
-   * and the deed.
+   * Lets the faults act, then runs `act`, unless the file system has crashed meanwhile: check and act are one
+   * synchronous step.
    */
   async #perform<T>(operation: FileOperation, path: string, act: () => T): Promise<T> {
     this.#checkAlive();
@@ -336,7 +336,7 @@ export class MemoryFileSystem implements FileSystem {
       return append.position;
     });
     return synced.catch((error: BigtableError) => {
-      // the bytes are written: whatever the fault says, they may be kept
+      // the bytes are written: they may be kept, whatever the fault
       throw unavailable(`${path}: the sync of the append at ${append.position} failed`, error);
     });
   }
@@ -345,7 +345,7 @@ export class MemoryFileSystem implements FileSystem {
     if (bytes > this.freeBytes)
       throw new BigtableError(
         Code.RESOURCE_EXHAUSTED,
-        `${path}: no room for ${bytes} bytes, ${this.freeBytes} are free`,
+        `${path}: no space for ${bytes} bytes, ${this.freeBytes} are free`,
       );
     this.freeBytes -= bytes;
   }
@@ -392,7 +392,7 @@ class MemoryFileWriter implements FileWriter {
   }
 }
 
-/** What the file system does for a log's writer. */
+/** The operations of the file system that a log's writer needs. */
 interface LogDeeds {
   append(parts: readonly Uint8Array[], reserved: boolean): Promise<LogPosition>;
   reserve(bytes: number): Promise<void>;
@@ -405,7 +405,7 @@ class MemoryLogWriter implements LogWriter {
   readonly #log: StoredLog;
   readonly #deeds: LogDeeds;
   #appending = false;
-  /** Why no append can be made any more. */
+  /** The reason why every append is refused; undefined while the log is open. */
   #ended: string | undefined;
 
   constructor(path: string, log: StoredLog, deeds: LogDeeds) {
@@ -461,7 +461,7 @@ function drawKept(choice: CrashChoice, outcomes: 2 | 3): number {
   return outcomes === 2 ? drawn * 2 : drawn;
 }
 
-/** Answers how many bytes that frees. */
+/** Returns the number of bytes freed. */
 function trim(log: StoredLog, position: LogPosition): number {
   const kept = log.appends.findIndex((append) => append.position >= position);
   const trimmed = log.appends.splice(0, kept < 0 ? log.appends.length : kept);

@@ -1,8 +1,8 @@
 /**
- * A file system over another one that is only read: what is created lies in memory, what is deleted is only hidden.
+ * A file system over another one that is only read: created files lie in memory, deleted ones are only hidden.
  *
- * Invariants: nothing below is ever created, changed or deleted. A path is in memory or below, never both: what is
- * there below cannot be created again, even when it was deleted here.
+ * Invariants: nothing below is ever created, changed or deleted. A path is in memory or below, never both: a path that
+ * exists below cannot be created again, even after its deletion here.
  */
 import { BigtableError, Code, notFound } from '../../base/index.ts';
 import { checkFilePath } from '../seams/file-path.ts';

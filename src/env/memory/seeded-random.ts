@@ -1,6 +1,6 @@
 /**
- * Randomness from a seed, the same on every machine: the simulator's and the tests'. The generator is PCG32 (XSH-RR, 64
- * bits of state, 32 bits a draw; O'Neill 2014), kept in two 32-bit halves so that no draw allocates.
+ * Randomness from a seed, the same on every machine, for the simulator and the tests. The generator is PCG32 (XSH-RR,
+ * 64 bits of state, 32 bits a draw; O'Neill 2014), kept in two 32-bit halves so that no draw allocates.
  *
  * Invariant: equal seeds draw equal sequences; a name is never drawn twice in practice (128 bits of the sequence).
  */

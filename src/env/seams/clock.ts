@@ -8,7 +8,7 @@ export interface Timer {
   cancel(): void;
 }
 
-/** What the machine offers of time. */
+/** The machine's clocks and timers. */
 export interface Time {
   /** Real time, microseconds since 1970. May jump. */
   nowMicros(): number;

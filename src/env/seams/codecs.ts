@@ -2,7 +2,7 @@
  * Codecs that need native or `node:` code are components too, handed in at construction: the pure rooms know only this.
  */
 
-/** CRC-32C of `bytes`, going on from `seed`. The plain one is base's crc32c; platform has a native one. */
+/** CRC-32C of `bytes`, continued from `seed`. The plain one is base's crc32c; platform has a native one. */
 export type Checksum = (bytes: Uint8Array, seed?: number) => number;
 
 /** LZ4's block format (no frame, no length inside). */
@@ -15,7 +15,7 @@ export interface Lz4 {
 /** A dictionary made ready for many calls; belongs to the Zstd that made it. */
 export interface ZstdDictionary {
   readonly bytes: Uint8Array;
-  /** Gives up what it holds outside the heap. */
+  /** Releases its memory outside the heap. */
   close(): void;
 }
 

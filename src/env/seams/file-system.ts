@@ -4,10 +4,10 @@
  *
  * Promises every adapter keeps (and proves at start by a self-test):
  * - A file is invisible until `close` of its writer resolves; from then on it is whole, durable and never changes.
- * - Of two that create the same path exactly one succeeds; the other fails with ALREADY_EXISTS at `close` at the
+ * - When two writers create the same path, exactly one succeeds; the other fails with ALREADY_EXISTS at `close` at the
  *   latest.
  * - `list` after `close` shows the file.
- * - What a log's `append` resolved for is durable; one append is in flight at a time; `readLog` yields exactly the
+ * - An append to a log is durable once it has resolved; one append is in flight at a time; `readLog` yields exactly the
  *   appends that were made, in order, and ends cleanly at a torn tail. A damaged append that is not the torn tail is a
  *   CorruptionError.
  *
@@ -26,13 +26,13 @@ export interface FileWriter {
   append(bytes: Uint8Array): Promise<void>;
   /** Makes the file whole, durable and visible. */
   close(): Promise<void>;
-  /** Leaves nothing behind. */
+  /** Removes the bytes written so far. */
   abort(): Promise<void>;
 }
 
 /**
- * Where an append lies in its log: opaque but ordered, growing with every append of the log. On slots it is the slot's
- * number, in a preallocated file the byte offset since the log began.
+ * The position of an append in its log: opaque but ordered, growing with every append of the log. On slots it is the
+ * slot's number, in a preallocated file the byte offset since the log began.
  */
 export type LogPosition = number;
 
@@ -47,25 +47,25 @@ export interface LogAppend {
 export const APPEND_OVERHEAD_BYTES = 128;
 
 export interface AppendOptions {
-  /** The append takes its room from what was reserved, and is never refused for lack of room. Default: false. */
+  /** The append uses reserved space, and is never refused for lack of space. Default: false. */
   readonly reserved?: boolean;
 }
 
 export interface LogWriter {
   /**
    * Appends the concatenation of `parts` as one unit. Resolves with its position when durable. The parts may be reused
-   * after that. Failure: RESOURCE_EXHAUSTED = surely not written, the log goes on; anything else = outcome unknown,
-   * every later append fails with FAILED_PRECONDITION and the log must be closed.
+   * after that. Failure: RESOURCE_EXHAUSTED = surely not written, the log can be used further; anything else = outcome
+   * unknown, every later append fails with FAILED_PRECONDITION and the log must be closed.
    */
   append(parts: readonly Uint8Array[], options?: AppendOptions): Promise<LogPosition>;
   /**
-   * Makes room on storage for appends with the option `reserved`, which may together take `bytes` more,
-   * APPEND_OVERHEAD_BYTES for each of them included. May be called while an append is in flight. The room lasts until
-   * the writer is closed or its process ends. Fails as `append` does: RESOURCE_EXHAUSTED = nothing was reserved, and
-   * the log goes on.
+   * Reserves space on storage for appends with the option `reserved`, which may together take `bytes` more,
+   * APPEND_OVERHEAD_BYTES for each of them included. May be called while an append is in flight. The reservation lasts
+   * until the writer is closed or its process ends. Fails as `append` does: RESOURCE_EXHAUSTED = nothing was reserved,
+   * and the log can be used further.
    */
   reserve(bytes: number): Promise<void>;
-  /** Lets the adapter remove what lies wholly before `position`. It may keep more. */
+  /** Lets the adapter remove appends that lie wholly before `position`. It may keep more. */
   trimBefore(position: LogPosition): Promise<void>;
   /** Bytes that the log holds on storage now. */
   sizeBytes(): number;
@@ -82,9 +82,9 @@ export interface FileSystem {
    */
   read(path: string, offset: number, length: number): Promise<Buffer>;
   /**
-   * The same at once, the caller's thread waiting for it; undefined where that is not to be expected to be quick, or
-   * does not succeed: then `read` it, and learn why. With `into`, which is `length` bytes long, they come to stand
-   * there. An adapter whose storage is far away leaves it out.
+   * The same synchronously. Undefined where a quick read cannot be expected, or where it fails: then `read`, which
+   * reports the error. With `into`, which is `length` bytes long, the bytes are written there. An adapter whose storage
+   * is remote does not implement it.
    */
   readNow?(path: string, offset: number, length: number, into?: Buffer): Buffer | undefined;
   /** Visible files whose path starts with `prefix`, by path. Logs are not listed. */
@@ -98,7 +98,7 @@ export interface FileSystem {
   fence(path: string): Promise<void>;
   /**
    * The appends from `from` on (all, by default). A log that does not exist has none. Where it is trimmed meanwhile,
-   * some of what lies before the trim's position may be left out; the rest is yielded.
+   * some appends before the trim's position may be left out; the others are yielded.
    */
   readLog(path: string, from?: LogPosition): AsyncIterable<LogAppend>;
   /** Paths of logs that start with `prefix`. */

@@ -3,7 +3,8 @@
  * to sessions with leases, directories by path, watches. Every argument and answer is plain cloneable data, so that the
  * service works over a MessagePort too; only listeners are functions.
  *
- * A path is "/"-joined parts; a directory is whatever stands before a "/". Contents are bytes, at most 1 MiB.
+ * A path is "/"-joined parts; a directory is a part of a path that ends before a "/". Contents are bytes, at most 1
+ * MiB.
  */
 
 export interface SmallFile {
@@ -24,7 +25,7 @@ export interface LockHandle {
 
 /** Conditions of a change. All must hold in the instant of the change, else ABORTED and nothing changes. */
 export interface Guard {
-  /** The file's version now; 0 = there must be no file. Left out: whatever it is. */
+  /** The file's version now; 0 = there must be no file. Left out: any version. */
   readonly version?: number;
   /** The lock must still be held in this epoch. */
   readonly lock?: LockHandle;
@@ -33,7 +34,7 @@ export interface Guard {
 export type LockEvent =
   | { readonly kind: 'changed'; readonly path: string; readonly version: number }
   | { readonly kind: 'deleted'; readonly path: string }
-  /** A lock has ended, whether released, closed or expired: who waits for it may try. */
+  /** A lock has ended by release, close or expiry: a caller that waits for it may try. */
   | { readonly kind: 'lock-lost'; readonly path: string; readonly sessionId: string }
   | { readonly kind: 'session-expired'; readonly sessionId: string };
 
@@ -45,17 +46,17 @@ export interface LockService {
   /** Ends the session: its locks are released and its ephemeral files deleted. */
   closeSession(sessionId: string): Promise<void>;
   /**
-   * Until when, on the monotonic clock in ms, the session's lease surely holds; asked without the network, in any tick.
-   * Infinity where leases cannot lapse (in process). A time in the past: it may be lost.
+   * The time, on the monotonic clock in ms, until which the session's lease surely holds; read without the network, in
+   * any tick. Infinity where leases cannot lapse (in process). A time in the past: it may be lost.
    */
   leaseDeadlineMs(sessionId: string): number;
 
   read(path: string): Promise<SmallFile | undefined>;
   /** Files whose path starts with `prefix`, by path. */
   list(prefix: string): Promise<SmallFile[]>;
-  /** Creates or replaces; answers the new version. With `sessionId` the file dies with that session. */
+  /** Creates or replaces the file; returns the new version. With `sessionId` the file dies with that session. */
   write(path: string, contents: Uint8Array, options?: Guard & { readonly sessionId?: string }): Promise<number>;
-  /** Deletes; false where there was none. */
+  /** Deletes the file; false where there was none. */
   remove(path: string, guard?: Guard): Promise<boolean>;
 
   /** Takes the lock if it is free; undefined otherwise. */
@@ -65,8 +66,8 @@ export interface LockService {
   holder(path: string): Promise<LockHandle | undefined>;
 
   /**
-   * Calls back after every change under `prefix`, lost locks and expired sessions included, in order; answers how to
-   * stop.
+   * Calls `listener` after every change under `prefix`, lost locks and expired sessions included, in order; returns a
+   * function that stops it.
    */
   watch(prefix: string, listener: (event: LockEvent) => void): () => void;
 }

@@ -2,7 +2,10 @@
  * Keeps long work from holding the event loop: it runs in slices of SLICE_MS, with other work between them.
  */
 
-/** Collects young objects where enough of them wait, a seam to the runtime. True when it did, and so took a while. */
+/**
+ * Collects young objects where there are enough of them, a seam to the runtime. True when it collected, and so took a
+ * while.
+ */
 export type CollectYoung = () => boolean;
 
 /** Longest slice of the event loop, ms: with a pause of the garbage collector on top it stays below 20. */
@@ -20,8 +23,8 @@ interface EventLoop {
  */
 export class Slices {
   /**
-   * Start of the present slice. Long ago after idle times: the first caller then pauses once too often, which costs
-   * little.
+   * Start of the present slice. It is long past after idle times: the first caller then pauses once too often, which is
+   * cheap.
    */
   startMs: number;
   readonly #loop: EventLoop;

@@ -1,9 +1,8 @@
 /**
- * Logger and metrics: how a running database tells what it does. Both are handed in; the defaults keep silent and only
- * count.
+ * Logger and metrics: the reports of a running database. Both are handed in; the defaults write nothing and only count.
  *
- * A metric here is a name and numbers. What it means, its unit and how it is called outside is defined by the table of
- * the room `monitor`.
+ * A metric here is a name and numbers. Its meaning, its unit and its public name are defined by the table of the room
+ * `monitor`.
  */
 
 import type { Random } from './clock.ts';
@@ -24,7 +23,7 @@ export interface Logger {
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
   /**
-   * A line of the access log: one a call. Written whatever the level is, and dropped first when lines are made faster
+   * Writes a line of the access log: one a call. Written at every level, and dropped first when lines are made faster
    * than they are read.
    */
   access(fields: LogFields): void;
@@ -37,10 +36,7 @@ export interface Counter {
   value: number;
 }
 
-/**
- * How often values fell below each bound. Observing is a search over few bounds and two additions: cheap enough for
- * every call.
- */
+/** The number of values below each bound. Hot path: an observation is a search over few bounds and two additions. */
 export class Histogram {
   /** Upper bounds, ascending; a value belongs to the first that is not below it. */
   readonly bounds: readonly number[];
@@ -67,7 +63,7 @@ export const DURATION_BOUNDS_MS: readonly number[] = Object.freeze([
   0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000,
 ]);
 
-/** All that a process or a thread has counted, as plain data. Names may have labels after them: see `labelled`. */
+/** All metrics of a process or a thread, as plain data. Names may have labels after them: see `labelled`. */
 export interface MetricsReport {
   readonly counters: Readonly<Record<string, number>>;
   readonly gauges: Readonly<Record<string, number>>;
@@ -82,7 +78,8 @@ export interface HistogramReport {
 }
 
 /**
- * The name of a metric's part: values of labels stand after it. They come from small fixed sets, never from callers.
+ * The name of a metric's part: the values of labels follow the metric's name. They come from small fixed sets, never
+ * from callers.
  */
 export function labelled(name: string, ...values: readonly string[]): string {
   return [name, ...values].join('|');
@@ -97,7 +94,7 @@ export class Metrics {
   readonly #histograms = new Map<string, Histogram>();
   #name: string | undefined;
 
-  /** Tells these counters from all others. */
+  /** A unique name of these counters, drawn on the first call. */
   name(random: Pick<Random, 'uniqueName'>): string {
     return (this.#name ??= random.uniqueName());
   }
@@ -117,8 +114,7 @@ export class Metrics {
   }
 
   /**
-   * `read` is called when a report is requested, until the function returned is called. What several tell
-   * under one name is added up.
+   * Calls `read` when a report is requested, until the returned function is called. Gauges of one name are added up.
    */
   gauge(name: string, read: () => number): () => void {
     const readers = this.#gauges.get(name) ?? new Set();
@@ -162,7 +158,7 @@ export class Metrics {
   }
 }
 
-/** Everything added up, name by name. */
+/** The sum of the reports, name by name. */
 export function sumOfReports(reports: readonly MetricsReport[]): MetricsReport {
   const [counters, gauges]: [Record<string, number>, Record<string, number>] = [{}, {}];
   const histograms: Record<string, HistogramReport> = {};

@@ -5,7 +5,7 @@
  */
 
 export interface Workers {
-  /** Runs the task and answers what it returned; what it throws arrives as BigtableError. */
+  /** Runs the task and returns its result; an error of the task arrives as BigtableError. */
   run(task: string, argument: unknown): Promise<unknown>;
   close(): Promise<void>;
 }

@@ -13,7 +13,7 @@ type InputType = 'int64' | 'bytes';
 const isInt64Input = (input: Int64 | Uint8Array): input is Int64 =>
   typeof input === 'number' || typeof input === 'bigint';
 
-/** INVALID_ARGUMENT where a family of that input type does not take the input. */
+/** INVALID_ARGUMENT where a family of that input type does not accept the input. */
 export function checkHllInput(input: Int64 | Uint8Array, type?: InputType): void {
   const found: InputType = isInt64Input(input) ? 'int64' : 'bytes';
   if (type !== undefined && found !== type)
@@ -31,7 +31,7 @@ export function hllInput(input: Int64 | Uint8Array): Buffer {
   });
 }
 
-/** INVALID_ARGUMENT where the bytes are no state, or one over inputs of another type than the family's. */
+/** INVALID_ARGUMENT where the bytes are not a state, or one over inputs of another type than the family's. */
 export function checkHllState(state: Uint8Array, type?: InputType): void {
   const { valueType } = decodeSketch(state);
   if (type !== undefined && valueType !== VALUE_TYPES.unsaid && valueType !== VALUE_TYPES[type]) {

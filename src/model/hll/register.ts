@@ -1,6 +1,7 @@
 /**
- * Where a hash falls in an HLL++ sketch, in both of its encodings (docs/formats/aggregates.md): the register among 2^15
- * and its rank, and the finer sparse value over 2^20 that small sketches list. Ranks count leading zeros, plus one.
+ * The position of a hash in an HLL++ sketch, in both of its encodings (docs/formats/aggregates.md): the register among
+ * 2^15 and its rank, and the finer sparse value over 2^20 that small sketches list. Ranks count leading zeros, plus
+ * one.
  */
 
 /** Bits of the register's number; a normal sketch has 2^15 registers of a byte. */
@@ -41,11 +42,11 @@ export function rankOf(sparseValue: number): number {
   return Math.clz32((sparseValue & FINER_MASK) << (32 - FINER_BITS)) + 1;
 }
 
-/** The value without its rank: equal for two values that only the higher of should stand for. */
+/** The value without its rank. Of two values with equal indexes a sketch keeps the higher. */
 export const sparseIndexOf = (sparseValue: number): number =>
   (sparseValue & RANK_FLAG) === 0 ? sparseValue : sparseValue & ~RANK_MASK;
 
-/** True when any hash gives this value. */
+/** True when some hash has this value. */
 export function isSparseValue(value: number): boolean {
   if (value < 1 << SPARSE_PRECISION) return (value & FINER_MASK) !== 0;
   if (value < RANK_FLAG || value >= RANK_FLAG << 1) return false;

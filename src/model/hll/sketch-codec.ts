@@ -1,7 +1,7 @@
 /**
  * The state of an HLL++ aggregate as bytes: a protocol buffer that other programs read and write too
- * (docs/formats/aggregates.md). What is written has one form; what comes from a client is checked to the last bit,
- * since a wrong register would spoil every later merge.
+ * (docs/formats/aggregates.md). The encoder writes one form; a client's state is checked to the last bit, since a wrong
+ * register would spoil every later merge.
  */
 import {
   asBuffer,
@@ -22,14 +22,14 @@ const OUTER = { aggregator: 1, inputs: 2, encodingVersion: 3, valueType: 4, stat
 /** Fields of the state inside. */
 const INNER = { sparseSize: 2, precision: 3, sparsePrecision: 4, registers: 5, sparse: 6 } as const;
 
-/** How the format numbers the types of inputs. 64-bit integers have two numbers, for one hash. */
+/** The format's numbers of the types of inputs. 64-bit integers have two numbers, for one hash. */
 export const VALUE_TYPES = { unsaid: 0, signed64: 4, int64: 8, bytes: 11 } as const;
 
 const bad = (what: string): BigtableError => invalidArgument(`state of aggregate hll: ${what}`);
 
 type Fields = Map<number, number | Buffer>;
 
-/** The fields of a message that has each at most once. */
+/** The fields of a message, each of which may occur at most once. */
 function fieldsOf(message: Buffer, known: readonly number[], of: string): Fields {
   const fields: Fields = new Map();
   const reader = new VarintReader(message);
@@ -77,7 +77,7 @@ function expect(what: string, found: number, wanted: number): void {
   if (found !== wanted) throw bad(`${what} must be ${wanted}, not ${found}`);
 }
 
-/** The sketch in a state. INVALID_ARGUMENT where the bytes are no state, or one of another precision. */
+/** The sketch in a state. INVALID_ARGUMENT where the bytes are not a state, or one of another precision. */
 export function decodeSketch(state: Uint8Array): Sketch {
   const outer = fieldsOf(asBuffer(state), Object.values(OUTER), 'the message');
   expect('the aggregator', numberOf(outer, OUTER.aggregator, 0), AGGREGATOR);
@@ -107,7 +107,7 @@ function checkRegisters(registers: Buffer): Buffer {
   return registers;
 }
 
-/** Differences between ascending values, each value one that a hash gives, each index once. */
+/** Decodes differences between ascending values; each must be the value of some hash, each index must occur once. */
 function sparseList(bytes: Buffer, size: number): Uint32Array {
   if (size > bytes.length) throw bad(`${size} sparse values cannot be in ${bytes.length} bytes`);
   const values = new Uint32Array(size);

@@ -1,20 +1,20 @@
 /**
  * An HLL++ sketch: a set of hashes seen, as a sorted list of sparse values while that is small, else as 2^15 registers.
- * Merging is commutative and associative to the byte: the result is the union, and whether it is listed depends on the
- * union alone. Sketches are never changed, only made.
+ * Merging is commutative and associative to the byte: the result is the union, and its encoding depends on the union
+ * alone. Sketches are immutable.
  */
 import { assert, varintLength } from '../../base/index.ts';
 import { REGISTERS, rankOf, registerOf, sparseIndexOf } from './register.ts';
 
 export interface Sketch {
-  /** Inputs counted, equal ones too. At most 2^53 - 1, where it stays. */
+  /** Inputs counted, equal ones too. Saturates at 2^53 - 1. */
   readonly inputs: number;
   /** Type of the inputs, by the format's numbers. 0 = unknown. */
   readonly valueType: number;
   readonly data: { readonly sparse: Uint32Array } | { readonly registers: Uint8Array };
 }
 
-/** Three quarters of what the registers take: beyond that a list is no gain. */
+/** Three quarters of the registers' bytes: beyond that a list is no gain. */
 const MAX_SPARSE_BYTES = (REGISTERS * 3) / 4;
 
 export function mergeSketches(a: Sketch, b: Sketch): Sketch {
@@ -37,7 +37,7 @@ function mergeData(a: Sketch['data'], b: Sketch['data']): Sketch['data'] {
   return { registers };
 }
 
-/** Both lists in order; of two values that differ only in rank, the higher. */
+/** Merges both lists in order; of two values that differ only in rank, it keeps the higher. */
 function union(a: Uint32Array, b: Uint32Array): Uint32Array {
   const merged = new Uint32Array(a.length + b.length);
   let size = 0;
@@ -54,8 +54,8 @@ function union(a: Uint32Array, b: Uint32Array): Uint32Array {
 }
 
 /**
- * Bytes of the list, difference-encoded, with every rank taken as zero: so it only grows as values join, and no order
- * of merges ends in another representation.
+ * Bytes of the list, difference-encoded, with every rank taken as zero: so the size only grows as values join, and
+ * every order of merges ends in the same representation.
  */
 function listedBytes(sparse: Uint32Array): number {
   let bytes = 0;
