@@ -23,7 +23,10 @@ import { checkSettings, type DatabaseSettings } from './settings/settings.ts';
 
 export { rejectsWith, setCell, TABLES } from '../../test/tables.ts';
 
-/** The clock's timers do not keep a process alive; a test that waits for one does. */
+/**
+ * Keeps the process alive for a test that waits for a timer of the clock, which does not. Returns a function that ends
+ * this.
+ */
 export function keepAlive(): () => void {
   const timer = setInterval(() => {}, 1000);
   return () => clearInterval(timer);
@@ -76,7 +79,7 @@ export class World {
     );
   }
 
-  /** The power fails. What was started before is dead; the next start finds what was durable. */
+  /** The power fails. Everything started before is dead; the next start finds the durable state. */
   crash(choice: CrashChoice = 'nothing'): void {
     this.fileSystem = this.fileSystem.crash(choice);
   }

@@ -1,5 +1,5 @@
 /**
- * boot: settings -> adapters -> roles: gives the service of a database in a directory or in memory, or of a server at
+ * boot: settings -> adapters -> roles: makes the service of a database in a directory or in memory, or of a server at
  * an address.
  */
 export { checkDirectory } from './directory/check-directory.ts';

@@ -1,4 +1,4 @@
-/** Checks the database in a directory, whatever is wrong with it. Takes no lock and changes nothing. */
+/** Checks the database in a directory, however damaged it is. Takes no lock and changes nothing. */
 import { CorruptionError } from '../../base/index.ts';
 import { checkDatabase, type CheckOptions, type CheckReport } from '../../inspect/index.ts';
 import { openForInspection } from './inspection.ts';

@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { invalidArgument } from '../../base/index.ts';
 
-/** INVALID_ARGUMENT for a URL that is no file's of this machine. */
+/** The path of the URL. INVALID_ARGUMENT where it does not name a file of this machine. */
 export function filePathOf(url: URL): string {
   try {
     return fileURLToPath(url);

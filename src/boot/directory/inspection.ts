@@ -1,6 +1,6 @@
 /**
- * What inspection looks through: a database's directory, or a single file, for reading alone and next to a running
- * owner. Nothing is locked, started or written.
+ * The file systems of inspection: a database's directory, or a single file, read-only and next to a running owner.
+ * Nothing is locked, started or written.
  */
 import type { Clock, Codecs, FileSystem } from '../../env/index.ts';
 import {
@@ -21,7 +21,7 @@ interface Components {
   readonly clock: Clock;
 }
 
-/** The database in the directory. NOT_FOUND where there is none. Close it. */
+/** Opens the database in the directory. NOT_FOUND where there is none. The caller closes it. */
 export async function openForInspection(
   directory: string,
 ): Promise<ReadOnlyDirectory & Components & { readAllLockFiles(): Promise<LockFilesRead> }> {
@@ -30,7 +30,7 @@ export async function openForInspection(
   return { ...opened, codecs, clock: systemClock, readAllLockFiles: () => readAllLockFiles(opened.fileSystem) };
 }
 
-/** A file that lies in no database: `path` is its name in the file system. Close it. */
+/** Opens a file that lies in no database: `path` is its name in the file system. The caller closes it. */
 export function openFileForInspection(
   file: string,
 ): Components & { readonly fileSystem: FileSystem; readonly path: string; close(): Promise<void> } {

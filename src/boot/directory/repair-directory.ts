@@ -1,6 +1,6 @@
 /**
- * Makes the METADATA of the database in a directory again, there or in a new directory. The lock of the directory that
- * is written is held.
+ * Rebuilds the METADATA of the database in a directory, there or in a new directory. Holds the lock of the directory
+ * that it writes.
  */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import { carryOutRepair, checkDatabase, planRepair, type RepairPlan, type RepairResult } from '../../inspect/index.ts';
@@ -15,15 +15,15 @@ import {
 import { openForInspection } from './inspection.ts';
 
 export interface RepairReport extends Omit<RepairPlan, 'tables' | 'lockFiles' | 'metadataFiles' | 'metadataEpoch'> {
-  /** Where the repaired database is. */
+  /** The directory of the repaired database. */
   readonly directory: string;
   readonly tables: RepairResult['tables'];
 }
 
 /**
  * `writeTo`: a directory that is made, or is empty; without it the repair is made in place. FAILED_PRECONDITION where
- * there is nothing to repair; in place also where something cannot be saved, since the next sweep would remove what is
- * left of it, and where a process has the directory open.
+ * there is nothing to repair; in place also where something cannot be saved, since the next sweep would remove its
+ * remains, and where a process has the directory open.
  */
 export async function repairDirectory(directory: string, writeTo?: string): Promise<RepairReport> {
   const source = await openForInspection(directory);
@@ -39,7 +39,7 @@ export async function repairDirectory(directory: string, writeTo?: string): Prom
     const plan = await planRepair(source);
     const lost = plan.unsaved.filter((what) => !what.startsWith('a file of the lock service'));
     if (lost.length > 0) {
-      const message = `not everything can be saved, and in place the next sweep would remove what is left of it; write the repaired database to a new directory. Unsaved: ${lost.join('; ')}`;
+      const message = `not everything can be saved, and in place the next sweep would remove the rest; write the repaired database to a new directory. Unsaved: ${lost.join('; ')}`;
       throw new BigtableError(Code.FAILED_PRECONDITION, message);
     }
     return await write(source, plan, directory, false);
@@ -59,7 +59,7 @@ async function write(
     clock: systemClock,
   });
   try {
-    // the lock service refuses to open over damage; what was readable is in the plan
+    // the lock service refuses to open over damage; the readable files are in the plan
     if (!isElsewhere) for (const { name } of plan.lockFiles.damages) await fileSystem.delete(name);
     const lockService = await openLocalLockService(fileSystem);
     const uniqueName = (): string => systemRandom.uniqueName();

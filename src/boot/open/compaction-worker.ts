@@ -1,6 +1,6 @@
 /**
- * What a worker thread runs: one compaction of files in a database's directory. The directory's lock and logs stay with
- * the main thread; this one opens files by their paths, which never change, and writes new ones.
+ * The task of a worker thread: one compaction of files in a database's directory. The directory's lock and logs stay
+ * with the main thread; this one opens files by their paths, which never change, and writes new ones.
  */
 import { nativeCodecs, shareFiles, systemClock } from '../../platform/index.ts';
 import { type CompactionJob, type CompactionResult, compactFiles } from '../../tablet/index.ts';

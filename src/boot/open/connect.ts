@@ -1,4 +1,4 @@
-/** The service of a server somewhere else, over its Cloud Bigtable API. */
+/** The service of a remote server, over its Cloud Bigtable API. */
 import { readFile } from 'node:fs/promises';
 import { asBuffer, BigtableError, Code, invalidArgument } from '../../base/index.ts';
 import { ByteBudget, type Env, Metrics } from '../../env/index.ts';
@@ -22,7 +22,10 @@ export interface ConnectTls {
 }
 
 export interface ConnectOptions {
-  /** TLS; a server with a certificate of an authority that Node trusts needs nothing of it. Default: plain text. */
+  /**
+   * TLS; the fields may be left out for a server whose certificate is of an authority that Node trusts. Default: plain
+   * text.
+   */
   readonly tls?: ConnectTls | undefined;
   /** A bearer token. It is never sent to another machine without TLS. */
   readonly token?: string | undefined;
@@ -30,13 +33,13 @@ export interface ConnectOptions {
 
 export interface Connection {
   readonly service: Service;
-  /** What a caller of the service needs here: the rest of the environment is the server's. */
+  /** The part of the environment that a caller of the service needs: the rest is the server's. */
   readonly env: Pick<Env, 'clock' | 'metrics' | 'requestBudget'>;
   close(): Promise<void>;
 }
 
 /**
- * `address`: HOST:PORT. Nothing is sent before the first call. INVALID_ARGUMENT for an address that is none, or files
+ * `address`: HOST:PORT. Nothing is sent before the first call. INVALID_ARGUMENT for an invalid address, or for files
  * that cannot be read.
  */
 export async function connect(address: string, { tls, token }: ConnectOptions = {}): Promise<Connection> {

@@ -1,6 +1,6 @@
 /**
- * A database in one process, over whatever adapters it is given: tablet servers, a master and a client library,
- * composed as a cluster is. Nothing in it knows that the others are near.
+ * A database in one process, over the adapters it is given: tablet servers, a master and a client library, composed as
+ * a cluster is. No part depends on being in the same process as the others.
  *
  * Invariant: a tablet server that ends itself is followed by a new incarnation, to which the master gives its tablets.
  */
@@ -19,19 +19,22 @@ const RESTART_MS = 500;
 /** A start that cannot reach METADATA fails after this time. */
 const START_PATIENCE_MS = 5000;
 
-/** A tablet server as the database looks after it: in this thread, or in one of its own. */
+/** A tablet server under the database's control: in this thread, or in one of its own. */
 export interface HostedServer {
   releaseTablets(kind: 'users' | 'metadata' | 'root'): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Starts a new incarnation at that place, from 0; `onEnd` is called once, when it ends without having been closed. */
-export type StartServer = (place: number, onEnd: () => void) => Promise<HostedServer>;
+/**
+ * Starts a new incarnation of the server of that index, from 0; `onEnd` is called once, when it ends without having
+ * been closed.
+ */
+export type StartServer = (index: number, onEnd: () => void) => Promise<HostedServer>;
 
 export interface DatabaseOptions {
   readonly env: Env;
   readonly settings: DatabaseSettings;
-  /** Default 1. They share the sizes of the settings evenly. */
+  /** Default: 1. They share the sizes of the settings evenly. */
   readonly tabletServers?: number;
   /** Default: in this thread. */
   readonly startServer?: StartServer;
@@ -71,8 +74,8 @@ export class Database {
     let failed = false;
     let failure: PromiseRejectedResult | undefined;
     let master: Master | undefined;
-    const onEnd = (place: number): void => {
-      if (database) database.replace(place);
+    const onEnd = (index: number): void => {
+      if (database) database.replace(index);
       else failed = true;
     };
     let firstFailureMs: number | undefined;
@@ -81,7 +84,7 @@ export class Database {
       return database === undefined && (failed || env.clock.monotonicMs() - firstFailureMs > START_PATIENCE_MS);
     };
     try {
-      const starts = Array.from({ length: tabletServers }, (_, place) => startServer(place, () => onEnd(place)));
+      const starts = Array.from({ length: tabletServers }, (_, index) => startServer(index, () => onEnd(index)));
       for (const start of await Promise.allSettled(starts)) {
         if (start.status === 'fulfilled') servers.push(start.value);
         else failure ??= start;
@@ -118,7 +121,7 @@ export class Database {
     return this.service.mergeTablets(this.#context(), table, row);
   }
 
-  /** Deletes files and logs that nothing refers to. Answers how many. */
+  /** Deletes files and logs that nothing refers to. Returns their numbers. */
   sweep(): Promise<{ readonly files: number; readonly logs: number }> {
     return callMaster(this.env.transport, MASTER_ADDRESS, 'sweep', {}, this.#context());
   }
@@ -127,7 +130,7 @@ export class Database {
     return requestContext({ budget: this.env.requestBudget, principal: 'operator' });
   }
 
-  /** Ends in good order. Calls under way end first; later ones fail with UNAVAILABLE. */
+  /** Shuts down. Calls under way end first; later ones fail with UNAVAILABLE. */
   async close(): Promise<void> {
     if (this.#abort.signal.aborted) return;
     this.#abort.abort();
@@ -139,18 +142,18 @@ export class Database {
     for (const server of this.#servers) await server?.close();
   }
 
-  /** The server of that place has ended itself: a new incarnation is started, again and again while that fails. */
-  replace(place: number): void {
-    this.#servers[place] = undefined;
-    const restart = this.#restart(place).finally(() => this.#restarts.delete(restart));
+  /** Starts a new incarnation of a server that has ended itself, again and again while that fails. */
+  replace(index: number): void {
+    this.#servers[index] = undefined;
+    const restart = this.#restart(index).finally(() => this.#restarts.delete(restart));
     this.#restarts.add(restart);
   }
 
-  async #restart(place: number): Promise<void> {
+  async #restart(index: number): Promise<void> {
     const { signal } = this.#abort;
     while (!signal.aborted) {
       try {
-        this.#servers[place] = await this.#startServer(place, () => this.replace(place));
+        this.#servers[index] = await this.#startServer(index, () => this.replace(index));
         return;
       } catch (error) {
         this.env.logger.error('no new tablet server could be started', { error: toBigtableError(error).message });
@@ -160,16 +163,16 @@ export class Database {
   }
 }
 
-/** Where the tablet server of a place is reached. */
-export function serverAddress(place: number): string {
-  return `tablet-server-${place}`;
+/** The address of the tablet server of that index. */
+export function serverAddress(index: number): string {
+  return `tablet-server-${index}`;
 }
 
 function inThisThread({ env, settings, tabletServers = 1 }: DatabaseOptions): StartServer {
-  return (place, onEnd) =>
+  return (index, onEnd) =>
     TabletServer.start({
       env,
-      address: serverAddress(place),
+      address: serverAddress(index),
       settings: tabletServerSettings(settings, tabletServers),
       onEnd,
     });

@@ -1,8 +1,8 @@
 /**
- * How a database shares the descriptors that its process may open: first what must never be short of them (Node itself,
- * commit logs, files being written), then SSTables kept open, then connections.
+ * The shares of the descriptors that a database's process may open: first the uses that must never lack them (Node
+ * itself, commit logs, files being written), then SSTables kept open, then connections.
  *
- * Invariant: all shares together are at most the limit, so that no number of connections keeps a log from its next
+ * Invariant: all shares together are at most the limit, so that no number of connections deprives a log of its next
  * segment.
  */
 import { BigtableError, Code } from '../../base/index.ts';
@@ -46,7 +46,7 @@ export interface DescriptorShares {
   readonly connections: number;
 }
 
-/** RESOURCE_EXHAUSTED, with what is needed, where the limit is too low. `limit`: undefined where there is none. */
+/** RESOURCE_EXHAUSTED, with the number needed, where the limit is too low. `limit`: undefined where there is none. */
 export function shareDescriptors(
   limit: number | undefined,
   { tabletServers, compactionsAtOnce, serves }: DescriptorUse,

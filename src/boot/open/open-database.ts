@@ -1,6 +1,6 @@
 /**
- * Opens a database: settings -> adapters -> roles. In a directory that this process then owns alone, in memory, or over
- * a file system that is handed in.
+ * Opens a database: settings -> adapters -> roles. In a directory that this process then owns exclusively, in memory,
+ * or over a file system that is handed in.
  */
 import { resolve } from 'node:path';
 import { type ByteString, invalidArgument } from '../../base/index.ts';
@@ -40,21 +40,21 @@ import { ReadOnlyService } from './read-only-service.ts';
 import { checkSettings, type DatabaseSettings } from '../settings/settings.ts';
 
 /**
- * Where the database is: in a directory, made where there is none; in the memory of this process; or in a file system
- * that nothing else uses meanwhile.
+ * The storage of the database: a directory, made where there is none; the memory of this process; or a file system that
+ * nothing else uses meanwhile.
  */
-export type DatabasePlace =
+export type DatabaseLocation =
   | { readonly directory: string }
   | { readonly memory: true }
   | { readonly fileSystem: FileSystem };
 
-export type OpenOptions = DatabasePlace & {
+export type OpenOptions = DatabaseLocation & {
   /** Nothing in the directory is changed, and every call that would change it is refused. Default: false. */
   readonly readOnly?: boolean | undefined;
   readonly settings?: Partial<DatabaseSettings> | undefined;
   /** Default: silent. */
   readonly logger?: Logger | undefined;
-  /** Where it counts. Default: its own. */
+  /** The metrics in which it counts. Default: its own. */
   readonly metrics?: Metrics | undefined;
   /** Default: the machine's. */
   readonly clock?: Clock | undefined;
@@ -69,7 +69,7 @@ export interface OpenDatabase {
   /** Writes everything in memory to files. What was acknowledged is durable without it. */
   flush(): Promise<void>;
   /**
-   * Deletes files and logs that nothing refers to. Answers how many. Also done at the start and after deletions of
+   * Deletes files and logs that nothing refers to. Returns their numbers. Also done at the start and after deletions of
    * tables.
    */
   sweep(): Promise<{ readonly files: number; readonly logs: number }>;
@@ -79,13 +79,13 @@ export interface OpenDatabase {
    */
   compact(table?: string): Promise<void>;
   /**
-   * Splits the table's tablet before the row; without a row every tablet near its middle. FAILED_PRECONDITION where one
-   * row is all there is.
+   * Splits the table's tablet before the row; without a row every tablet near its middle. FAILED_PRECONDITION where a
+   * tablet has only one row.
    */
   splitTablet(table: string, row?: ByteString): Promise<void>;
   /** Makes one tablet of the two that meet at the row. FAILED_PRECONDITION where none do. */
   mergeTablets(table: string, row: ByteString): Promise<void>;
-  /** Ends in good order and frees the directory. */
+  /** Shuts down and frees the directory. */
   close(): Promise<void>;
 }
 
@@ -94,7 +94,7 @@ interface Storage {
   release(): Promise<void>;
 }
 
-/** FAILED_PRECONDITION where another process has the directory open; INVALID_ARGUMENT for settings that are none. */
+/** FAILED_PRECONDITION where another process has the directory open; INVALID_ARGUMENT for invalid settings. */
 export async function openDatabase(options: OpenOptions): Promise<OpenDatabase> {
   const { logger = silentLogger, clock = systemClock, random = systemRandom } = options;
   const checked = checkSettings(options.settings);
@@ -143,24 +143,24 @@ export async function startOn(storage: Storage, options: DatabaseOptions): Promi
   };
 }
 
-/** What is read and never changed is neither compacted nor split: that would read all of it, and write it to memory. */
+/** A read-only database is neither compacted nor split: that would read all of it, and write it to memory. */
 const AT_REST = {
   compactionsAtOnce: 0,
   tabletBytes: Number.MAX_SAFE_INTEGER,
 } as const satisfies Partial<DatabaseSettings>;
 
 /**
- * The directory below memory: what a start writes (what logs hold and files do not, locks, its own log) goes no further
- * than there.
+ * The directory under a layer in memory, which takes all that a start writes: rows replayed from logs, locks, its own
+ * log.
  */
-async function readOnlyStorage(place: DatabasePlace, clock: Clock): Promise<Storage> {
-  if (!('directory' in place)) throw invalidArgument('only a directory can be opened read-only');
-  const opened = await openDirectoryToRead(place.directory, { checksum: nativeCodecs().checksum, clock });
+async function readOnlyStorage(location: DatabaseLocation, clock: Clock): Promise<Storage> {
+  if (!('directory' in location)) throw invalidArgument('only a directory can be opened read-only');
+  const opened = await openDirectoryToRead(location.directory, { checksum: nativeCodecs().checksum, clock });
   const fileSystem = new OverlayFileSystem(opened.fileSystem);
   return storageOn(fileSystem, inlineWorkers({ fileSystem, codecs: nativeCodecs(), clock }), () => opened.close());
 }
 
-/** Storage in a file system that `release` frees; `release` is called too when there is none to be had. */
+/** Storage in a file system that `release` frees; also called when this fails. */
 async function storageOn(fileSystem: FileSystem, workers: Workers, release: () => Promise<void>): Promise<Storage> {
   try {
     const lockService = await openLocalLockService(fileSystem);
@@ -185,15 +185,15 @@ interface StorageParts {
   readonly tabletServers?: number;
 }
 
-async function storageOf(place: DatabasePlace, parts: StorageParts): Promise<Storage> {
-  if ('directory' in place) return directoryStorage(place.directory, parts);
-  const fileSystem = 'fileSystem' in place ? place.fileSystem : new MemoryFileSystem();
-  const lockService = 'fileSystem' in place ? await openLocalLockService(fileSystem) : new MemoryLockService();
+async function storageOf(location: DatabaseLocation, parts: StorageParts): Promise<Storage> {
+  if ('directory' in location) return directoryStorage(location.directory, parts);
+  const fileSystem = 'fileSystem' in location ? location.fileSystem : new MemoryFileSystem();
+  const lockService = 'fileSystem' in location ? await openLocalLockService(fileSystem) : new MemoryLockService();
   const workers = inlineWorkers({ fileSystem, codecs: nativeCodecs(), clock: parts.clock });
   return { adapters: { fileSystem, lockService, workers }, release: () => workers.close() };
 }
 
-/** Compactions on the event loop, in steps. */
+/** Compactions on the event loop, in slices. */
 export function inlineWorkers(tools: CompactionTools): Workers {
   return new InlineWorkers({ [COMPACTION_TASK]: (job: CompactionJob) => compactFiles(tools, job) });
 }
@@ -203,8 +203,8 @@ export interface WorkersOptions extends Pick<StorageParts, 'clock' | 'logger' | 
 }
 
 /**
- * Compactions of files in the directory, each in a thread of its own; on the event loop where a bundler has left the
- * threads' code behind.
+ * Compactions of files in the directory, each in a thread of its own; on the event loop where a bundler has left out
+ * the threads' code.
  */
 export function directoryWorkers(
   directory: string,

@@ -1,6 +1,6 @@
 /**
- * A service that refuses every change, for a database that was opened read-only, and asks the one under it for the
- * rest.
+ * A service that refuses every change, for a database that was opened read-only. It passes other calls on to the
+ * service under it.
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
@@ -17,8 +17,6 @@ export class ReadOnlyService implements Service {
   constructor(service: Service) {
     this.#service = service;
   }
-
-  // reads
 
   readRows(context: RequestContext, request: ReadRequest): AsyncIterable<ReadBatch> {
     return this.#service.readRows(context, request);
@@ -59,8 +57,6 @@ export class ReadOnlyService implements Service {
   counters(context: RequestContext): Promise<Readonly<Record<string, number>>> {
     return this.#service.counters(context);
   }
-
-  // changes
 
   readonly mutateRow = refused;
   readonly mutateRows = refused;

@@ -1,5 +1,5 @@
 /**
- * Settings as people write and read them: sizes as 64MiB, durations as 30s, and the words for defaults and ranges.
+ * Settings as text: sizes as 64MiB, durations as 30s, and the words for defaults and ranges.
  *
  * Invariant: `parseSetting(setting, formatSetting(setting, value))` is the value again.
  */
@@ -30,7 +30,7 @@ const TRUTHS: ReadonlyMap<string, boolean> = new Map([
   ['0', false],
 ]);
 
-/** The value of a text; undefined when the setting may not have it. */
+/** The value of a text; undefined where it is invalid for the setting. */
 export function parseSetting(setting: Setting, text: string): SettingValue | undefined {
   const value = valueOf(setting, text);
   return isValueOf(setting, value) ? value : undefined;
@@ -51,7 +51,7 @@ function valueOf(setting: Setting, text: string): unknown {
   }
 }
 
-/** A number without a unit is one of bytes or milliseconds. */
+/** A number without a unit counts bytes or milliseconds. */
 function parseNumber(text: string, units: readonly (readonly [string, number])[]): number | undefined {
   const [, number = '', unit = ''] = /^(\d+(?:\.\d+)?) ?([a-z]*)$/i.exec(text.trim()) ?? [];
   const factor = unit === '' ? 1 : units.find(([name]) => name.toLowerCase() === unit.toLowerCase())?.[1];
@@ -73,7 +73,7 @@ function formatNumber(value: number, units: readonly (readonly [string, number])
   return `${value / factor} ${unit}`;
 }
 
-/** What a text for the setting must be, after "must be". */
+/** The valid texts of the setting, to follow "must be". */
 export function wantedText(setting: Setting): string {
   switch (setting.kind) {
     case 'bytes':
@@ -111,7 +111,7 @@ export function defaultText(setting: Setting): string {
   return ('without' in setting ? setting.without : undefined) ?? 'none';
 }
 
-/** The range or the choices: "at least 1 MiB", "1 to 64", "synced or buffered". Empty where the kind says all. */
+/** The range or the choices: "at least 1 MiB", "1 to 64", "synced or buffered". Empty where the kind has no bounds. */
 export function boundsText(setting: Setting): string {
   switch (setting.kind) {
     case 'bytes':
@@ -128,7 +128,7 @@ export function boundsText(setting: Setting): string {
   }
 }
 
-/** The whole docstring: what it does, its default and its bounds. */
+/** The whole docstring: the setting's purpose, its default and its bounds. */
 export function docText(setting: Setting): string {
   const bounds = boundsText(setting);
   return `${setting.doc} Default: ${defaultText(setting)}${bounds === '' ? '' : `; ${bounds}`}.`;

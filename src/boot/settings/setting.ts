@@ -1,5 +1,5 @@
 /**
- * A setting as data: its kind, its range, its default and what it is for. Tables of settings are the one source of the
+ * A setting as data: its kind, its range, its default and its purpose. Tables of settings are the one source of the
  * checks, the flags, the environment variables, the keys of the settings file, the help and the generated page.
  *
  * Values are in the unit of the setting's name: bytes, or milliseconds (`…Ms`).
@@ -9,18 +9,18 @@ import { parseAddress } from '../../wire/index.ts';
 interface SettingBase {
   /** A heading of the help and of the page. */
   readonly group: string;
-  /** What it does, in whole sentences, without its default and its range. */
+  /** The purpose, in whole sentences, without the default and the range. */
   readonly doc: string;
-  /** For the help, where the first sentence of `doc` says too little or too much. */
+  /** The text of the help, where the first sentence of `doc` does not suit it. */
   readonly brief?: string;
   /** The placeholder of the value in the help. Default: the kind. */
   readonly placeholder?: string;
 }
 
-/** A default that is known when the program runs. */
+/** A default that is computed when the program runs. */
 export interface ComputedDefault<T> {
   readonly compute: () => T;
-  /** What it is, for readers. */
+  /** The default in words. */
   readonly says: string;
 }
 
@@ -50,9 +50,9 @@ export interface BooleanSetting extends SettingBase {
 export interface TextSetting extends SettingBase {
   readonly kind: 'path' | 'address' | 'text';
   readonly default?: string;
-  /** For readers: what holds where it is left out. Default: "none". */
+  /** The default in words, for a setting that may be left out. Default: "none". */
   readonly without?: string;
-  /** A word that may stand in the place of an address. */
+  /** A word that is valid in place of an address. */
   readonly word?: string;
 }
 
@@ -78,14 +78,14 @@ export function defaultOf(setting: Setting): SettingValue | undefined {
   return typeof value === 'object' ? value.compute() : value;
 }
 
-/** The settings that have defaults, with them. */
+/** The defaults of the settings that have one. */
 export function defaultsOf<T extends Readonly<Record<string, Setting>>>(table: T): SettingsOf<T> {
   return Object.fromEntries(
     Object.entries(table).map(([name, setting]) => [name, defaultOf(setting)]),
   ) as SettingsOf<T>;
 }
 
-/** True when the setting may have the value. */
+/** True when the value is valid for the setting. */
 export function isValueOf(setting: Setting, value: unknown): value is SettingValue {
   switch (setting.kind) {
     case 'bytes':

@@ -163,15 +163,15 @@ export const DEFAULT_SETTINGS: DatabaseSettings = Object.freeze(
 );
 
 const NAMES = Object.keys(DATABASE_SETTINGS) as (keyof DatabaseSettings)[];
-/** None is a bound: a setting that is undefined has its default. */
+/** No setting is a bound: an undefined one has its default. */
 const OPTIONS = Object.fromEntries(NAMES.map((name) => [name, 'free'])) as OptionTable<DatabaseSettings>;
 
-/** A server's block cache where it is not told another size: a share of the machine's memory, in bounds. */
+/** The default of a server's block cache: a share of the machine's memory, within bounds. */
 const SERVER_CACHE_SHARE = 1 / 8;
 const MIN_SERVER_CACHE_BYTES = 64 * MIB;
 const MAX_SERVER_CACHE_BYTES = 4 * 1024 * MIB;
 
-/** `blockCacheBytes` of a process that does nothing but serve: whole MiB. */
+/** `blockCacheBytes` of a process that only serves: whole MiB. */
 export function serverCacheBytes(availableBytes = memoryBytes()): number {
   return Math.min(
     MAX_SERVER_CACHE_BYTES,
@@ -179,7 +179,7 @@ export function serverCacheBytes(availableBytes = memoryBytes()): number {
   );
 }
 
-/** The defaults with `given` over them. INVALID_ARGUMENT for a name that is none, or a value out of its range. */
+/** The defaults with `given` over them. INVALID_ARGUMENT for an unknown name, or a value out of its range. */
 export function checkSettings(given: Partial<DatabaseSettings> = {}): DatabaseSettings {
   checkOptions(given, OPTIONS, 'settings', 'setting');
   const settings = NAMES.map((name) => {
@@ -190,7 +190,7 @@ export function checkSettings(given: Partial<DatabaseSettings> = {}): DatabaseSe
   return Object.freeze(Object.fromEntries(settings) as DatabaseSettings);
 }
 
-/** What a program must give, in plain numbers. */
+/** The valid values of a program's setting, in plain numbers. */
 function wantedValue(setting: Setting): string {
   if (setting.kind === 'choice') return `one of ${setting.choices.join(', ')}`;
   if (setting.kind === 'bytes' || setting.kind === 'count' || setting.kind === 'duration') {
@@ -215,7 +215,7 @@ export function checkShares(settings: DatabaseSettings, tabletServers: number): 
   }
 }
 
-/** What each of several tablet servers goes by: they share the sizes evenly. */
+/** The settings of each of several tablet servers: they share the sizes evenly. */
 export function tabletServerSettings(settings: DatabaseSettings, tabletServers: number): TabletServerSettings {
   const { durability, blockSizeBytes, tabletBytes, compactionsAtOnce, majorCompactionMs } = settings;
   const share = (bytes: number): number => Math.floor(bytes / tabletServers);

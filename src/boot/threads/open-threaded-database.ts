@@ -1,6 +1,7 @@
 /**
  * Opens a database in a directory with its tablet servers in threads: this thread owns the directory, and has the lock
- * service, the master and a client library; each tablet server has a thread of its own, and so a core.
+ * service, the master and a client library; each tablet server has a thread of its own, and so may use a core of its
+ * own.
  */
 import { resolve } from 'node:path';
 import { ByteBudget, LocalTransport, type Logger, Metrics, type MetricsReport, silentLogger } from '../../env/index.ts';
@@ -28,7 +29,8 @@ export interface ThreadedDatabase extends OpenDatabase {
   /** The counters of each tablet server's thread, by the thread's index. */
   counters(): Promise<ReadonlyMap<number, Readonly<Record<string, number>>>>;
   /**
-   * The metrics of the tablet servers' threads, with the last reports of those that have ended or do not answer soon.
+   * The metrics of the tablet servers' threads, with the last reports of those that have ended or do not answer in
+   * time.
    */
   reports(): Promise<readonly MetricsReport[]>;
 }
@@ -62,7 +64,7 @@ export async function openThreadedDatabase(options: ThreadedOptions): Promise<Th
     env,
     settings,
     tabletServers,
-    startServer: (place, onEnd) => threads.start(place, onEnd),
+    startServer: (index, onEnd) => threads.start(index, onEnd),
   });
   return {
     ...database,

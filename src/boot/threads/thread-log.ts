@@ -1,7 +1,7 @@
 /**
  * Log lines on their way from the thread of a tablet server to the main thread, which writes them.
  *
- * Invariant: a bounded number are on their way, however busy the main thread is: the rest is dropped and
+ * Invariant: a bounded number of lines is on its way, however busy the main thread is: further ones are dropped and
  * counted, lines of the access log sooner than others.
  */
 import type { LogFields, Logger, LogLevel, Metrics } from '../../env/index.ts';
@@ -10,7 +10,7 @@ import type { LogFields, Logger, LogLevel, Metrics } from '../../env/index.ts';
 const MAX_LINES = 2000;
 const MAX_ACCESS_LINES = 1000;
 
-/** In the memory that both threads share. */
+/** Indexes of the counts in the memory that both threads share. */
 const ON_THEIR_WAY = 0;
 const DROPPED = 1;
 
@@ -18,20 +18,20 @@ export type LogNotice =
   | { readonly kind: 'log'; readonly level: LogLevel; readonly message: string; readonly fields: LogFields }
   | { readonly kind: 'access'; readonly fields: LogFields };
 
-/** Shared memory in which both sides count. */
+/** Allocates the shared memory in which both sides count. */
 export function logCounts(): Int32Array {
   return new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT));
 }
 
-/** The thread's side. */
-export function threadLogger(counts: Int32Array, tell: (notice: LogNotice) => void): Logger {
+/** The thread's side: sends its lines to the main thread. */
+export function threadLogger(counts: Int32Array, post: (notice: LogNotice) => void): Logger {
   const send = (notice: LogNotice, most: number): void => {
     if (Atomics.load(counts, ON_THEIR_WAY) >= most) {
       Atomics.add(counts, DROPPED, 1);
       return;
     }
     Atomics.add(counts, ON_THEIR_WAY, 1);
-    tell(notice);
+    post(notice);
   };
   const log =
     (level: LogLevel) =>
@@ -46,7 +46,7 @@ export function threadLogger(counts: Int32Array, tell: (notice: LogNotice) => vo
   };
 }
 
-/** The main thread's side: takes a line, and tells of those that were dropped before it. */
+/** The main thread's side: logs a line, and before it the number of lines that were dropped. */
 export function takeLine(
   notice: LogNotice,
   counts: Int32Array,

@@ -3,7 +3,7 @@
  * cleans up after those that end.
  *
  * Invariants: a thread's sessions in the lock service end only when the thread has ended, so that its tablets are
- * served elsewhere only when it cannot write any more; two live threads are connected by one port.
+ * served elsewhere only when it cannot write any more; one port connects two live threads.
  */
 import { MessageChannel, type Worker } from 'node:worker_threads';
 import { toBigtableError, unavailable } from '../../base/index.ts';
@@ -54,24 +54,24 @@ export class ThreadPool {
     this.#threads = new Array(options.count).fill(undefined);
   }
 
-  /** A new thread at that place with a new incarnation in it. */
-  async start(place: number, onEnd: () => void): Promise<HostedServer> {
+  /** Starts a new thread with a new incarnation of the server of that index. */
+  async start(index: number, onEnd: () => void): Promise<HostedServer> {
     const { env, settings, directory, count: tabletServers, module } = this.#options;
-    const lockService = `lock-service-${place}-${this.#starts++}`;
+    const lockService = `lock-service-${index}-${this.#starts++}`;
     const leases = sharedLeases();
     const counts = logCounts();
-    const host = new LockServiceHost(env.lockService, leases);
-    const stopServing = await env.transport.serve(lockService, host);
+    const locks = new LockServiceHandler(env.lockService, leases);
+    const stopServing = await env.transport.serve(lockService, locks);
     const toMain = new MessageChannel();
     const routes: ThreadRoute[] = [{ addresses: [MASTER_ADDRESS, lockService], port: toMain.port1 }];
     for (const [other, thread] of this.#threads.entries()) {
       if (!thread) continue;
       const { port1, port2 } = new MessageChannel();
       routes.push({ addresses: [serverAddress(other)], port: port1 });
-      thread.connect({ addresses: [serverAddress(place)], port: port2 });
+      thread.connect({ addresses: [serverAddress(index)], port: port2 });
     }
     const data: ThreadStart = {
-      place,
+      index,
       tabletServers,
       directory,
       settings,
@@ -83,15 +83,15 @@ export class ThreadPool {
     const worker = startThread(module, {
       workerData: data,
       transferList: routes.map(({ port }) => port),
-      name: `tablet server ${place}`,
+      name: `tablet server ${index}`,
     });
-    const thread = new ServerThread(worker, place, env, { port: toMain.port2, counts }, async () => {
-      if (this.#threads[place] === thread) this.#threads[place] = undefined;
+    const thread = new ServerThread(worker, index, env, { port: toMain.port2, counts }, async () => {
+      if (this.#threads[index] === thread) this.#threads[index] = undefined;
       if (thread.report !== undefined) this.#keepEnded({ ...thread.report, gauges: {} });
       await stopServing();
-      await host.close();
+      await locks.close();
     });
-    this.#threads[place] = thread;
+    this.#threads[index] = thread;
     try {
       await thread.call('start');
       if (this.#listening) await thread.call('listen', this.#listening.options);
@@ -100,17 +100,17 @@ export class ThreadPool {
       throw error;
     }
     thread.onEnd = onEnd;
-    if (thread.ended) throw unavailable(`the thread of tablet server ${place} ended when it had just begun`);
+    if (thread.ended) throw unavailable(`the thread of tablet server ${index} ended during its start`);
     return thread;
   }
 
-  /** Reports are added up, so that threads that end again and again do not fill memory. */
+  /** Adds the reports up, so that threads that end again and again do not fill memory. */
   #keepEnded(report: MetricsReport): void {
     const before = this.#ended.pop();
     this.#ended.push(before === undefined ? report : sumOfReports([before, report]));
   }
 
-  /** Every thread listens, those that start later too. Fails where one fails. */
+  /** Lets every thread listen, those that start later too. Fails where one fails. */
   async listen(options: unknown): Promise<void> {
     this.#listening = { options };
     await Promise.all(this.#all().map((thread) => thread.call('listen', options)));
@@ -123,15 +123,15 @@ export class ThreadPool {
     await Promise.all(this.#all().map((thread) => thread.call('stopListening').catch(() => {})));
   }
 
-  /** The counters of each thread that lives, by place. */
+  /** The counters of each live thread, by index. */
   async counters(): Promise<ReadonlyMap<number, Readonly<Record<string, number>>>> {
     const counters = new Map<number, Readonly<Record<string, number>>>();
     for (const thread of this.#all())
-      counters.set(thread.place, (await thread.call('counters')) as Record<string, number>);
+      counters.set(thread.index, (await thread.call('counters')) as Record<string, number>);
     return counters;
   }
 
-  /** Each thread's present report, or its last one. Ended threads count only with figures that never go back. */
+  /** Each thread's present report, or its last one. Ended threads count only with figures that never decrease. */
   async reports(): Promise<readonly MetricsReport[]> {
     await Promise.all(this.#all().map((thread) => thread.renewReport()));
     const living = this.#all().map(({ report }) => report);
@@ -143,7 +143,7 @@ export class ThreadPool {
   }
 }
 
-/** What the main thread and one thread share. */
+/** The port and the memory that the main thread and one thread share. */
 interface ThreadShares {
   readonly port: MessageChannel['port1'];
   /** Counts of its log lines. */
@@ -151,13 +151,13 @@ interface ThreadShares {
 }
 
 class ServerThread implements HostedServer {
-  readonly place: number;
+  readonly index: number;
   readonly #worker: Worker;
   readonly #peer: PortPeer;
   readonly #env: ThreadPoolOptions['env'];
   readonly #gone: Promise<void>;
   ended = false;
-  /** The last one received. */
+  /** The last report received. */
   report: MetricsReport | undefined;
   #closing = false;
   /** Called when the thread ends on its own. */
@@ -165,31 +165,31 @@ class ServerThread implements HostedServer {
 
   constructor(
     worker: Worker,
-    place: number,
+    index: number,
     env: ThreadPoolOptions['env'],
     { port, counts }: ThreadShares,
     onGone: () => Promise<void>,
   ) {
-    this.place = place;
+    this.index = index;
     this.#worker = worker;
     this.#env = env;
     const { transport, clock, requestBudget: budget, metrics, logger } = env;
     this.#peer = new PortPeer({ port, clock, budget, metrics, handlerOf: transport.handlerOf });
-    const stops = [serverAddress(place), threadAddress(place)].map((address) => transport.route(address, this.#peer));
+    const stops = [serverAddress(index), threadAddress(index)].map((address) => transport.route(address, this.#peer));
     worker.on('message', (notice: ThreadNotice) => {
       if (notice.kind === 'ended') void worker.terminate();
-      else takeLine(notice, counts, place, env);
+      else takeLine(notice, counts, index, env);
     });
     worker.on('error', (error) => {
       metrics.add('process.uncaughtExceptions');
       logger.error('the thread of a tablet server has failed', {
-        thread: place,
+        thread: index,
         error: toBigtableError(error).message,
         stack: stackOf(error),
       });
     });
     this.#gone = new Promise((resolve) => {
-      // comes after 'error' too, when nothing of the thread runs or is on its way to the disk any more
+      // follows 'error' too, when no code or write of the thread is under way any more
       worker.on('exit', () => {
         this.ended = true;
         for (const stop of stops) stop();
@@ -197,7 +197,7 @@ class ServerThread implements HostedServer {
         onGone()
           .catch((error: unknown) =>
             logger.warn('the sessions of a thread that ended were not closed', {
-              thread: place,
+              thread: index,
               error: toBigtableError(error).message,
             }),
           )
@@ -216,7 +216,7 @@ class ServerThread implements HostedServer {
 
   call(method: ThreadMethod, message?: unknown): Promise<unknown> {
     return this.#peer.call(
-      threadAddress(this.place),
+      threadAddress(this.index),
       method,
       message,
       requestContext({ budget: this.#env.requestBudget, principal: 'operator' }),
@@ -235,7 +235,7 @@ class ServerThread implements HostedServer {
   async releaseTablets(kind: 'users' | 'metadata' | 'root'): Promise<void> {
     await this.call('releaseTablets', kind).catch((error: unknown) => {
       this.#env.logger.warn('tablets are left to be replayed', {
-        thread: this.place,
+        thread: this.index,
         error: toBigtableError(error).message,
       });
     });
@@ -245,7 +245,7 @@ class ServerThread implements HostedServer {
     this.#closing = true;
     await this.call('close').catch((error: unknown) => {
       this.#env.logger.warn('a tablet server did not end in good order', {
-        thread: this.place,
+        thread: this.index,
         error: toBigtableError(error).message,
       });
     });

@@ -1,7 +1,8 @@
 /**
  * The program of a tablet server's thread: the same parts as in one thread, over adapters that lead to the main thread,
  * which owns the directory, its lock service and the master. Next to the tablet server it has a client library and a
- * listener over that, so that each thread answers all requests it gets, and passes on those for rows of another.
+ * listener over that, so that each thread answers every request that it receives, and passes on those for rows of
+ * another.
  *
  * Invariant: the thread ends with its tablet server, and an uncaught exception ends both: the main thread starts a new
  * one. An unhandled rejection is logged and counted, as in the main thread of `edubba serve`.
@@ -40,7 +41,7 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-/** Takes requests for the database; `options` are those that the main thread passed to `listen`. */
+/** Listens for requests to the database; `options` are those that the main thread passed to `listen`. */
 export type Listen = (service: Service, env: Env, options: unknown) => Promise<Listener>;
 
 /** Runs until the main thread ends the thread. */
@@ -53,7 +54,7 @@ export async function runServerThread(listen: Listen): Promise<void> {
   watchStrayErrors(env);
   const onEnd = (reason: string): void => notify({ kind: 'ended', reason });
   const program = new ThreadProgram({ start, env, listen, close, onEnd });
-  await env.transport.serve(threadAddress(start.place), program);
+  await env.transport.serve(threadAddress(start.index), program);
   parent.on('message', connect);
   for (const route of start.routes) connect(route);
 }
@@ -159,11 +160,11 @@ class ThreadProgram implements CallHandler {
 
   async #start(): Promise<void> {
     const { env, onEnd } = this.#parts;
-    const { place, settings, tabletServers } = this.#parts.start;
+    const { index, settings, tabletServers } = this.#parts.start;
     this.#client = await Client.open({ env, limits: LIMITS[settings.limits] });
     this.#server = await TabletServer.start({
       env,
-      address: serverAddress(place),
+      address: serverAddress(index),
       settings: tabletServerSettings(settings, tabletServers),
       onEnd: ({ message }) => onEnd(message),
     });

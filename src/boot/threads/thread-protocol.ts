@@ -1,24 +1,24 @@
 /**
- * The protocol of the main thread and the threads of tablet servers: what a thread has at its start, the calls by which
+ * The protocol of the main thread and the threads of tablet servers: the data of a thread's start, the calls by which
  * the main thread directs it, and the notices that it sends on its own.
  */
 import type { MessagePort } from 'node:worker_threads';
 import type { DatabaseSettings } from '../settings/settings.ts';
 import type { LogNotice } from './thread-log.ts';
 
-/** A port to another thread, and what is served there. */
+/** A port to another thread, and the addresses served there. */
 export interface ThreadRoute {
   readonly addresses: readonly string[];
   readonly port: MessagePort;
 }
 
 export interface ThreadStart {
-  readonly place: number;
+  readonly index: number;
   readonly tabletServers: number;
   /** Absolute. */
   readonly directory: string;
   readonly settings: DatabaseSettings;
-  /** Address of the host of the lock service that is this thread's. */
+  /** Address of the lock service's handler for this thread. */
   readonly lockService: string;
   readonly leases: Int32Array;
   /** Counts of its log lines. */
@@ -27,9 +27,9 @@ export interface ThreadStart {
   readonly routes: readonly ThreadRoute[];
 }
 
-/** Where a thread answers calls of `ThreadMethod`. */
-export function threadAddress(place: number): string {
-  return `thread-${place}`;
+/** The address at which a thread answers calls of `ThreadMethod`. */
+export function threadAddress(index: number): string {
+  return `thread-${index}`;
 }
 
 export type ThreadMethod = 'start' | 'listen' | 'stopListening' | 'releaseTablets' | 'close' | 'counters' | 'report';
