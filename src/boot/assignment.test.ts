@@ -22,9 +22,9 @@ import { Database } from './open/database.ts';
 import { keepAlive, TABLES, TestDatabase, World } from './fixtures.ts';
 import { checkSettings, tabletServerSettings } from './settings/settings.ts';
 
-let letGo = (): void => {};
-before(() => (letGo = keepAlive()));
-after(() => letGo());
+let release = (): void => {};
+before(() => (release = keepAlive()));
+after(() => release());
 
 type Call = (
   method: string,

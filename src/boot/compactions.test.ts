@@ -11,9 +11,9 @@ import { systemClock } from '../platform/index.ts';
 import { keepAlive, rejectsWith, setCell, TABLES, type TestDatabase, World } from './fixtures.ts';
 import { openDatabase } from './open/open-database.ts';
 
-let letGo = (): void => {};
-before(() => (letGo = keepAlive()));
-after(() => letGo());
+let release = (): void => {};
+before(() => (release = keepAlive()));
+after(() => release());
 
 const T = `${TABLES}t`;
 

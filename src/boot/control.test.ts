@@ -14,9 +14,9 @@ const T = `${TABLES}t`;
 const SPLITS = ['b', 'c', 'd'];
 const ROWS = ['a1', 'b1', 'c1', 'd1'];
 
-let letGo = (): void => {};
-before(() => (letGo = keepAlive()));
-after(() => letGo());
+let release = (): void => {};
+before(() => (release = keepAlive()));
+after(() => release());
 
 type Compact = TabletServerCalls['compact']['message'];
 

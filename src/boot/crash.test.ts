@@ -4,9 +4,9 @@ import { BigtableError } from '../base/index.ts';
 import { type FileOperation, SeededRandom } from '../env/index.ts';
 import { keepAlive, setCell, TABLES, type TestDatabase, World } from './fixtures.ts';
 
-let letGo = (): void => {};
-before(() => (letGo = keepAlive()));
-after(() => letGo());
+let release = (): void => {};
+before(() => (release = keepAlive()));
+after(() => release());
 
 /** What the client was told. */
 interface Promises {

@@ -7,9 +7,9 @@ import { TabletServer } from '../tabletserver/index.ts';
 import { keepAlive, rejectsWith, type TestDatabase, World } from './fixtures.ts';
 import { checkSettings, tabletServerSettings } from './settings/settings.ts';
 
-let letGo = (): void => {};
-before(() => (letGo = keepAlive()));
-after(() => letGo());
+let release = (): void => {};
+before(() => (release = keepAlive()));
+after(() => release());
 
 const BUFFERED = { durability: 'buffered' } as const;
 const MIB = 1024 * 1024;

@@ -15,9 +15,9 @@ import { Database } from './open/database.ts';
 import { keepAlive, World } from './fixtures.ts';
 import { checkSettings, tabletServerSettings } from './settings/settings.ts';
 
-let letGo = (): void => {};
-before(() => (letGo = keepAlive()));
-after(() => letGo());
+let release = (): void => {};
+before(() => (release = keepAlive()));
+after(() => release());
 
 /** Counts what is held of the lock service and the transport, and lets one call fail. */
 class Taken {

@@ -7,9 +7,9 @@ import { metadataKey, METADATA_TABLE_ID } from '../metadata/index.ts';
 import { systemClock } from '../platform/index.ts';
 import { callServer } from '../protocol/index.ts';
 
-let letGo = (): void => {};
-before(() => (letGo = keepAlive()));
-after(() => letGo());
+let release = (): void => {};
+before(() => (release = keepAlive()));
+after(() => release());
 
 const ADDRESS = 'tablet-server-0';
 

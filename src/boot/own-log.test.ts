@@ -9,9 +9,9 @@ import { TabletServer } from '../tabletserver/index.ts';
 import { keepAlive, TABLES, type TestDatabase, World } from './fixtures.ts';
 import { checkSettings, tabletServerSettings } from './settings/settings.ts';
 
-let letGo = (): void => {};
-before(() => (letGo = keepAlive()));
-after(() => letGo());
+let release = (): void => {};
+before(() => (release = keepAlive()));
+after(() => release());
 
 /** A world that notes which logs are read. */
 function watched(tabletServers = 1): { world: World; read: string[] } {

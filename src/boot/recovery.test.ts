@@ -4,9 +4,9 @@ import { BigtableError, Code } from '../base/index.ts';
 import type { FileFaults } from '../env/index.ts';
 import { keepAlive, rejectsWith, setCell, TABLES, World } from './fixtures.ts';
 
-let letGo = (): void => {};
-before(() => (letGo = keepAlive()));
-after(() => letGo());
+let release = (): void => {};
+before(() => (release = keepAlive()));
+after(() => release());
 
 const value = 'x'.repeat(1000);
 

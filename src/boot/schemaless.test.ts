@@ -12,9 +12,9 @@ import { Database } from './open/database.ts';
 import { keepAlive, rejectsWith, TABLES, TestDatabase, World } from './fixtures.ts';
 import { checkSettings } from './settings/settings.ts';
 
-let letGo = (): void => {};
-before(() => (letGo = keepAlive()));
-after(() => letGo());
+let release = (): void => {};
+before(() => (release = keepAlive()));
+after(() => release());
 
 const forEver = new Promise<never>(() => {});
 

@@ -9,9 +9,9 @@ import type { Mutation } from '../model/index.ts';
 import { nativeCodecs, openLocalLockService, readAllLockFiles, systemClock, systemRandom } from '../platform/index.ts';
 import { keepAlive, TABLES, type TestDatabase, World, type WorldOptions } from './fixtures.ts';
 
-let letGo = (): void => {};
-before(() => (letGo = keepAlive()));
-after(() => letGo());
+let release = (): void => {};
+before(() => (release = keepAlive()));
+after(() => release());
 
 const SECOND = 1_000_000;
 const YEAR = 365 * 86_400 * SECOND;

@@ -5,9 +5,9 @@ import { Locator, MetadataClient } from '../locator/index.ts';
 import { USER_RANGE } from '../metadata/index.ts';
 import { keepAlive, rejectsWith, setCell, TABLES, World } from './fixtures.ts';
 
-let letGo = (): void => {};
-before(() => (letGo = keepAlive()));
-after(() => letGo());
+let release = (): void => {};
+before(() => (release = keepAlive()));
+after(() => release());
 
 describe('tables', () => {
   test('a thousand are created side by side, found again at the next start, and each is its own', async () => {

@@ -14,7 +14,7 @@ const MAX_MADE_COLUMNS = 64;
 const SLOTS = 256;
 
 /** The positions of a column's names in the bytes. They may include more than the name, such as its encoded length. */
-interface ColumnPlace {
+interface ColumnPosition {
   index: number;
   family: string;
   readonly familyStart: number;
@@ -34,11 +34,11 @@ export class CellBatchBuilder {
   readonly #ends: number[] = [];
   readonly #batch: CellBatch;
   /** The column of the cells that are added now. */
-  #column: ColumnPlace | undefined;
+  #column: ColumnPosition | undefined;
   /** The column that `toColumn` did not find. */
-  #newColumn: ColumnPlace | undefined;
+  #newColumn: ColumnPosition | undefined;
   /** The columns added last, by the last bytes of their qualifiers. Undefined as long as there is one column. */
-  #slots: (ColumnPlace | undefined)[] | undefined;
+  #slots: (ColumnPosition | undefined)[] | undefined;
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes;
@@ -88,19 +88,19 @@ export class CellBatchBuilder {
    * `qualifierFrom` to the end of its position.
    */
   addColumn(family: string, qualifierFrom: number): void {
-    const place = this.#newColumn;
-    assert(place !== undefined, 'toColumn comes before addColumn');
+    const position = this.#newColumn;
+    assert(position !== undefined, 'toColumn comes before addColumn');
     this.#newColumn = undefined;
-    place.index = this.#columns.length + this.#moreFamilies.length;
-    place.family = family;
-    if (place.index < MAX_MADE_COLUMNS) {
-      this.#columns.push({ family, qualifier: this.#bytes.latin1Slice(qualifierFrom, place.qualifierEnd) });
-      this.#remember(place);
+    position.index = this.#columns.length + this.#moreFamilies.length;
+    position.family = family;
+    if (position.index < MAX_MADE_COLUMNS) {
+      this.#columns.push({ family, qualifier: this.#bytes.latin1Slice(qualifierFrom, position.qualifierEnd) });
+      this.#remember(position);
     } else {
       this.#moreFamilies.push(family);
-      this.#moreQualifiers.push(qualifierFrom, place.qualifierEnd);
+      this.#moreQualifiers.push(qualifierFrom, position.qualifierEnd);
     }
-    this.#column = place;
+    this.#column = position;
   }
 
   /** Adds a cell of the present column. `timestamp` undefined: the server's time. */
@@ -122,14 +122,14 @@ export class CellBatchBuilder {
   }
 
   /** Batches of one column, as most requests are, have no table. */
-  #remember(place: ColumnPlace): void {
+  #remember(position: ColumnPosition): void {
     const first = this.#column;
     if (first === undefined) return;
     if (this.#slots === undefined) {
-      this.#slots = new Array<ColumnPlace | undefined>(SLOTS).fill(undefined);
+      this.#slots = new Array<ColumnPosition | undefined>(SLOTS).fill(undefined);
       this.#slots[this.#slot(first.qualifierStart, first.qualifierEnd)] = first;
     }
-    this.#slots[this.#slot(place.qualifierStart, place.qualifierEnd)] = place;
+    this.#slots[this.#slot(position.qualifierStart, position.qualifierEnd)] = position;
   }
 
   #slot(start: number, end: number): number {
@@ -138,15 +138,15 @@ export class CellBatchBuilder {
   }
 
   #isAt(
-    place: ColumnPlace,
+    position: ColumnPosition,
     familyStart: number,
     familyEnd: number,
     qualifierStart: number,
     qualifierEnd: number,
   ): boolean {
     return (
-      this.#isSame(familyStart, familyEnd, place.familyStart, place.familyEnd) &&
-      this.#isSame(qualifierStart, qualifierEnd, place.qualifierStart, place.qualifierEnd)
+      this.#isSame(familyStart, familyEnd, position.familyStart, position.familyEnd) &&
+      this.#isSame(qualifierStart, qualifierEnd, position.qualifierStart, position.qualifierEnd)
     );
   }
 

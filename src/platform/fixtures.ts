@@ -52,7 +52,7 @@ export function errno(code: string): Error {
 
 const PAGE = 4096;
 
-/** System calls of a disk with a given number of bytes left. Pages of files take space once they were written. */
+/** System calls of a disk with a given number of free bytes. Pages of files take space once they were written. */
 export function smallDisk(): { freeBytes: number; readonly syscalls: Syscalls } {
   const pages = new Map<number, Set<number>>();
   const pagesOf = (fd: number): Set<number> => {
@@ -61,7 +61,7 @@ export function smallDisk(): { freeBytes: number; readonly syscalls: Syscalls } 
     pages.set(ino, of);
     return of;
   };
-  /** Takes as many of the bytes as there is room for: like the system, it writes what fits. */
+  /** Takes as many of the bytes as there is space for: like the system, it writes the part that fits. */
   const take = (fd: number, position: number, length: number): number => {
     const taken = pagesOf(fd);
     for (let page = Math.floor(position / PAGE); page * PAGE < position + length; page++) {

@@ -1,6 +1,6 @@
 /**
- * platform: the adapters that touch the machine, one for each seam and component of env. Rooms above get them handed
- * in; only boot, and tests, make them.
+ * platform: the adapters that touch the machine, one for each seam and component of env. Rooms above receive them as
+ * arguments; only boot, and tests, make them.
  */
 export { type OpenDirectory, openDirectory } from './directory/directory.ts';
 export { type DirectoryLock, lockDirectory } from './locks/directory-lock.ts';
@@ -18,7 +18,7 @@ export { nodeSyscalls, type Syscalls } from './posix/posix-syscalls.ts';
 export { type LockFilesRead, readAllLockFiles } from './locks/lock-file-check.ts';
 export { openLocalLockService } from './locks/local-lock-service.ts';
 export { LockServiceClient } from './locks/lock-service-client.ts';
-export { LockServiceHost, sharedLeases } from './locks/lock-service-host.ts';
+export { LockServiceHandler, sharedLeases } from './locks/lock-service-handler.ts';
 export { descriptorLimit, memoryBytes } from './machine/machine.ts';
 export { nativeCodecs } from './codecs/native-codecs.ts';
 export { moduleUrl, mustThreadModule, threadModule, warnOfNoThreads } from './threads/packages.ts';

@@ -3,9 +3,9 @@ import { after, before, describe, test } from 'node:test';
 import { Code } from '../../base/index.ts';
 import { keepAlive, rejectsWith, setCell, TABLES, World } from '../fixtures.ts';
 
-let letGo = (): void => {};
-before(() => (letGo = keepAlive()));
-after(() => letGo());
+let release = (): void => {};
+before(() => (release = keepAlive()));
+after(() => release());
 
 describe('a database in one process', () => {
   test('starts from nothing, keeps what it is given, and finds it again', async () => {

@@ -8,14 +8,14 @@ import { requestContext } from '../../env/index.ts';
 import { keepAlive, rejectsWith, setCell, TABLES } from '../fixtures.ts';
 import { type OpenDatabase, openDatabase } from './open-database.ts';
 
-let letGo = (): void => {};
+let release = (): void => {};
 let directory = '';
 before(async () => {
-  letGo = keepAlive();
+  release = keepAlive();
   directory = await mkdtemp(join(tmpdir(), 'edubba-boot-'));
 });
 after(async () => {
-  letGo();
+  release();
   await rm(directory, { recursive: true });
 });
 

@@ -9,7 +9,7 @@ import { MessageChannel, type Worker } from 'node:worker_threads';
 import { toBigtableError, unavailable } from '../../base/index.ts';
 import { type Env, type MetricsReport, requestContext, sleep, sumOfReports } from '../../env/index.ts';
 import {
-  LockServiceHost,
+  LockServiceHandler,
   PortPeer,
   type PortTransport,
   sharedLeases,

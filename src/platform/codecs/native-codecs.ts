@@ -1,8 +1,7 @@
 /**
- * Codecs in native code, where it is there. CRC-32C: by the processor's own instruction from some hundred bytes up, by
- * base's JavaScript below, where the call would cost more than the sum. LZ4: lz4-napi, or the plain one of compress.
- * Zstandard: node:zlib's where the running Node has it, WebAssembly elsewhere. What a thread never compresses with it
- * never loads.
+ * Codecs in native code, where it is available. CRC-32C: by the processor's own instruction from some hundred bytes up,
+ * by base's JavaScript below, where the call would cost more than the sum. LZ4: lz4-napi, or the plain one of compress.
+ * Zstandard: node:zlib's where the running Node has it, WebAssembly elsewhere. A thread loads a codec on its first use.
  */
 import { crc32c } from '../../base/index.ts';
 import { plainLz4 } from '../../compress/index.ts';
@@ -14,7 +13,7 @@ import { wasmZstd } from './wasm-zstd.ts';
 
 const NATIVE_FROM_BYTES = 256;
 
-/** Each gives a native part, or throws (zstd: answers undefined) where there is none. Tests hand in their own. */
+/** Each returns a native part, or throws (zstd: returns undefined) where there is none. Tests pass their own. */
 export interface NativeLoaders {
   readonly checksum?: () => Checksum;
   readonly lz4?: () => NativeLz4;

@@ -1,12 +1,12 @@
 /**
- * LZ4 in native code (lz4-napi). Its blocks are led by their raw length, 4 bytes, little-endian; ours are not, so the
- * prefix is cut off here and put back.
+ * LZ4 in native code (lz4-napi). Its blocks begin with their raw length, 4 bytes, little-endian; ours do not, so the
+ * prefix is removed and restored here.
  */
 import { asBuffer, viewOf } from '../../base/index.ts';
 import type { Lz4 } from '../../env/index.ts';
 import { requirePackage } from '../threads/packages.ts';
 
-/** What lz4-napi has that is used. */
+/** The functions of lz4-napi that are used. */
 export interface NativeLz4 {
   compressSync(bytes: Buffer): Buffer;
   uncompressSync(bytes: Uint8Array): Buffer;
@@ -16,8 +16,8 @@ const PREFIX_BYTES = 4;
 /** A byte of LZ4 stands for at most 255 bytes of the result. */
 const MAX_RATIO = 255;
 /**
- * Up to this size blocks are put after their prefix in reused memory: V8 counts what is made
- * outside its heap, and marks all of it the sooner.
+ * Blocks up to this size are put after their prefix in reused memory: V8 counts memory outside its heap, and collects
+ * the sooner for it.
  */
 const KEPT_BYTES = 128 * 1024;
 
@@ -28,7 +28,7 @@ export function loadNativeLz4(): NativeLz4 {
 
 export function nativeLz4(native: NativeLz4): Lz4 {
   let kept: Buffer | undefined;
-  /** Good until the next call. */
+  /** The block after its prefix; valid until the next call. */
   const withPrefix = (bytes: Uint8Array, sizeBytes: number): Buffer => {
     const length = PREFIX_BYTES + bytes.length;
     let prefixed: Buffer;

@@ -1,6 +1,6 @@
 /**
  * Zstandard by node:zlib, which has it from Node 22.15 on. The window of a frame is at most 8 MiB (that of level 19): a
- * damaged header that asks for more is refused before memory is taken.
+ * damaged header that requests more is refused before memory is allocated.
  */
 import * as zlib from 'node:zlib';
 import type { Zstd, ZstdDictionary } from '../../env/index.ts';

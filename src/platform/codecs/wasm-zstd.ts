@@ -4,8 +4,8 @@
  * synchronously, and called below them: contexts, dictionaries and the buffers of ordinary blocks stay in the module's
  * memory.
  *
- * Invariant: what is in the module's memory is owned by one object here and freed by its close; addresses are looked up
- * anew after every call that may grow the memory.
+ * Invariant: each allocation in the module's memory is owned by one object here and freed by its close; addresses are
+ * read anew after every call that may grow the memory.
  */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -19,7 +19,7 @@ declare const WebAssembly: {
   readonly Instance: new (module: object, imports: object) => object;
 };
 
-/** What the package's module has that is used. Addresses and sizes are bytes of its memory. */
+/** The part of the package's module that is used. Addresses and sizes are bytes of its memory. */
 interface ZstdModule {
   HEAPU8: Uint8Array;
   instantiateWasm?: (imports: object, receive: (instance: object) => unknown) => unknown;
@@ -77,7 +77,7 @@ class Scratch {
     this.#module = module;
   }
 
-  /** Address of at least `size` bytes; what they held is gone. */
+  /** Address of at least `size` bytes, whose content is lost. */
   take(size: number): number {
     if (size > this.#capacity) {
       this.free();
@@ -87,7 +87,7 @@ class Scratch {
     return this.#address;
   }
 
-  /** Gives back what an unusually large block took. */
+  /** Frees the memory of an unusually large block. */
   trim(): void {
     if (this.#capacity > KEPT_BYTES) this.free();
   }
@@ -199,7 +199,9 @@ function placeOf(dictionary: ZstdDictionary | undefined): readonly [address: num
 
 let ofThread: WasmZstd | undefined;
 
-/** The thread's one: its contexts live as long as the thread. Throws where the package or WebAssembly is missing. */
+/**
+ * The thread's instance: its contexts live as long as the thread. Throws where the package or WebAssembly is missing.
+ */
 export function wasmZstd(): Zstd {
   ofThread ??= new WasmZstd();
   return ofThread;

@@ -3,7 +3,7 @@
  * docs/formats/directory.md.
  *
  * Invariant: nothing is read or written before the lock is held and the format is known; a directory of a later format,
- * or one that holds something else, is refused in words and left as it is.
+ * or with other content, is refused with a message and left unchanged.
  */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -33,7 +33,7 @@ const HARMLESS = new Set([LOCK_NAME, `${FORMAT_NAME}.new`, 'lost+found']);
 
 /**
  * Opens the database directory, making it where there is none. FAILED_PRECONDITION where another process owns it or it
- * holds something else.
+ * has other content.
  */
 export async function openDirectory(path: string, options: PosixOptions): Promise<OpenDirectory> {
   const directory = resolve(path);
@@ -62,7 +62,7 @@ export function formatText(identity: string, version = VERSION, requires = 0): s
   return `${text}checksum ${hex32(crc32c(Buffer.from(text, 'latin1')))}\n`;
 }
 
-/** The identity that a format file tells. */
+/** The identity in the text of a format file. */
 export function parseFormat(text: string, file: string): string {
   const match = FORMAT.exec(text);
   if (!match) throw new CorruptionError(file, 0, 'not the format file of an Edubba directory');
@@ -85,7 +85,7 @@ function hex32(value: number): string {
 
 /**
  * Makes the directory with those above it, each made durable in the one above. Not by Node's recursive mkdir: that
- * tries again for ever where a file system answers ENOENT though the directory above is there, as /proc does.
+ * tries again for ever where a file system answers ENOENT though the directory above exists, as /proc does.
  */
 async function makeDirectory(directory: string, isParentThere = false): Promise<void> {
   try {
@@ -94,7 +94,7 @@ async function makeDirectory(directory: string, isParentThere = false): Promise<
     if (await isDirectory(directory)) return;
     if (errnoOf(error) === 'EEXIST')
       throw new BigtableError(Code.FAILED_PRECONDITION, `${directory} is a file, and must be a directory`);
-    // ENOTDIR: one of those above is a file, and will say so
+    // ENOTDIR: a directory above is a file, which the call on it will report
     if (isParentThere || !['ENOENT', 'ENOTDIR'].includes(errnoOf(error))) throw error;
     await makeDirectory(dirname(directory));
     return makeDirectory(directory, true);
@@ -137,7 +137,7 @@ async function checkFormat(directory: string): Promise<string> {
   return identity;
 }
 
-/** Whole or not at all. The lock is held: no other process writes it. */
+/** Writes the file whole or not at all. The lock is held: no other process writes it. */
 async function writeFormat(file: string, text: string): Promise<void> {
   const temporary = `${file}.new`;
   const fd = await nodeSyscalls.open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC);

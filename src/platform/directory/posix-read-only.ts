@@ -1,12 +1,11 @@
 /**
- * A database's directory for looking only: the same files, logs and lock service files as its owner sees, without
- * owning it. No lock is taken, no self-test run, nothing removed and nothing written, so it may be done next to a
- * running server.
+ * A database's directory, read-only: the same files, logs and lock service files as its owner sees, without owning it.
+ * No lock is taken, no self-test run, nothing removed and nothing written, so it works next to a running server.
  *
  * Invariants:
  * - Every system call that would change something fails with PERMISSION_DENIED.
- * - Beside a running owner: files are write-once, so what is read of them is right or NOT_FOUND; of a log a prefix is
- *   read that held at some instant of the reading. A log that is trimmed under the reader ends with UNAVAILABLE, never
+ * - Next to a running owner: files are write-once, so a read of them is right or NOT_FOUND; of a log a prefix is read
+ *   that was whole at some instant of the reading. A log that is trimmed under the reader ends with UNAVAILABLE, never
  *   with a hole.
  */
 import { constants } from 'node:fs';
@@ -40,12 +39,12 @@ export interface ReadOnlyOptions {
 
 export interface LogFiles {
   readonly segments: readonly { readonly name: string; readonly base: LogPosition; readonly sizeBytes: number }[];
-  /** Nothing is appended to it any more. */
+  /** True when the log takes no more appends. */
   readonly fenced: boolean;
-  /** Behind the last whole append. */
+  /** The position after the last whole append. */
   readonly end: LogPosition;
   /**
-   * Bytes after the end that are not zero, up to the last such: what an append left that was cut off, or is being
+   * Bytes after the end, up to the last one that is not zero: the rest of an append that was cut off, or is being
    * written.
    */
   readonly tornBytes: number;
@@ -58,14 +57,14 @@ export interface ReadOnlyDirectory {
   readonly fileSystem: FileSystem;
   /** The lasting files of the lock service, by path. */
   lockServiceFiles(): Promise<readonly LastingFile[]>;
-  /** How a log lies on the disk. NOT_FOUND where there is none. */
+  /** A log's files on the disk. NOT_FOUND where there is none. */
   logFiles(path: string): Promise<LogFiles>;
-  /** Gives up open descriptors. */
+  /** Closes open descriptors. */
   close(): Promise<void>;
 }
 
-/** How often something is read again that a running owner may have changed between two reads. */
-const LOOKS = 5;
+/** Attempts at a read that a running owner may have disturbed. */
+const MAX_ATTEMPTS = 5;
 const TAIL_WINDOW_BYTES = 1 << 20;
 
 /** The database directory that holds the path (or is it); undefined where there is none above it. */
@@ -78,8 +77,8 @@ export async function findDirectory(path: string): Promise<string | undefined> {
 }
 
 /**
- * Opens the database directory for reading. NOT_FOUND where it is none, FAILED_PRECONDITION where a later version made
- * it.
+ * Opens the database directory for reading. NOT_FOUND where it is not one, FAILED_PRECONDITION where a later version
+ * made it.
  */
 export async function openReadOnlyDirectory(path: string, options: ReadOnlyOptions): Promise<ReadOnlyDirectory> {
   const directory = resolve(path);
@@ -97,7 +96,7 @@ export async function openReadOnlyDirectory(path: string, options: ReadOnlyOptio
 }
 
 /**
- * The same while no process writes to it, and none begins to. FAILED_PRECONDITION where a process has it open for
+ * The same while no process writes to it, and keeps writers out. FAILED_PRECONDITION where a process has it open for
  * writing.
  */
 export async function openDirectoryToRead(path: string, options: ReadOnlyOptions): Promise<ReadOnlyDirectory> {
@@ -118,7 +117,7 @@ export async function openDirectoryToRead(path: string, options: ReadOnlyOptions
   }
 }
 
-/** A file system that holds one file, wherever that lies: its `path` there. */
+/** A file system with a single file, which may lie anywhere: its `path` there. */
 export function openLoneFile(
   file: string,
   options: ReadOnlyOptions,
@@ -189,7 +188,7 @@ class ReadOnlyFileSystem extends DirectoryFileSystem {
   }
 
   /**
-   * As its owner reads it, but that the writer may be at work: what looks damaged is read again, from the last
+   * Reads as the owner does, but while the writer may be at work: a seemingly damaged part is read again, from the last
    * append on.
    */
   override async *readLog(path: string, from: LogPosition = 0): AsyncIterable<LogAppend> {
@@ -210,7 +209,7 @@ class ReadOnlyFileSystem extends DirectoryFileSystem {
       } catch (error) {
         const missing = error instanceof BigtableError && error.code === Code.NOT_FOUND;
         if (missing && last !== undefined) throw trimmed(path, error);
-        if (!(missing || error instanceof CorruptionError) || looks >= LOOKS) throw error;
+        if (!(missing || error instanceof CorruptionError) || looks >= MAX_ATTEMPTS) throw error;
       }
     }
   }
@@ -237,14 +236,14 @@ class ReadOnlyFileSystem extends DirectoryFileSystem {
     if (newest)
       for await (const { position, bytes } of this.readLog(path, newest.base))
         end = position + frameBytes(bytes.length);
-    // segments that were begun meanwhile are not read: nothing of theirs is torn before this one's end
+    // segments that were begun meanwhile are not read: they cannot be torn before this one's end
     const tornBytes = newest
       ? await this.#lastWritten(join(directory, newest.name), end - newest.base + SEGMENT_HEADER_BYTES)
       : 0;
     return { segments, fenced, end, tornBytes };
   }
 
-  /** Bytes from `from` to the last one of the file that is not zero. */
+  /** Bytes from `from` to the file's last one that is not zero. */
   async #lastWritten(file: string, from: number): Promise<number> {
     const { syscalls, pause } = this.#setting;
     const fd = await systemCall(file, syscalls.open(file, constants.O_RDONLY));
@@ -269,11 +268,12 @@ class ReadOnlyFileSystem extends DirectoryFileSystem {
 }
 
 function trimmed(path: string, cause?: unknown): BigtableError {
-  return unavailable(`${path}: the log was trimmed or removed by its owner while it was read: look again`, cause);
+  return unavailable(`${path}: the log was trimmed or removed by its owner while it was read: read it again`, cause);
 }
 
 /**
- * What counts of the lock service's files. One that goes while they are read has been replaced: they are listed again.
+ * The newest of the lock service's files, by path. A file that vanishes while they are read has been replaced: they are
+ * listed again.
  */
 async function readLockServiceFiles(fileSystem: FileSystem): Promise<LastingFile[]> {
   for (let looks = 1; ; looks++) {
@@ -286,7 +286,7 @@ async function readLockServiceFiles(fileSystem: FileSystem): Promise<LastingFile
       }
       return files.sort((a, b) => (a.path < b.path ? -1 : 1));
     } catch (error) {
-      if (!(error instanceof BigtableError && error.code === Code.NOT_FOUND) || looks >= LOOKS) throw error;
+      if (!(error instanceof BigtableError && error.code === Code.NOT_FOUND) || looks >= MAX_ATTEMPTS) throw error;
     }
   }
 }

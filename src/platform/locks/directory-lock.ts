@@ -1,11 +1,12 @@
 /**
- * One owner a directory: a lock on its file LOCK that the kernel keeps (docs/decisions/0003-directory-lock.md).
+ * The lock that keeps a directory to one owner: the kernel's, on the file LOCK (docs/decisions/0003-directory-lock.md).
  *
  * Invariants:
  * - The lock belongs to the open file: it ends when its process ends, however that ends, and not before; a stopped
- *   process keeps it. Nobody ever removes the file, and nothing is decided by what is written in it.
- * - A second owner is refused, be it in another container, another process, another thread or this one.
- * - Readers share the lock: there are any number of them, or one owner. They write nothing, not even who they are.
+ *   process keeps it. The file is never removed, and its content decides nothing.
+ * - A second owner is refused, whether in another container, another process, another thread or this one.
+ * - Readers share the lock: there are any number of them, or one owner. They write nothing, not even a note of
+ *   themselves.
  */
 import { constants, fstatSync, ftruncateSync, readSync, statSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -16,20 +17,20 @@ import { errnoOf, systemCall, systemError } from '../posix/posix-errors.ts';
 import { nodeSyscalls } from '../posix/posix-syscalls.ts';
 
 export interface DirectoryLock {
-  /** Gives the directory free. */
+  /** Frees the directory. */
   release(): Promise<void>;
 }
 
 export const LOCK_NAME = 'LOCK';
 const OWNED = Symbol.for('edubba.ownedDirectories');
 
-/** Most of what another owner left in the file that is shown. */
+/** Bytes of another owner's note that are shown at most. */
 const NOTE_BYTES = 300;
 
 /** Takes the directory, or fails with FAILED_PRECONDITION where it has an owner. The directory must exist. */
 export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   const path = join(directory, LOCK_NAME);
-  // a plain descriptor and not a FileHandle: that is closed, and the lock lost, when it is collected as garbage
+  // a plain descriptor and not a FileHandle, which is closed, and the lock lost, when it is collected as garbage
   const fd = await systemCall(`opening ${path}`, nodeSyscalls.open(path, constants.O_RDWR | constants.O_CREAT));
   try {
     if (!takeLock(fd, path)) throw alreadyOwned(fd, directory);
@@ -47,7 +48,7 @@ export async function lockDirectory(directory: string): Promise<DirectoryLock> {
 
 /**
  * Keeps owners away while the directory is read, or fails with FAILED_PRECONDITION where it has one. A directory
- * without the file LOCK, a copy, has no owner; nothing keeps one away.
+ * without the file LOCK, a copy, has no owner, and none is kept away.
  */
 export async function lockForReading(directory: string): Promise<DirectoryLock> {
   const path = join(directory, LOCK_NAME);
@@ -77,8 +78,8 @@ function releaseOf(fd: number, whenReleased?: () => void): DirectoryLock {
 }
 
 /**
- * Since when this thread owns directories, by the identity of their LOCK. Kept with the thread and not with this
- * module, of which a program that reloads its modules has several.
+ * The times since which this thread owns directories, by the identity of their LOCK. State of the thread and not of
+ * this module, of which a program that reloads its modules has several.
  */
 const ownedHere = ownedBy(globalThis as { [OWNED]?: Map<string, string> });
 
@@ -86,7 +87,7 @@ function ownedBy(thread: { [OWNED]?: Map<string, string> }): Map<string, string>
   return (thread[OWNED] ??= new Map());
 }
 
-/** By whatever path the directory was opened. */
+/** The same for every path of the directory. */
 function identityOf(fd: number): string {
   const { dev, ino } = fstatSync(fd, { bigint: true });
   return `${dev}:${ino}`;
@@ -98,7 +99,7 @@ function takeLock(fd: number, path: string, shared = false): boolean {
 
 /**
  * Loaded here, so that a database in memory needs nothing native; and by `require`, because Node 22's `import()` was
- * seen to give this package without its exports where node_modules is a symbolic link.
+ * seen to load this package without its exports where node_modules is a symbolic link.
  */
 function loadLocks(path: string): typeof import('fs-native-extensions') {
   try {
@@ -130,7 +131,7 @@ function isSameFile(fd: number, path: string): boolean {
   return mine.ino === named.ino && mine.dev === named.dev;
 }
 
-/** `wanted`: how it was to be opened. */
+/** `wanted`: the purpose of the opening. */
 function alreadyOwned(
   fd: number,
   directory: string,
@@ -163,7 +164,7 @@ function whoHas(fd: number, directory: string, wanted: 'read-only' | 'for writin
   return `is in use by another Edubba, ${holder}${thisProcess}. ${remedy}. Deleting ${LOCK_NAME} frees nothing`;
 }
 
-/** For people only. */
+/** A note for people only. */
 function leaveNote(fd: number): void {
   ftruncateSync(fd, 0);
   writeSync(fd, `pid ${process.pid} on host ${hostname()}, since ${new Date().toISOString()}\n`, 0, 'utf8');

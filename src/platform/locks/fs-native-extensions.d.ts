@@ -1,4 +1,4 @@
-/** The one call that the directory lock takes of this package (it brings no types). */
+/** The one function of this package that the directory lock uses (the package has no types). */
 declare module 'fs-native-extensions' {
   /**
    * Takes a lock on the whole open file, which belongs to this open and ends with it; false where another open holds

@@ -2,9 +2,9 @@
  * The lock service of a process that owns its directory: sessions, locks and ephemeral files live in memory, lasting
  * files in the file system, one write-once file a change. Format and reasons: docs/formats/lock-service.md.
  *
- * Invariants: of the files of one path the one with the greatest version counts, and it is durable before its change is
- * answered; a file is removed only when a later one of its path is durable, or when it is a deletion with nothing left
- * to hide. Numbers (versions, epochs, sessions) are reserved durably before the first of them is used.
+ * Invariants: of the files of one path the one with the greatest version is valid, and it is durable before its change
+ * is answered; a file is removed only when a later one of its path is durable, or when it is a deletion with nothing
+ * left to hide. Numbers (versions, epochs, sessions) are reserved durably before the first of them is used.
  */
 import { createHash } from 'node:crypto';
 import { assert, BigtableError, Code, CorruptionError, unavailable } from '../../base/index.ts';
@@ -26,7 +26,7 @@ export async function openLocalLockService(fileSystem: FileSystem): Promise<Lock
 
 export const FILES = 'lock-service/files/';
 export const NUMBERS = 'lock-service/numbers/';
-/** Numbers reserved together: 2^33 reservations reach the end of the safe integers. */
+/** Numbers in a reservation: 2^33 reservations reach the end of the safe integers. */
 const NUMBERS_AT_ONCE = 2 ** 20;
 const READS_AT_ONCE = 32;
 const NAME = /^([0-9a-f]{32})-([0-9a-f]{16})$/;
@@ -37,7 +37,7 @@ class LockFiles implements LockStorage {
   /** The greatest version of each path that is kept, deletions too. */
   readonly #versions: Map<string, number>;
   #endOfNumbers: number;
-  /** Why nothing can be changed any more: what is stored and what was answered may differ. */
+  /** The reason why every change is refused: stored and answered state may differ. */
   #failure: unknown;
 
   private constructor(fileSystem: FileSystem, versions: Map<string, number>, endOfNumbers: number) {
@@ -46,7 +46,7 @@ class LockFiles implements LockStorage {
     this.#endOfNumbers = endOfNumbers;
   }
 
-  /** Reads what is kept and clears away what counts no more. */
+  /** Reads the valid files and deletes the outdated ones. */
   static async open(fileSystem: FileSystem): Promise<{ storage: LockFiles; files: LastingFile[] }> {
     const { newest, outdated } = sortOut(await fileSystem.list(FILES));
     const kept: LockFile[] = [];
@@ -110,7 +110,7 @@ class LockFiles implements LockStorage {
 
   /** A change that failed must not show after a restart. */
   async #takeBack(name: string, error: unknown): Promise<void> {
-    // a name that was never used exists: another process changes this directory
+    // a name that was never used before exists: another process changes this directory
     if (error instanceof BigtableError && error.code === Code.ALREADY_EXISTS) this.#failure = error;
     else {
       await this.#fileSystem.delete(name).catch(() => {
@@ -119,13 +119,13 @@ class LockFiles implements LockStorage {
     }
   }
 
-  /** What is left behind when this fails counts no more, and the next opening clears it away. */
+  /** A file that stays when this fails is not valid, and the next opening deletes it. */
   async #clearAway(name: string): Promise<void> {
     await this.#fileSystem.delete(name).catch(() => {});
   }
 }
 
-/** The newest file of each path, and the names of those that it outdates. */
+/** The newest file of each path, and the names of the files that it outdates. */
 export function sortOut(found: readonly FileInfo[]): { newest: FileInfo[]; outdated: string[] } {
   const newest = new Map<string, FileInfo>();
   const outdated: string[] = [];
@@ -151,7 +151,7 @@ export async function readFile(fileSystem: FileSystem, { path: name, sizeBytes }
   return file;
 }
 
-/** The end of the numbers reserved so far. Every reservation but the greatest is cleared away. */
+/** The end of the numbers reserved so far. Deletes every reservation but the greatest. */
 async function readNumbers(fileSystem: FileSystem): Promise<number> {
   const found = await fileSystem.list(NUMBERS);
   const last = found.pop();

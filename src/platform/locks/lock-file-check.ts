@@ -1,7 +1,6 @@
 /**
- * Reads every file of the local lock service, one by one, for a check of a whole directory: what is damaged is reported
- * and passed over, where the service itself would refuse to open. Format: docs/formats/lock-service.md. Changes
- * nothing.
+ * Reads every file of the local lock service, one by one, for a check of a whole directory: damaged files are reported
+ * and skipped, where the service itself would refuse to open. Format: docs/formats/lock-service.md. Changes nothing.
  */
 import { type BigtableError, Code, CorruptionError, toBigtableError } from '../../base/index.ts';
 import type { FileSystem, LastingFile } from '../../env/index.ts';
@@ -9,11 +8,11 @@ import { FILES, NUMBERS, numbersName, readFile } from './local-lock-service.ts';
 import { decodeLockFile, LockFileKind } from './lock-file-format.ts';
 
 export interface LockFilesRead {
-  /** What counts, by path. */
+  /** The valid files, by path. */
   readonly files: readonly LastingFile[];
-  /** Names of the files that are damaged, with what is wrong. */
+  /** Names of the damaged files, with the errors. */
   readonly damages: readonly { readonly name: string; readonly error: BigtableError }[];
-  /** All files. */
+  /** The number of all files. */
   readonly count: number;
 }
 

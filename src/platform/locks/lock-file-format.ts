@@ -1,8 +1,8 @@
 /**
  * The files of the local lock service, one a change. Format: docs/formats/lock-service.md.
  *
- * Invariant: what `decodeLockFile` answers is what was given to `encodeLockFile`; anything else is a CorruptionError
- * that names the file, or FAILED_PRECONDITION where a later release wrote it.
+ * Invariant: `decodeLockFile` returns the argument of `encodeLockFile`; other bytes are a CorruptionError that names
+ * the file, or FAILED_PRECONDITION where a later release wrote it.
  */
 import { assert, asBuffer, BigtableError, Code, CorruptionError, crc32c } from '../../base/index.ts';
 
@@ -14,7 +14,7 @@ export interface LockFile {
   readonly kind: LockFileKind;
   /** The change's version; with kind `numbers`, the end of the reserved numbers. */
   readonly version: number;
-  /** As the lock service's users name it; empty with kind `numbers`. */
+  /** The path in the lock service; empty with kind `numbers`. */
   readonly path: string;
   /** Empty but with kind `contents`. */
   readonly contents: Uint8Array;

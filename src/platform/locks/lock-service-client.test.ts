@@ -4,15 +4,15 @@ import { lockServiceContract } from '../../../test/contracts/lock-service-contra
 import { MemoryLockService } from '../../env/index.ts';
 import { portPair } from '../fixtures.ts';
 import { LockServiceClient } from './lock-service-client.ts';
-import { LockServiceHost, sharedLeases } from './lock-service-host.ts';
+import { LockServiceHandler, sharedLeases } from './lock-service-handler.ts';
 import { systemClock } from '../machine/system-clock.ts';
 
 async function overPort() {
   const { here, there, close } = portPair(systemClock);
   const memory = new MemoryLockService();
   const leases = sharedLeases();
-  const host = new LockServiceHost(memory, leases);
-  await there.transport.serve('lock-service', host);
+  const handler = new LockServiceHandler(memory, leases);
+  await there.transport.serve('lock-service', handler);
   here.transport.route('lock-service', here.peer);
   const client = new LockServiceClient({
     transport: here.transport,
@@ -20,7 +20,7 @@ async function overPort() {
     leases,
     budget: here.budget,
   });
-  return { memory, leases, host, client, close };
+  return { memory, leases, handler, client, close };
 }
 
 lockServiceContract('memory, across threads', async () => {
@@ -29,24 +29,24 @@ lockServiceContract('memory, across threads', async () => {
 });
 
 describe('LockServiceClient', () => {
-  test('a lease holds in shared memory: when the host takes it away the thread sees it in the same instant', async () => {
-    const { client, host, close } = await overPort();
+  test('a lease holds in shared memory: when the handler takes it away the thread sees it in the same instant', async () => {
+    const { client, handler, close } = await overPort();
     const session = await client.openSession();
     assert.equal(client.leaseDeadlineMs(session), Number.POSITIVE_INFINITY);
-    const closing = host.close();
+    const closing = handler.close();
     assert.equal(client.leaseDeadlineMs(session), Number.NEGATIVE_INFINITY, 'before the session has ended');
     await closing;
     await assert.rejects(client.openSession(), /none after its end/);
     close();
   });
 
-  test('the end of the host ends the sessions of its thread, and no others', async () => {
-    const { memory, client, host, close } = await overPort();
+  test('the end of the handler ends the sessions of its thread, and no others', async () => {
+    const { memory, client, handler, close } = await overPort();
     const session = await client.openSession();
     const other = await memory.openSession();
     assert.ok(await client.tryAcquire('mine', session));
     assert.ok(await memory.tryAcquire('theirs', other));
-    await host.close();
+    await handler.close();
     assert.equal(await memory.holder('mine'), undefined);
     assert.ok(await memory.holder('theirs'));
     close();

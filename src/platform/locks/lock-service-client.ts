@@ -1,9 +1,9 @@
 /**
- * The lock service as another thread sees it: calls over the transport to the LockServiceHost that was made for
- * this thread, and the leases in shared memory.
+ * The lock service as seen by another thread: calls over the transport to the LockServiceHandler that was made for this
+ * thread, and the leases in shared memory.
  *
- * Invariants: watches begin before anything that is asked later is answered (calls keep their order); `leaseDeadlineMs`
- * asks shared memory alone. A lease has no end of its own: it holds until the host takes its number away.
+ * Invariants: watches begin before any later call is answered (calls keep their order); `leaseDeadlineMs` reads shared
+ * memory alone. A lease has no end of its own: it holds until the handler removes its number.
  */
 import {
   type ByteBudget,
@@ -15,13 +15,13 @@ import {
   type SmallFile,
   type Transport,
 } from '../../env/index.ts';
-import { LEASES, type LockCalls } from './lock-service-host.ts';
+import { LEASES, type LockCalls } from './lock-service-handler.ts';
 
 export interface LockServiceClientOptions {
   readonly transport: Transport;
-  /** The host's address. */
+  /** The handler's address. */
   readonly address: string;
-  /** What the host was made with. */
+  /** The shared memory that the handler was made with. */
   readonly leases: Int32Array;
   readonly budget: ByteBudget;
 }
@@ -87,7 +87,7 @@ export class LockServiceClient implements LockService {
       readonly LockEvent[]
     >;
     let stopped = false;
-    // asked now, so that the watch is there before whatever is asked next
+    // pulled now, so that the watch begins before the next call
     let next = events.next();
     const follow = async (): Promise<void> => {
       for (;;) {
@@ -97,7 +97,7 @@ export class LockServiceClient implements LockService {
         next = events.next();
       }
     };
-    // it fails when the other thread is gone, and this one with it
+    // it fails when the other thread has ended, and this one ends with it
     follow().catch(() => {});
     return () => {
       stopped = true;

@@ -12,7 +12,7 @@ export class KeepAlive {
   readonly #timer = setInterval(() => {}, NEVER_MS).unref();
   readonly #release = (): void => this.release();
 
-  /** Something is awaited, until `release`. */
+  /** Keeps the process alive until `release`. */
   hold(): void {
     if (this.#count++ === 0) this.#timer.ref();
   }

@@ -1,19 +1,19 @@
-/** What the machine has, and what of it this process may use. */
+/** The machine's resources that this process may use. */
 import { readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 
 /** Memory that this process may use: the machine's, or the limit of the container it runs in. */
 export function memoryBytes(): number {
   const machine = totalmem();
-  // 0, or more than there is, where no limit is set
+  // 0, or more than the machine's memory, where no limit is set
   const limit = process.constrainedMemory();
   return limit > 0 && limit < machine ? limit : machine;
 }
 
 /**
- * Files and sockets that this process may have open at once; undefined where it has no such limit (Windows), or none
- * that can be known. On Linux as /proc has it, elsewhere by Node's own report, which has it on every POSIX system and
- * takes some milliseconds.
+ * Files and sockets that this process may have open together; undefined where it has no such limit (Windows), or an
+ * unknown one. On Linux read from /proc, elsewhere from Node's own report, which has it on every POSIX system but is
+ * slow to make.
  */
 export function descriptorLimit(): number | undefined {
   try {

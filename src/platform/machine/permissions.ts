@@ -1,18 +1,18 @@
 /**
- * Checks if others than its owner may use a file or directory. POSIX alone: elsewhere modes say nothing, and nothing is
- * said of them.
+ * Checks if others than its owner may use a file or directory. POSIX alone: elsewhere modes have no meaning, and
+ * nothing is reported.
  */
 import { stat } from 'node:fs/promises';
 import { platform } from 'node:os';
 
 const OTHERS_WRITE = 0o022;
 const OTHERS_ANYTHING = 0o077;
-/** What a group may have of a file of root, as services are given keys on many systems. */
+/** The access that a group may have to a file of root, as services are given keys on many systems. */
 const GROUP_READS = 0o040;
 
 /**
- * The mode in octal where others may do what they should not: read or write what is secret, write what is trusted.
- * Undefined where they may not, and where nothing can be seen.
+ * The mode in octal where others have access that they should not have: to read or write a secret file, to write a
+ * trusted one. Undefined where they have not, and where the mode cannot be read.
  */
 export async function modeForOthers(path: string, kind: 'secret' | 'trusted'): Promise<string | undefined> {
   if (platform() === 'win32') return undefined;

@@ -1,14 +1,14 @@
 /**
- * Real time in microseconds out of two clocks: one that tells it in whole milliseconds (Date.now), and one that is fine
- * and counts from some beginning (performance.now). The beginning, in real time, is what has to be found and kept.
+ * Real time in microseconds out of two clocks: a coarse one, in whole milliseconds (Date.now), and a fine one that
+ * counts from some beginning (performance.now). The beginning, in real time, has to be found and kept.
  *
- * The first clock tells the true time cut to a millisecond, so each pair of readings bounds the beginning from below,
- * and most closely just after the millisecond has changed. It is found by looking until that happens, once; from then
+ * The coarse clock shows the true time cut to a millisecond, so each pair of readings bounds the beginning from below,
+ * and most closely just after the millisecond has changed. It is found by reading until that happens, once; from then
  * on each reading checks it.
  *
- * Invariant: a time lies in the millisecond that Date.now told around it. So it is never late by more than the search
- * left (a fraction of a microsecond, more where the thread was put aside, until a later reading shows it), and it is
- * ahead only after the real-time clock was set back by less than a millisecond, until a reading shows that.
+ * Invariant: a time lies in the millisecond that Date.now showed around it. So it is late at most by the inaccuracy of
+ * the search (a fraction of a microsecond, more where the thread was suspended, until a later reading shows it), and it
+ * is ahead only after the real-time clock was set back by less than a millisecond, until a reading shows that.
  */
 export interface Readings {
   /** Real time since 1970, cut to whole milliseconds. */
@@ -18,11 +18,11 @@ export interface Readings {
 }
 
 /**
- * The search for a change of the millisecond ends after that number of readings: no clock stands still that long,
- * unless a user holds it.
+ * Readings after which the search for a change of the millisecond ends: no clock stands still that long, unless a user
+ * holds it.
  */
-const MAX_LOOKS = 100_000;
-/** By how much two clocks part bit by bit. Whatever is more was a step of one of them. */
+const MAX_READINGS = 100_000;
+/** The largest difference between two clocks by drift. A larger one was a jump of one of them. */
 const DRIFT_MS = 0.1;
 const MICRO_MS = 0.001;
 
@@ -38,7 +38,7 @@ export class RealTime {
   /** Whole microseconds since 1970. */
   nowMicros(): number {
     const { coarseMs, fineMs } = this.#readings;
-    // in this order: what the coarse clock told is not above the true time when the fine one was read
+    // in this order: the coarse reading is not above the true time of the fine reading
     const earliestMs = coarseMs();
     const sinceMs = fineMs();
     let nowMs = this.#originMs + sinceMs;
@@ -53,7 +53,7 @@ export class RealTime {
     return earliestMs;
   }
 
-  /** Ahead, or the millisecond has changed between the two readings. */
+  /** The time where it is ahead, or where the millisecond has changed between the two readings. */
   #maybeAhead(nowMs: number, sinceMs: number): number {
     const latestMs = this.#readings.coarseMs() + 1;
     if (nowMs < latestMs) return nowMs;
@@ -63,14 +63,14 @@ export class RealTime {
   }
 
   /**
-   * At the beginning, and after a step of one of the clocks: looks, a millisecond at most, until the millisecond
+   * At the beginning, and after a jump of one of the clocks: reads, for a millisecond at most, until the millisecond
    * changes.
    */
   #search(): number {
     const { coarseMs, fineMs } = this.#readings;
     const firstMs = coarseMs();
     let earliestMs = firstMs;
-    for (let looks = 0; earliestMs === firstMs && looks < MAX_LOOKS; looks++) earliestMs = coarseMs();
+    for (let looks = 0; earliestMs === firstMs && looks < MAX_READINGS; looks++) earliestMs = coarseMs();
     this.#originMs = earliestMs - fineMs();
     return earliestMs;
   }

@@ -2,7 +2,7 @@
 import { randomBytes, randomFillSync } from 'node:crypto';
 import type { Random } from '../../env/index.ts';
 
-/** Drawn in advance, since one call of the source costs more than a hundred numbers. */
+/** Drawn in advance, since a call of the source is slow. */
 const pool = Buffer.allocUnsafeSlow(4096);
 let used = pool.length;
 

@@ -1,8 +1,8 @@
 /**
- * Reads what message-encoder.ts wrote. Byte arrays are views of the buffer that came, which belongs to the receiver:
+ * Reads what message-encoder.ts wrote. Byte arrays are views of the received buffer, which belongs to the receiver:
  * nothing is copied.
  *
- * Invariant: shapes and names are numbered as they come, as the encoder has numbered them.
+ * Invariant: shapes and names are numbered in the order of arrival, as the encoder has numbered them.
  */
 import { deserialize } from 'node:v8';
 import { assert, viewOf } from '../../base/index.ts';
@@ -16,7 +16,7 @@ export class MessageDecoder {
   /** By the number of a shape: the last object of it in this message. */
   #last: object[] = [];
 
-  /** From here on values are read from `bytes`. */
+  /** Reads later values from `bytes`. */
   begin(bytes: Uint8Array): void {
     assert(this.#at === this.#bytes.length, 'the last message was read to its end');
     this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -24,7 +24,7 @@ export class MessageDecoder {
     if (this.#last.length > 0) this.#last = [];
   }
 
-  /** How many bytes were read. */
+  /** The number of bytes read. */
   get at(): number {
     return this.#at;
   }
@@ -142,7 +142,7 @@ export class MessageDecoder {
     return tag === Tag.buffer ? bytes : deserialize(bytes);
   }
 
-  /** Where the skipped bytes begin. */
+  /** Skips the bytes and returns their offset. */
   #skip(bytes: number): number {
     this.#at += bytes;
     return this.#at - bytes;

@@ -1,17 +1,17 @@
 /**
- * Plain data as bytes, for what crosses between threads: many values packed one after another into one buffer, which
- * then changes hands whole. Structured cloning would cost three times as much for small objects, and would copy the
- * whole memory behind every byte array.
+ * Plain data as bytes, to cross between threads: many values packed one after another into one buffer, which is then
+ * transferred whole. Structured cloning is slower for small objects, and would copy the whole memory under every byte
+ * array.
  *
  * A value is a tag and what follows it (message-decoder.ts reads it). Objects name their shape (the list of their keys)
- * by number: a shape is sent once, when it is first used, and both sides number shapes as they come; the same goes for
- * names, strings that come again and again. The two sides must therefore see all messages, in order, which a port
- * warrants. Nothing of this is ever stored: both sides are the same program.
+ * by number: a shape is sent once, on its first use, and both sides number shapes in order; the same holds for names,
+ * strings that recur. The two sides must therefore see all messages, in order, as a port guarantees. The encoding is
+ * never stored: both sides are the same program.
  *
- * An object that is the same as the last one of its shape is sent as that: the rows of a batch refer to one set of
- * cells and the bytes under it, which would else go along with each of them.
+ * An object that is the same as the last one of its shape is sent as a reference to it: the rows of a batch share one
+ * set of cells and the bytes under it, which would otherwise be sent with each of them.
  *
- * Invariant: what could not be encoded leaves no trace, in the bytes and in the tables.
+ * Invariant: a value that could not be encoded leaves no trace, in the bytes and in the tables.
  */
 import { serialize } from 'node:v8';
 import { viewOf } from '../../base/index.ts';
@@ -38,16 +38,16 @@ export const Tag = {
 } as const;
 
 const FIRST_BYTES = 64 * 1024;
-/** The next buffer has room for what was written last, up to this. */
+/** The next buffer has the size of the last message, up to this. */
 const MAX_BYTES = 1024 * 1024;
-/** A buffer as full as this changes hands itself; of one less so a copy does. */
+/** A buffer that is at least this full is transferred itself; of an emptier one a copy is. */
 const FULL_SHARE = 3 / 4;
 /**
- * Shapes and names numbered at most; later ones are spelled out each time. Objects with keys of users (families) would
- * otherwise fill memory.
+ * Shapes and names numbered at most; later ones are written in full each time. Objects with keys of users (families)
+ * would otherwise fill memory.
  */
 export const MAX_NUMBERED = 1024;
-/** Up to this length a string is written by a loop here, which costs less than a call of Buffer's. */
+/** Up to this length a string is written by a loop here, which is faster than a call of Buffer's. */
 const LOOP_CHARACTERS = 48;
 const NOT_LATIN1 = /[^\0-\xff]/;
 
@@ -61,7 +61,7 @@ interface Shape {
 export class MessageEncoder {
   #bytes = Buffer.allocUnsafeSlow(FIRST_BYTES);
   #at = 0;
-  /** By the first key, since comparing lists of keys is what finding a shape costs. */
+  /** By the first key, so that few lists of keys are compared. */
   readonly #shapes = new Map<string, Shape[]>();
   readonly #shapesInOrder: Shape[] = [];
   readonly #names = new Map<string, number>();
@@ -72,14 +72,14 @@ export class MessageEncoder {
     return this.#at;
   }
 
-  /** Memory that it holds, written to or not. */
+  /** Bytes of memory that it holds, written to or not. */
   get capacityBytes(): number {
     return this.#bytes.length;
   }
 
-  /** Runs `write`, which encodes one call or answer, and where it throws takes back all that it wrote. */
+  /** Runs `write`, which encodes one call or answer; where it throws, removes all that it wrote. */
   whole(write: () => void): void {
-    // between two calls a program may have changed what it sent
+    // a program may change an object between two calls
     this.#clearObjects();
     const [at, shapes, names] = [this.#at, this.#shapesInOrder.length, this.#names.size];
     try {
@@ -99,7 +99,7 @@ export class MessageEncoder {
     }
   }
 
-  /** All that was written, as memory that the caller may give away. */
+  /** All written bytes, as memory that the caller owns and may transfer. */
   take(): Uint8Array<ArrayBuffer> {
     const used = this.#at;
     const bytes = this.#bytes;
@@ -114,7 +114,7 @@ export class MessageEncoder {
   }
 
   uint(value: number): void {
-    this.#room(8);
+    this.#ensureSpace(8);
     let rest = value;
     while (rest >= 0x80) {
       this.#bytes[this.#at++] = (rest % 0x80) | 0x80;
@@ -124,12 +124,12 @@ export class MessageEncoder {
   }
 
   double(value: number): void {
-    this.#room(8);
+    this.#ensureSpace(8);
     this.#bytes.writeDoubleLE(value, this.#at);
     this.#at += 8;
   }
 
-  /** A string that comes again and again. */
+  /** Writes a string that recurs. */
   name(name: string): void {
     const number = this.#names.get(name);
     if (number !== undefined) {
@@ -144,7 +144,7 @@ export class MessageEncoder {
     }
   }
 
-  /** Throws for what cannot be cloned. */
+  /** Writes a value. Throws where it cannot be cloned. */
   value(value: unknown): void {
     switch (typeof value) {
       case 'string':
@@ -165,7 +165,7 @@ export class MessageEncoder {
       case 'bigint':
         if (BigInt.asIntN(64, value) === value) {
           this.#tag(Tag.bigint);
-          this.#room(8);
+          this.#ensureSpace(8);
           this.#bytes.writeBigInt64LE(value, this.#at);
           this.#at += 8;
           return;
@@ -233,7 +233,7 @@ export class MessageEncoder {
 
   #string(text: string): void {
     const { length } = text;
-    this.#room(length + 12);
+    this.#ensureSpace(length + 12);
     if (length > LOOP_CHARACTERS) return this.#longString(text);
     const start = this.#at;
     this.#bytes[this.#at++] = Tag.latin1;
@@ -258,11 +258,11 @@ export class MessageEncoder {
   #utf16(text: string): void {
     this.#tag(Tag.utf16);
     this.uint(text.length);
-    this.#room(text.length * 2);
+    this.#ensureSpace(text.length * 2);
     this.#at += this.#bytes.write(text, this.#at, 'utf16le');
   }
 
-  /** What is neither plain nor bytes, as structured cloning sees it. */
+  /** Writes a value that is neither plain nor bytes, by structured cloning. */
   #clone(value: unknown): void {
     this.#raw(serialize(value), Tag.cloned);
   }
@@ -270,17 +270,17 @@ export class MessageEncoder {
   #raw(bytes: Uint8Array, tag: number): void {
     this.#tag(tag);
     this.uint(bytes.length);
-    this.#room(bytes.length);
+    this.#ensureSpace(bytes.length);
     this.#bytes.set(bytes, this.#at);
     this.#at += bytes.length;
   }
 
   #tag(tag: number): void {
-    this.#room(1);
+    this.#ensureSpace(1);
     this.#bytes[this.#at++] = tag;
   }
 
-  #room(bytes: number): void {
+  #ensureSpace(bytes: number): void {
     if (this.#at + bytes <= this.#bytes.length) return;
     const larger = Buffer.allocUnsafeSlow(Math.max(this.#bytes.length * 2, this.#at + bytes));
     this.#bytes.copy(larger, 0, 0, this.#at);

@@ -1,13 +1,13 @@
 /**
- * Calls and streams between two threads over a port, either side calling the other. What one turn of the event loop
- * sends goes in one message, packed (message-encoder.ts), whose memory changes hands.
+ * Calls and streams between two threads over a port, either side calling the other. All frames of one turn of the event
+ * loop are packed into one message (message-encoder.ts), whose memory is transferred.
  *
  * Invariants:
- * - What is sent arrives in order. A call gets one answer; a stream's items come in order, at most WINDOW of them not
- *   yet requested.
+ * - Frames arrive in order. A call gets one answer; a stream's items come in order, at most WINDOW of them not yet
+ *   requested.
  * - A call that is cancelled here, for its deadline too, is cancelled there: only the caller's side keeps timers.
- * - When the other side is gone every call under way fails with UNAVAILABLE (its outcome is unknown), and what it had
- *   requested is cancelled.
+ * - When the other side has ended, every call to it fails with UNAVAILABLE (its outcome is unknown), and its own
+ *   requests are cancelled.
  */
 import type { MessagePort } from 'node:worker_threads';
 import { BigtableError, Code, NumberTable, unavailable } from '../../base/index.ts';
@@ -30,9 +30,9 @@ import { MessageDecoder } from './message-decoder.ts';
 import { MessageEncoder } from './message-encoder.ts';
 import { Frame, type FrameKind, type Receiver, SentCall, SentStream, WINDOW } from './sent-call.ts';
 
-/** Numbers of calls begin again there; what has the same number was over long ago. */
+/** Numbers of calls wrap there; an earlier call of the same number has ended long ago. */
 const MAX_IDS = 2 ** 31;
-/** So much is not kept for the end of the turn. */
+/** A message of this size is sent before the end of the turn. */
 const BATCH_BYTES = 256 * 1024;
 
 export interface PortPeerOptions {
@@ -40,15 +40,15 @@ export interface PortPeerOptions {
   /** Answers the calls to an address, from the other side. */
   readonly handlerOf: (address: string) => CallHandler;
   readonly clock: Clock;
-  /** What the other side's calls reserve from. */
+  /** The budget from which the other side's calls reserve. */
   readonly budget: ByteBudget;
   readonly metrics: Metrics;
-  /** Told once when the other side is gone, or this one closed. */
+  /** Called once when the other side has ended, or this one is closed. */
   readonly onClosed?: () => void;
 }
 
 /** A request of the other side: a call, or a stream with its items. */
-interface Asked {
+interface PeerRequest {
   readonly context: CallContext;
   items?: PullStream<unknown>;
   credit: number;
@@ -60,7 +60,7 @@ export class PortPeer {
   readonly #encoder = new MessageEncoder();
   readonly #decoder = new MessageDecoder();
   readonly #receivers = new NumberTable<Receiver>();
-  readonly #asked = new NumberTable<Asked>();
+  readonly #requests = new NumberTable<PeerRequest>();
   #lastId = 0;
   #scheduled = false;
   #closed = false;
@@ -104,7 +104,7 @@ export class PortPeer {
     });
   }
 
-  /** Ends the calls under way, here and there. */
+  /** Ends the calls under way, on both sides. */
   close(): void {
     this.#flush();
     this.#options.port.close();
@@ -162,7 +162,7 @@ export class PortPeer {
     this.#closed = true;
     const gone = unavailable('the thread that was called has ended: the outcome of the call is unknown');
     for (const receiver of this.#receivers.values()) receiver.receive(Frame.failure, toPlainThrown(gone));
-    for (const { context } of this.#asked.values())
+    for (const { context } of this.#requests.values())
       context.interrupt(new BigtableError(Code.CANCELLED, 'the thread that called has ended'));
     this.#options.onClosed?.();
   }
@@ -178,9 +178,9 @@ export class PortPeer {
       } else if (frame === Frame.more) {
         this.#credit(id, decoder.uint());
       } else {
-        // read also where no call waits for it any more
+        // decoded even where no call waits for it any more
         const value = frame === Frame.end ? undefined : decoder.value();
-        if (frame === Frame.cancel) this.#asked.get(id)?.context.interrupt(fromPlainThrown(value as PlainThrown));
+        if (frame === Frame.cancel) this.#requests.get(id)?.context.interrupt(fromPlainThrown(value as PlainThrown));
         else this.#receivers.get(id)?.receive(frame, value);
       }
     }
@@ -199,109 +199,109 @@ export class PortPeer {
     // admitted by the other side, which waits for the answer: if it had to wait here too, two threads could wait for
     // each other
     context.reservation.force(decoder.at - from);
-    const asked: Asked = { context, credit: WINDOW, pulling: false };
-    this.#asked.set(id, asked);
+    const request: PeerRequest = { context, credit: WINDOW, pulling: false };
+    this.#requests.set(id, request);
     try {
       if (frame === Frame.stream) {
-        asked.items = pullStreamOf(handlerOf(address).stream(method, message, context));
-        context.listen({ interrupt: () => this.#leave(id, asked) });
-        this.#pump(id, asked);
+        request.items = pullStreamOf(handlerOf(address).stream(method, message, context));
+        context.listen({ interrupt: () => this.#cancelled(id, request) });
+        this.#pump(id, request);
       } else {
         handlerOf(address)
           .call(method, message, context)
           .then(
-            (value) => this.#answered(id, asked, value),
-            (thrown: unknown) => this.#failed(id, asked, thrown),
+            (value) => this.#answered(id, request, value),
+            (thrown: unknown) => this.#failed(id, request, thrown),
           );
       }
     } catch (thrown) {
-      this.#failed(id, asked, thrown);
+      this.#failed(id, request, thrown);
     }
   }
 
-  #answered(id: number, asked: Asked, value: unknown): void {
+  #answered(id: number, request: PeerRequest, value: unknown): void {
     try {
-      if (asked.context.interruption === undefined) this.#send(Frame.answer, id, (encoder) => encoder.value(value));
-      this.#remove(id, asked);
+      if (request.context.interruption === undefined) this.#send(Frame.answer, id, (encoder) => encoder.value(value));
+      this.#remove(id, request);
     } catch (thrown) {
-      this.#failed(id, asked, thrown);
+      this.#failed(id, request, thrown);
     }
   }
 
-  #failed(id: number, asked: Asked, thrown: unknown): void {
-    if (asked.context.interruption === undefined)
+  #failed(id: number, request: PeerRequest, thrown: unknown): void {
+    if (request.context.interruption === undefined)
       this.#send(Frame.failure, id, (encoder) => encoder.value(toPlainThrown(thrown)));
-    this.#remove(id, asked);
+    this.#remove(id, request);
   }
 
-  #remove(id: number, { context }: Asked): void {
-    this.#asked.delete(id);
+  #remove(id: number, { context }: PeerRequest): void {
+    this.#requests.delete(id);
     context.reservation.release();
   }
 
   #credit(id: number, count: number): void {
-    const asked = this.#asked.get(id);
-    if (!asked) return;
-    asked.credit += count;
-    if (!asked.pulling) this.#pump(id, asked);
+    const request = this.#requests.get(id);
+    if (!request) return;
+    request.credit += count;
+    if (!request.pulling) this.#pump(id, request);
   }
 
-  /** Sends what is there, as far as it is requested. */
-  #pump(id: number, asked: Asked): void {
-    const items = asked.items!;
+  /** Sends the ready items, as far as they are requested. */
+  #pump(id: number, request: PeerRequest): void {
+    const items = request.items!;
     try {
-      while (asked.credit > 0 && this.#asked.has(id)) {
+      while (request.credit > 0 && this.#requests.has(id)) {
         const item = items.pull();
         if (item instanceof Promise) {
-          asked.pulling = true;
+          request.pulling = true;
           item.then(
             (value) => {
-              asked.pulling = false;
-              if (this.#pass(id, asked, value)) this.#pump(id, asked);
+              request.pulling = false;
+              if (this.#pass(id, request, value)) this.#pump(id, request);
             },
-            (thrown: unknown) => this.#failedItem(id, asked, thrown),
+            (thrown: unknown) => this.#failedItem(id, request, thrown),
           );
           return;
         }
-        if (!this.#pass(id, asked, item)) return;
+        if (!this.#pass(id, request, item)) return;
       }
     } catch (thrown) {
-      this.#failedItem(id, asked, thrown);
+      this.#failedItem(id, request, thrown);
     }
   }
 
-  /** False where the stream is over. */
-  #pass(id: number, asked: Asked, item: unknown): boolean {
-    if (!this.#asked.has(id)) return false;
+  /** Sends the item; false where the stream has ended. */
+  #pass(id: number, request: PeerRequest, item: unknown): boolean {
+    if (!this.#requests.has(id)) return false;
     if (item === undefined) {
       this.#send(Frame.end, id, () => {});
-      this.#remove(id, asked);
+      this.#remove(id, request);
       return false;
     }
     try {
-      asked.credit--;
+      request.credit--;
       this.#send(Frame.item, id, (encoder) => encoder.value(item));
       return true;
     } catch (thrown) {
-      this.#failedItem(id, asked, thrown);
+      this.#failedItem(id, request, thrown);
       return false;
     }
   }
 
-  #failedItem(id: number, asked: Asked, thrown: unknown): void {
-    if (!this.#asked.has(id)) return;
-    this.#failed(id, asked, thrown);
-    this.#endItems(asked);
+  #failedItem(id: number, request: PeerRequest, thrown: unknown): void {
+    if (!this.#requests.has(id)) return;
+    this.#failed(id, request, thrown);
+    this.#endItems(request);
   }
 
-  /** The other side has given the stream up. */
-  #leave(id: number, asked: Asked): void {
-    this.#remove(id, asked);
-    this.#endItems(asked);
+  /** The other side has cancelled the stream. */
+  #cancelled(id: number, request: PeerRequest): void {
+    this.#remove(id, request);
+    this.#endItems(request);
   }
 
-  /** No caller waits for what a clean-up throws. */
-  #endItems({ items }: Asked): void {
+  /** Errors of a clean-up are ignored: no caller waits for them. */
+  #endItems({ items }: PeerRequest): void {
     const ending = items?.end();
     if (ending instanceof Promise) ending.catch(() => {});
   }

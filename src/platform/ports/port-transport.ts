@@ -1,8 +1,8 @@
 /**
- * The transport of a process with several threads: what is served in this thread is called straight, what another
- * serves over the port to it.
+ * The transport of a process with several threads: a handler of this thread is called directly, one of another thread
+ * over the port to it.
  *
- * Invariant: calls inside one thread cost what they cost without any other.
+ * Invariant: other threads add no cost to calls inside one thread.
  */
 import type { CallHandler, LocalTransport, RequestContext, Transport } from '../../env/index.ts';
 import type { PortPeer } from './port-peer.ts';
@@ -28,8 +28,8 @@ export class PortTransport implements Transport {
   }
 
   /**
-   * From now on calls to `address` go to the thread of the peer, until the function returned is called or another
-   * peer takes the address.
+   * Routes calls to `address` to the thread of the peer, until the returned function is called or another peer takes
+   * the address.
    */
   route(address: string, peer: PortPeer): () => void {
     this.#routes.set(address, peer);
@@ -39,7 +39,8 @@ export class PortTransport implements Transport {
   }
 
   /**
-   * What answers the calls that come from another thread: only what is served in this one, so that no call goes round.
+   * The handler for calls that come from another thread: only one that is served in this thread, so that no call is
+   * passed around.
    */
   readonly handlerOf = (address: string): CallHandler => this.#local.handlerOf(address);
 }

@@ -1,6 +1,6 @@
 /**
- * A call and a stream that were sent to another thread (port-peer.ts), on the caller's side: what comes back for them,
- * and their end when the caller's context is interrupted.
+ * A call and a stream that were sent to another thread (port-peer.ts), on the caller's side: their answers, and their
+ * end when the caller's context is interrupted.
  *
  * Invariant: each ends once, by an answer, a failure, or by a cancellation, and notifies the peer that keeps it by its
  * number.
@@ -19,12 +19,12 @@ import {
   type RequestContext,
 } from '../../env/index.ts';
 
-/** Items of a stream that may be on their way. Each is a batch of a read: some hundred kilobytes at most. */
+/** Items of a stream that may be in flight. Each is a batch of a read: some hundred kilobytes at most. */
 export const WINDOW = 4;
 export const Frame = { call: 0, stream: 1, cancel: 2, more: 3, answer: 4, failure: 5, item: 6, end: 7 } as const;
 export type FrameKind = (typeof Frame)[keyof typeof Frame];
 
-/** Whoever waits for frames about a call. */
+/** The receiver of the frames of a call. */
 export interface Receiver {
   receive(frame: FrameKind, value: unknown): void;
 }
@@ -32,7 +32,7 @@ export interface Receiver {
 interface CallEnds {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: BigtableError) => void;
-  /** The caller waits no more. */
+  /** Called when the caller does not wait any longer. */
   readonly cancel: (error: BigtableError) => void;
 }
 
@@ -149,7 +149,7 @@ export class SentStream extends PullStream<unknown> implements Receiver, Interru
     waiting?.reject(error);
   }
 
-  /** The next item. Half a window later the other side learns that there is room. */
+  /** Takes the next item. After each half window the other side is granted more. */
   #take(): unknown {
     this.#taken++;
     if (this.#state === 'open' && this.#taken >= WINDOW / 2) {

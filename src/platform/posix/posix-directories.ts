@@ -1,5 +1,5 @@
 /**
- * The directories under a POSIX file system's root: made durable with their parents, walked, emptied.
+ * The directories under a POSIX file system's root: makes them durable with their parents, walks and empties them.
  *
  *   files/   write-once files by their paths        tmp/   what is being written; emptied at every start
  *   logs/    one directory a log, by its path
@@ -41,7 +41,7 @@ export class Directories {
     return join(this.root, 'tmp', `${this.#temporaryPrefix}-${this.#temporaries++}`);
   }
 
-  /** Makes the directory and those above it up to the root, durably. Asked again it costs nothing. */
+  /** Makes the directory and those above it up to the root, durably. Later calls for the same directory do nothing. */
   ensure(directory: string): Promise<void> {
     let made = this.#made.get(directory);
     if (!made) {
@@ -61,7 +61,7 @@ export class Directories {
     await this.#syscalls.mkdir(directory).catch((error: unknown) => {
       if (errnoOf(error) !== 'EEXIST') throw error;
     });
-    // also where it was there already: an earlier owner may have died between the two
+    // also where it exists already: an earlier owner may have died between mkdir and sync
     await this.sync(parent);
   }
 
@@ -74,18 +74,15 @@ export class Directories {
     }
   }
 
-  /**
-   * Gives a finished temporary file its name; EEXIST where that is taken. The temporary is gone afterwards in either
-   * case.
-   */
+  /** Links a finished temporary file to its name; EEXIST where that is taken. Removes the temporary in either case. */
   async publish(temporary: string, path: string): Promise<void> {
     await this.ensure(dirname(path));
-    await this.place(temporary, path);
+    await this.link(temporary, path);
     await this.sync(dirname(path));
   }
 
-  /** Into a directory that is there; the name may still be lost. When this fails there is no such name. */
-  async place(temporary: string, path: string): Promise<void> {
+  /** The same in an existing directory, without making the name durable. When this fails there is no such name. */
+  async link(temporary: string, path: string): Promise<void> {
     try {
       await this.#syscalls.link(temporary, path);
     } finally {
@@ -107,8 +104,8 @@ export class Directories {
   }
 
   /**
-   * Removes empty directories below `directory`, which deletions leave. Only before anything else is done: what
-   * `ensure` knows would be wrong afterwards.
+   * Removes empty directories below `directory`, which deletions leave. Must be the first call: it would invalidate the
+   * memory of `ensure`.
    */
   async removeEmpty(directory: string): Promise<void> {
     for (const entry of await this.#syscalls.readdir(directory)) {

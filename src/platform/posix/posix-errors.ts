@@ -1,6 +1,4 @@
-/**
- * What the operating system's errors mean to a caller of the file system.
- */
+/** The operating system's errors as errors of the file system. */
 import { BigtableError, Code } from '../../base/index.ts';
 
 const CODES: Readonly<Record<string, Code>> = {
@@ -28,7 +26,7 @@ export function errnoOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
-/** The disk has no room: of a write some bytes may have been written. */
+/** True when the disk has no space: some bytes of a write may have been written. */
 export function isOutOfSpace(error: unknown): boolean {
   return ['ENOSPC', 'EDQUOT'].includes(errnoOf(error));
 }
@@ -38,21 +36,21 @@ export function isOutOfDescriptors(error: unknown): boolean {
 }
 
 /**
- * Something is lacking that may come back: room, descriptors, memory, a disk that can be written to. What failed so has
- * made, opened and named nothing.
+ * True when a resource is lacking that may return: space, descriptors, memory, a disk that can be written to. A call
+ * that failed so has made, opened and named nothing.
  */
 export function isLack(error: unknown): boolean {
   return CODES[errnoOf(error)] === Code.RESOURCE_EXHAUSTED || errnoOf(error) === 'EROFS';
 }
 
-/** The error as callers know it; `what` names the thing and what was done to it. Errors of Edubba stay as they are. */
+/** The error as a BigtableError; `what` names the file and the operation. Errors of Edubba are returned unchanged. */
 export function systemError(error: unknown, what: string): BigtableError {
   if (error instanceof BigtableError) return error;
   const message = error instanceof Error ? error.message : String(error);
   return new BigtableError(CODES[errnoOf(error)] ?? Code.INTERNAL, `${what}: ${message}`, { cause: error });
 }
 
-/** Runs the call and puts its failure into words. */
+/** Awaits the call and converts its failure. */
 export async function systemCall<T>(what: string, call: Promise<T>): Promise<T> {
   try {
     return await call;

@@ -35,7 +35,7 @@ import { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
 
 export interface PosixOptions {
   readonly checksum: Checksum;
-  /** For pauses between steps of long work. Default: the event loop's own turns. */
+  /** For pauses between slices of long work. Default: the event loop's own turns. */
   readonly clock?: Clock;
   readonly logger?: Logger;
   readonly syscalls?: Syscalls;
@@ -46,7 +46,7 @@ export interface PosixOptions {
 }
 
 export type PosixFileSystem = FileSystem & {
-  /** Closes descriptors and logs once what is under way has ended. Nothing may be asked afterwards. */
+  /** Closes descriptors and logs once the calls under way have ended. No call may follow. */
   close(): Promise<void>;
 };
 
@@ -57,7 +57,7 @@ const PAGE_BYTES = 4096;
 const SIZES_AT_ONCE = 16;
 
 /**
- * Opens the file system in an existing directory, removes what an earlier owner left half done, and runs the self-test.
+ * Opens the file system in an existing directory, removes unfinished files of an earlier owner, and runs the self-test.
  */
 export async function openPosixFileSystem(directory: string, options: PosixOptions): Promise<PosixFileSystem> {
   const { syscalls = nodeSyscalls, logger = silentLogger, logSegmentBytes = LOG_SEGMENT_BYTES, clock } = options;
@@ -143,7 +143,7 @@ export class DirectoryFileSystem implements FileSystem {
     checkFilePath(path);
     try {
       return await this.#openFiles.use(path, async ({ fd, sizeBytes }) => {
-        // before the buffer is made: a wrong length must not take memory
+        // before the buffer is made: a wrong length must not allocate memory
         if (!(offset >= 0 && length >= 0 && offset + length <= sizeBytes))
           throw outOfRange(path, offset, length, sizeBytes);
         const bytes = Buffer.allocUnsafe(length);
@@ -207,7 +207,7 @@ export class DirectoryFileSystem implements FileSystem {
     checkFilePath(path);
     let writer: PosixLogWriter | undefined;
     try {
-      const placed = await this.#placeLog(path, async (directory) => {
+      const placed = await this.#makeLog(path, async (directory) => {
         writer = await PosixLogWriter.create(this.#setting, path, directory, randomBytes(NONCE_BYTES));
         return writer;
       });
@@ -223,18 +223,18 @@ export class DirectoryFileSystem implements FileSystem {
   async fence(path: string): Promise<void> {
     checkFilePath(path);
     await this.#writers.get(path)?.endWith('the log is fenced');
-    // where there is no log its name is taken, so that a writer who comes late does not find it free
-    if (await this.#placeLog(path, (directory) => this.#makeFence(join(directory, FENCE_NAME)).then(() => true)))
+    // where there is no log its name is taken, so that a late writer does not find it free
+    if (await this.#makeLog(path, (directory) => this.#makeFence(join(directory, FENCE_NAME)).then(() => true)))
       return;
     await this.#writers.get(path)?.endWith('the log is fenced');
     const temporary = this.#directories.temporaryPath();
     const directory = this.#directories.logPath(path);
     try {
       await this.#makeFence(temporary);
-      await this.#directories.place(temporary, join(directory, FENCE_NAME)).catch((error: unknown) => {
+      await this.#directories.link(temporary, join(directory, FENCE_NAME)).catch((error: unknown) => {
         if (errnoOf(error) !== 'EEXIST') throw error;
       });
-      // also where it was there already: who made it may have failed between the two
+      // also where it exists already: its maker may have failed between the two calls
       await this.#directories.sync(directory);
     } catch (error) {
       throw systemError(error, `fencing ${path}`);
@@ -272,7 +272,7 @@ export class DirectoryFileSystem implements FileSystem {
       await writer?.endWith('the log was deleted');
       const entries = await this.#syscalls.readdir(directory);
       if (!entries.some((entry) => !entry.isDirectory)) return;
-      // in one step, so that no part of it is ever found
+      // by one rename, so that no part of it is ever found
       await this.#syscalls.rename(directory, grave);
       this.#writers.delete(path);
       await this.#directories.sync(dirname(directory));
@@ -289,8 +289,8 @@ export class DirectoryFileSystem implements FileSystem {
     this.#openFiles.evictAll();
   }
 
-  /** Lets `make` fill a directory and gives it the log's name, in one step; undefined where there is such a log. */
-  async #placeLog<T>(path: string, make: (directory: string) => Promise<T>): Promise<T | undefined> {
+  /** Lets `make` fill a directory and renames it to the log's name; undefined where there is such a log. */
+  async #makeLog<T>(path: string, make: (directory: string) => Promise<T>): Promise<T | undefined> {
     const directory = this.#directories.logPath(path);
     const temporary = this.#directories.temporaryPath();
     try {
@@ -329,8 +329,8 @@ export class DirectoryFileSystem implements FileSystem {
 }
 
 /**
- * Memory whose pages the system has mapped: it maps pages when they are first written to, which for 64 KB may
- * take as long as a disk, and would be taken for one.
+ * The buffer with its pages mapped: the system maps pages on the first write to them, which may take as long as a read
+ * from disk and would be mistaken for one.
  */
 function touched(bytes: Buffer): Buffer {
   for (let at = 0; at < bytes.length; at += PAGE_BYTES) bytes[at] = 0;

@@ -2,7 +2,7 @@
  * Write-once files: written under a temporary name, made durable, then given their name by link(), which never
  * replaces.
  *
- * Invariant: the name is there only when the bytes are durable, and `close` resolves only when the name is too.
+ * Invariant: the name exists only when the bytes are durable, and `close` resolves only when the name is durable too.
  */
 import { constants } from 'node:fs';
 import { assert, BigtableError, Code } from '../../base/index.ts';
@@ -11,7 +11,7 @@ import type { Directories } from './posix-directories.ts';
 import { errnoOf, systemCall } from './posix-errors.ts';
 import type { Syscalls } from './posix-syscalls.ts';
 
-/** A large append is written in pieces, so that none holds a thread of the pool for long. */
+/** A large append is written in slices, so that none holds a thread of the pool for long. */
 const SLICE_BYTES = 4 << 20;
 
 export class PosixFileWriter implements FileWriter {

@@ -4,8 +4,8 @@
  * Invariants:
  * - A frame begins at a multiple of FRAME_ALIGN, so that its header lies in one sector and is written whole or not at
  *   all.
- * - A frame tells its log (nonce), its place (position) and its length under a checksum of its own: nothing else in a
- *   file, not even a copy of a frame in a value, can be taken for a frame.
+ * - A frame contains its log (nonce), its position and its length under a checksum of its own: no other bytes in a
+ *   file, not even a copy of a frame in a value, can be mistaken for a frame.
  */
 import { BigtableError, Code, CorruptionError } from '../../base/index.ts';
 import type { Checksum } from '../../env/index.ts';
@@ -14,9 +14,9 @@ export const SEGMENT_HEADER_BYTES = 64;
 export const FRAME_HEADER_BYTES = 32;
 export const FRAME_ALIGN = 32;
 export const NONCE_BYTES = 8;
-/** Where in a frame's header the nonce stands. */
+/** The offset of the nonce in a frame's header. */
 export const FRAME_NONCE_OFFSET = 16;
-/** What a device writes whole or not at all. */
+/** The unit that a device writes whole or not at all. */
 export const SECTOR_BYTES = 512;
 /** Most bytes of one append. */
 export const MAX_APPEND_BYTES = 1 << 30;
@@ -35,16 +35,16 @@ export interface SegmentHeader {
   readonly nonce: Buffer;
   /** Position of the first frame. */
   readonly base: number;
-  /** Frames before this position are surely there; 0 where the header does not tell. */
+  /** Frames before this position are surely written; 0 where the header does not say. */
   readonly written?: number;
 }
 
-/** Segments sort by name as they follow one another. */
+/** The name of a segment. Names sort in the order of the segments. */
 export function segmentName(base: number): string {
   return `${String(base).padStart(16, '0')}.segment`;
 }
 
-/** The base that a segment's name tells; undefined where it is no segment's name. */
+/** The base in a segment's name; undefined where it is not a segment's name. */
 export function segmentBase(name: string): number | undefined {
   const digits = SEGMENT_NAME.exec(name)?.[1];
   return digits === undefined ? undefined : Number(digits);
@@ -107,14 +107,14 @@ export function encodeFrameHeader(frame: FrameHeader, nonce: Buffer, checksum: C
   return bytes;
 }
 
-/** What follows the payload: zeros up to the alignment, the end mark last. */
+/** The bytes after the payload: zeros up to the alignment, the end mark last. */
 export function encodeFrameEnd(payloadBytes: number): Buffer {
   const bytes = Buffer.alloc(frameBytes(payloadBytes) - FRAME_HEADER_BYTES - payloadBytes);
   END_MARK.copy(bytes, bytes.length - END_MARK.length);
   return bytes;
 }
 
-/** The header of the frame at `position` of the log; undefined where the bytes are none. */
+/** The header of the frame at `position` of the log; undefined where the bytes are not one. */
 export function decodeFrameHeader(
   bytes: Buffer,
   position: number,
@@ -151,10 +151,10 @@ export function mayBeTorn(frame: Buffer, offset: number): boolean {
   return false;
 }
 
-/** Bytes that are checksummed in one step of the event loop: a few milliseconds at the slowest. */
-const CHECKSUM_STEP_BYTES = 2 << 20;
+/** Bytes that are checksummed in one slice. */
+const CHECKSUM_SLICE_BYTES = 2 << 20;
 
-/** The checksum of all parts, one after another, pausing between steps. */
+/** The checksum of all parts, one after another, with pauses between slices. */
 export async function checksumOf(
   parts: readonly Uint8Array[],
   checksum: Checksum,
@@ -164,11 +164,11 @@ export async function checksumOf(
   let inStep = 0;
   for (const part of parts) {
     for (let at = 0; at < part.length; ) {
-      const piece = part.subarray(at, at + CHECKSUM_STEP_BYTES - inStep);
+      const piece = part.subarray(at, at + CHECKSUM_SLICE_BYTES - inStep);
       sum = checksum(piece, sum);
       at += piece.length;
       inStep += piece.length;
-      if (inStep < CHECKSUM_STEP_BYTES) continue;
+      if (inStep < CHECKSUM_SLICE_BYTES) continue;
       await pause();
       inStep = 0;
     }

@@ -1,10 +1,10 @@
 /**
- * Reads a log's segments: yields its appends, tells a torn tail from damage. Format and reasons:
+ * Reads a log's segments: yields its appends, distinguishes a torn tail from damage. Format and reasons:
  * docs/formats/log-file.md.
  *
- * The rule: the bytes after the last whole frame are a torn tail only where one write that did not end can have left
- * them so: the header is zero, or valid with a sector of its frame still zero; nothing valid follows; it is the last
- * segment; its header does not tell that frames reach further; and the file goes on after them, as the room made ahead
+ * The rule: the bytes after the last whole frame are a torn tail only where one unfinished write can have left them so:
+ * the header is zero, or valid with a sector of its frame still zero; nothing valid follows; it is the last segment;
+ * its header does not say that frames reach further; and the file continues after them, as the space allocated ahead
  * must. Everything else is a CorruptionError.
  */
 import { constants } from 'node:fs';
@@ -36,14 +36,14 @@ import { ReadAhead } from './posix-read-ahead.ts';
  * of FRAME_ALIGN.
  */
 const CHUNK_BYTES = 4 << 20;
-/** Payloads below this size are copied out of their window, so that what is kept of one does not keep the window. */
+/** Payloads below this size are copied out of their window, so that a kept payload does not keep the window. */
 const COPIED_BYTES = 16 << 10;
 /** Bytes searched in one slice for frames after the end. */
 const SEARCH_BYTES = 1 << 20;
 
 /**
- * The appends at `from` and above. `end` answers where the log is known to end now, so that nothing before it may be
- * torn. A log that is trimmed meanwhile is read on after what was removed.
+ * The appends at `from` and above. `end` returns the known end of the log now; nothing before it may be torn. After a
+ * trim meanwhile the reading continues with the segments that are left.
  */
 export async function* readLogSegments(
   setting: LogSetting,
@@ -52,29 +52,29 @@ export async function* readLogSegments(
   end: () => LogPosition | undefined,
   chunkBytes = CHUNK_BYTES,
 ): AsyncIterable<LogAppend> {
-  let places = await placesOf(setting, path, from, end);
+  let extents = await extentsOf(setting, path, from, end);
   let nonce: Buffer | undefined;
   let afterTrim = false;
-  let next = open(setting, places[0], chunkBytes);
+  let next = open(setting, extents[0], chunkBytes);
   try {
-    for (let i = 0; i < places.length; i++) {
-      const { file, base } = places[i]!;
+    for (let i = 0; i < extents.length; i++) {
+      const { file, base } = extents[i]!;
       let reader: SegmentReader;
       try {
         reader = (await next)!;
       } catch (error) {
         if (errnoOf(error) !== 'ENOENT') throw error;
-        const left = await placesOf(setting, path, base, end);
-        // a trim removes the lowest segments: where a lower one is left, or none at all, this was none
+        const left = await extentsOf(setting, path, base, end);
+        // a trim removes the lowest segments: where a lower one is left, or none at all, this was not a trim
         if (left[0] === undefined || left[0].base <= base) throw error;
-        places = left;
+        extents = left;
         i = -1;
         afterTrim = true;
-        next = open(setting, places[0], chunkBytes);
+        next = open(setting, extents[0], chunkBytes);
         continue;
       }
-      // opened, and its first chunk read, while this one is worked on
-      next = open(setting, places[i + 1], chunkBytes);
+      // opened, and its first chunk read, while this one is processed
+      next = open(setting, extents[i + 1], chunkBytes);
       try {
         if (nonce && !nonce.equals(reader.nonce))
           throw new CorruptionError(file, FRAME_NONCE_OFFSET, 'the segment belongs to another log');
@@ -90,7 +90,7 @@ export async function* readLogSegments(
       }
     }
   } finally {
-    // where the reading ended early; an error of a segment that was not reached does not matter
+    // the reading ended early; an error of a segment that was not reached does not matter
     await next?.then(
       (reader) => reader.close(),
       () => {},
@@ -99,29 +99,29 @@ export async function* readLogSegments(
 }
 
 /** The segments that hold appends at `from` and above, ascending. */
-async function placesOf(
+async function extentsOf(
   setting: LogSetting,
   path: string,
   from: LogPosition,
   endOf: () => LogPosition | undefined,
-): Promise<SegmentPlace[]> {
+): Promise<SegmentExtent[]> {
   const end = endOf();
   const bases = await segmentsOf(setting, path);
-  const places: SegmentPlace[] = [];
+  const extents: SegmentExtent[] = [];
   for (const [i, base] of bases.entries()) {
     const next = bases[i + 1];
-    // and not a segment that was begun after the end was requested
+    // without segments that were begun after the end was requested
     if ((next === undefined || next > from) && (end === undefined || base <= end)) {
-      places.push({ file: join('logs', path, segmentName(base)), base, end: next ?? end, isLast: next === undefined });
+      extents.push({ file: join('logs', path, segmentName(base)), base, end: next ?? end, isLast: next === undefined });
     }
   }
-  return places;
+  return extents;
 }
 
-interface SegmentPlace {
+interface SegmentExtent {
   readonly file: string;
   readonly base: LogPosition;
-  /** Where its frames surely end; undefined in the last segment of a log without a writer. */
+  /** The position where its frames surely end; undefined in the last segment of a log without a writer. */
   readonly end: LogPosition | undefined;
   /** True when no later segment begins at that end. */
   readonly isLast: boolean;
@@ -129,11 +129,11 @@ interface SegmentPlace {
 
 function open(
   setting: LogSetting,
-  place: SegmentPlace | undefined,
+  extent: SegmentExtent | undefined,
   chunkBytes: number,
 ): Promise<SegmentReader> | undefined {
-  const opening = place && SegmentReader.open(setting, place, chunkBytes);
-  // who comes to the segment hears of it
+  const opening = extent && SegmentReader.open(setting, extent, chunkBytes);
+  // the error is thrown when the segment is reached
   opening?.catch(() => {});
   return opening;
 }
@@ -158,26 +158,26 @@ class SegmentReader {
   readonly nonce: Buffer;
   readonly #setting: LogSetting;
   readonly #fd: number;
-  readonly #place: SegmentPlace;
+  readonly #extent: SegmentExtent;
   readonly #sizeBytes: number;
-  /** Where in the file the last frame surely ends. */
+  /** The offset in the file where the last frame surely ends. */
   readonly #endOffset: number | undefined;
-  /** What its header tells: frames before this position are there. */
+  /** The position in its header: frames before it are written. */
   readonly #written: LogPosition;
   readonly #ahead: ReadAhead;
   #offset = SEGMENT_HEADER_BYTES;
 
   private constructor(
     setting: LogSetting,
-    place: SegmentPlace,
+    extent: SegmentExtent,
     fd: number,
     sizeBytes: number,
     header: { readonly nonce: Buffer; readonly written: LogPosition },
     ahead: ReadAhead,
   ) {
-    const { base, end } = place;
+    const { base, end } = extent;
     this.#setting = setting;
-    this.#place = place;
+    this.#extent = extent;
     this.#fd = fd;
     this.#sizeBytes = sizeBytes;
     this.nonce = header.nonce;
@@ -186,9 +186,9 @@ class SegmentReader {
     this.#ahead = ahead;
   }
 
-  static async open(setting: LogSetting, place: SegmentPlace, chunkBytes: number): Promise<SegmentReader> {
+  static async open(setting: LogSetting, extent: SegmentExtent, chunkBytes: number): Promise<SegmentReader> {
     const { syscalls, directories, checksum } = setting;
-    const { file, base } = place;
+    const { file, base } = extent;
     const fd = await syscalls.open(join(directories.root, file), constants.O_RDONLY);
     let ahead: ReadAhead | undefined;
     try {
@@ -203,7 +203,7 @@ class SegmentReader {
       );
       if (header.base !== base)
         throw new CorruptionError(file, 24, `the segment begins at position ${header.base}, not where its name says`);
-      return new SegmentReader(setting, place, fd, sizeBytes, header, ahead);
+      return new SegmentReader(setting, extent, fd, sizeBytes, header, ahead);
     } catch (error) {
       await ahead?.stop();
       await syscalls.close(fd);
@@ -216,9 +216,9 @@ class SegmentReader {
     await this.#setting.syscalls.close(this.#fd);
   }
 
-  /** Passes over what lies before `position`, where a frame begins there; else begins at the segment's first frame. */
+  /** Skips to `position`, where a frame begins there; else begins at the segment's first frame. */
   async skipTo(position: LogPosition): Promise<void> {
-    const offset = position - this.#place.base + SEGMENT_HEADER_BYTES;
+    const offset = position - this.#extent.base + SEGMENT_HEADER_BYTES;
     if (offset <= this.#offset || offset % FRAME_ALIGN !== 0 || offset + FRAME_HEADER_BYTES > this.#sizeBytes) return;
     if (this.#frameAt(await this.#ahead.bytes(offset, FRAME_HEADER_BYTES), offset)) this.#offset = offset;
   }
@@ -230,7 +230,7 @@ class SegmentReader {
     if (this.#endOffset !== undefined && offset > this.#endOffset)
       throw this.#corrupt(offset, 'a frame reaches into the next segment');
     if (offset + FRAME_HEADER_BYTES > this.#sizeBytes)
-      throw this.#corrupt(offset, 'the file ends where room for a frame must be');
+      throw this.#corrupt(offset, 'the file ends where space for a frame must be');
     const bytes = await this.#ahead.bytes(offset, FRAME_HEADER_BYTES);
     const header = this.#frameAt(bytes, offset);
     if (!header) return this.#noFrame(offset, isZero(bytes));
@@ -250,24 +250,24 @@ class SegmentReader {
 
   /** No valid frame at `offset`: the end of the log, or damage. */
   async #noFrame(offset: number, unwritten: boolean): Promise<undefined> {
-    if (!unwritten) throw this.#corrupt(offset, 'neither a frame nor room for one');
+    if (!unwritten) throw this.#corrupt(offset, 'neither a frame nor space for one');
     if (this.#endOffset !== undefined) {
-      const end = this.#endOffset - SEGMENT_HEADER_BYTES + this.#place.base;
+      const end = this.#endOffset - SEGMENT_HEADER_BYTES + this.#extent.base;
       throw this.#corrupt(
         offset,
-        this.#place.isLast ? 'an acknowledged append is missing' : `appends up to position ${end} are missing`,
+        this.#extent.isLast ? 'an acknowledged append is missing' : `appends up to position ${end} are missing`,
       );
     }
     const later = await this.#search(offset + FRAME_ALIGN);
     if (later !== undefined) throw this.#corrupt(offset, `no append here, but a valid one follows at byte ${later}`);
-    if (offset - SEGMENT_HEADER_BYTES + this.#place.base < this.#written)
+    if (offset - SEGMENT_HEADER_BYTES + this.#extent.base < this.#written)
       throw this.#corrupt(offset, `appends up to position ${this.#written} are missing`);
     return undefined;
   }
 
-  /** Where the first valid frame at or after `offset` begins. */
+  /** The offset of the first valid frame at or after `offset`. */
   async #search(offset: number): Promise<number | undefined> {
-    // windows overlap by a header, so that one that is cut by the end of the first lies whole in the second
+    // windows overlap by a header, so that a header at the end of the first lies whole in the second
     for (
       let start = offset;
       start + FRAME_HEADER_BYTES <= this.#sizeBytes;
@@ -286,13 +286,13 @@ class SegmentReader {
   #frameAt(bytes: Buffer, offset: number): FrameHeader | undefined {
     return decodeFrameHeader(
       bytes,
-      this.#place.base + offset - SEGMENT_HEADER_BYTES,
+      this.#extent.base + offset - SEGMENT_HEADER_BYTES,
       this.nonce,
       this.#setting.checksum,
     );
   }
 
   #corrupt(offset: number, what: string): CorruptionError {
-    return new CorruptionError(this.#place.file, offset, what);
+    return new CorruptionError(this.#extent.file, offset, what);
   }
 }

@@ -6,11 +6,11 @@
  *
  * Invariants:
  * - A frame is written only where the file's size before it is durable, and what it is written over reads as zeros
- *   after any crash; room for one more frame header stays after it: so a file that ends sooner was damaged, never
+ *   after any crash; space for one more frame header stays after it: so a file that ends sooner was damaged, never
  *   torn.
  * - No zeros are written where a frame is written, or was: a frame that would meet the filling waits for it.
- * - The room is extended through a descriptor of its own: the system reports a failed write-back once to each, so that
- *   no error that belongs to an append can be taken by the filling, or the other way round.
+ * - The space is extended through a descriptor of its own: the system reports a failed write-back once to each
+ *   descriptor, so that the filling cannot consume an error that belongs to an append, nor the other way round.
  */
 import { constants } from 'node:fs';
 import { assert } from '../../base/index.ts';
@@ -20,19 +20,19 @@ import { FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES } from './posix-log-format.ts'
 import type { Syscalls } from './posix-syscalls.ts';
 
 const PAGE_BYTES = 4096;
-/** The first piece of room, and the least that is added. */
+/** The first piece of space, and the least that is added. */
 const MIN_STEP_BYTES = 1 << 20;
 const MAX_STEP_BYTES = 16 << 20;
 const ZEROS = Buffer.alloc(1 << 20);
 /**
- * Frames of this size and more, on the average, are written into the hole: to them a second write of their bytes is
- * more than one of metadata.
+ * Frames of this average size and more are written into the hole: for them a second write of their bytes costs more
+ * than one of metadata.
  */
 const LARGE_FRAME_BYTES = 64 << 10;
-/** The frames over which the average goes, about. */
+/** About the number of frames in the average. */
 const AVERAGED_FRAMES = 4;
 /**
- * Written after every frame: where the next one begins space is allocated, so that a frame that found no room can be
+ * Written after every frame: it allocates space where the next one begins, so that a frame that found no space can be
  * taken back.
  */
 const NEXT_HEADER = Buffer.alloc(FRAME_HEADER_BYTES);
@@ -40,13 +40,13 @@ const NEXT_HEADER = Buffer.alloc(FRAME_HEADER_BYTES);
 export interface SegmentOptions {
   readonly syscalls: Syscalls;
   readonly logger: Logger;
-  /** Where the file is made; it may be moved afterwards. */
+  /** The path at which the file is made; it may be moved afterwards. */
   readonly path: string;
-  /** The header's bytes, when that number of bytes of frames is surely there. */
+  /** The header's bytes, when that number of bytes of frames is surely written. */
   readonly headerFor: (frameBytes: number) => Buffer;
   /** The first frame's bytes. */
   readonly firstFrameBytes: number;
-  /** About how large frames were before. */
+  /** The average size of earlier frames. */
   readonly meanFrameBytes: number;
   /** Bytes of frames for which space is allocated from the beginning. */
   readonly allocatedBytes: number;
@@ -64,11 +64,11 @@ export class LogSegment {
   #usedBytes = SEGMENT_HEADER_BYTES;
   /** The file's size. */
   #sizeBytes: number;
-  /** Up to here space is allocated: zeros or frames were written. */
+  /** The end of allocated space: zeros or frames were written up to it. */
   #filledBytes: number;
   #meanFrameBytes: number;
   #filling: Promise<void> | undefined;
-  /** Why no room was made ahead; it is tried again when an append needs it. */
+  /** True when no space could be allocated ahead; it is tried again when an append needs it. */
   #aheadStopped = false;
   #broken: unknown;
 
@@ -91,8 +91,8 @@ export class LogSegment {
   }
 
   /**
-   * Makes the file, durable but for its name, with less room ahead where the disk has not enough. Leaves nothing behind
-   * where it fails.
+   * Makes the file, durable but for its name, with less space ahead where the disk has too little. Leaves no file where
+   * it fails.
    */
   static async create(options: SegmentOptions): Promise<LogSegment> {
     const least = pages(SEGMENT_HEADER_BYTES + options.firstFrameBytes + FRAME_HEADER_BYTES);
@@ -127,7 +127,7 @@ export class LogSegment {
     }
   }
 
-  /** Where in the file the next frame begins. */
+  /** The offset in the file of the next frame. */
   get usedBytes(): number {
     return this.#usedBytes;
   }
@@ -142,7 +142,7 @@ export class LogSegment {
     return this.#sizeBytes;
   }
 
-  /** True when a frame of that size belongs into this segment, and not into a new one. */
+  /** True when a frame of that size belongs in this segment, and not in a new one. */
   takes(frameBytes: number): boolean {
     return (
       this.#usedBytes === SEGMENT_HEADER_BYTES || this.#usedBytes + frameBytes + FRAME_HEADER_BYTES <= this.#limitBytes
@@ -150,10 +150,10 @@ export class LogSegment {
   }
 
   /**
-   * Makes the file large enough for a frame of that size; fails as the system does, ENOSPC when the disk is full, and
-   * nothing has happened.
+   * Makes the file large enough for a frame of that size; fails without effect as the system does, with ENOSPC when the
+   * disk is full.
    */
-  async makeRoom(frameBytes: number): Promise<void> {
+  async ensureSpace(frameBytes: number): Promise<void> {
     const neededBytes = this.#usedBytes + frameBytes + FRAME_HEADER_BYTES;
     while (!this.#broken && neededBytes > this.#filledBytes) {
       if (this.#filling) await this.#filling;
@@ -166,12 +166,12 @@ export class LogSegment {
   }
 
   /**
-   * Allocates space for frames of `bytes` in all: no disk is full for them afterwards. The zeros that take it are not
-   * synced: a file system gives out space, or keeps it, when it is written to, and the frames take the zeros' place
-   * before most of them reach the disk.
+   * Allocates space for frames of `bytes` in all: a full disk cannot refuse them afterwards. The zeros that take it are
+   * not synced: a file system assigns space when it is written to, and the frames replace most of the zeros before
+   * those reach the disk.
    */
   async allocate(bytes: number): Promise<void> {
-    await this.makeRoom(bytes);
+    await this.ensureSpace(bytes);
     await this.#filling;
     if (this.#broken) throw this.#broken;
     const toBytes = Math.min(this.#sizeBytes, pages(this.#usedBytes + bytes + FRAME_HEADER_BYTES));
@@ -181,37 +181,37 @@ export class LogSegment {
   }
 
   /**
-   * Writes the frame durably. ENOSPC where the disk was full in the hole, and nothing of it is there. Once it has
-   * failed otherwise it is unknown what of it is there, and the segment must not be written any more.
+   * Writes the frame durably. ENOSPC where the disk was full in the hole, and nothing was written. After another
+   * failure the outcome is unknown, and the segment must not be written any more.
    */
   async write(parts: readonly Uint8Array[], frameBytes: number): Promise<void> {
     const end = this.#usedBytes + frameBytes;
-    const roomEnd = end + FRAME_HEADER_BYTES;
-    assert(roomEnd <= this.#sizeBytes, 'a frame without room');
-    assert(this.#filling === undefined || roomEnd <= this.#filledBytes, 'a frame where zeros are written');
+    const spaceEnd = end + FRAME_HEADER_BYTES;
+    assert(spaceEnd <= this.#sizeBytes, 'a frame has space in the file');
+    assert(this.#filling === undefined || spaceEnd <= this.#filledBytes, 'a frame where zeros are written');
     try {
       await this.#syscalls.writeDurable(this.#writeFd, [...parts, NEXT_HEADER], this.#usedBytes);
     } catch (error) {
-      // in space that is allocated the disk cannot be full: the meaning is unknown
-      if (!isOutOfSpace(error) || roomEnd <= this.#filledBytes) this.#broken = error;
+      // the disk cannot be full in allocated space: the meaning is unknown
+      if (!isOutOfSpace(error) || spaceEnd <= this.#filledBytes) this.#broken = error;
       else await this.#unwrite();
       throw error;
     }
     if (this.#broken) throw this.#broken;
     this.#usedBytes = end;
-    this.#filledBytes = Math.max(this.#filledBytes, roomEnd);
+    this.#filledBytes = Math.max(this.#filledBytes, spaceEnd);
     this.#meanFrameBytes += (frameBytes - this.#meanFrameBytes) / AVERAGED_FRAMES;
     this.#fillAhead();
   }
 
-  /** True when it can be written no more. */
+  /** True when the segment can be written no more. */
   get isBroken(): boolean {
     return this.#broken !== undefined;
   }
 
   /**
-   * Ends it. The space after the last frame is returned, but for that of a header, unless it is unknown where that
-   * frame ends. `isLast`: no segment follows, whose base tells where this one ends, so its header does.
+   * Ends the segment. Frees the space after the last frame, but for that of a header, unless the end of that frame is
+   * unknown. `isLast`: no segment follows whose base would state the end of this one, so its header does.
    */
   async close(isLast = false): Promise<void> {
     await this.#filling;
@@ -240,7 +240,7 @@ export class LogSegment {
     return Math.min(MAX_STEP_BYTES, Math.max(MIN_STEP_BYTES, this.#filledBytes));
   }
 
-  /** Begins to write more zeros while appends still have some. */
+  /** Begins to write more zeros while appends still have some ahead. */
   #fillAhead(): void {
     if (this.#filling || this.#aheadStopped || this.#filledBytes >= this.#limitBytes || isLarge(this.#meanFrameBytes))
       return;
@@ -248,7 +248,7 @@ export class LogSegment {
     this.#filling = this.#extend(() => this.#fill(this.#nextSize(this.#filledBytes)))
       .catch((error: unknown) => {
         this.#aheadStopped = true;
-        if (isLack(error)) this.#logger.warn('no room ahead in the commit log', { error: String(error) });
+        if (isLack(error)) this.#logger.warn('no space ahead in the commit log', { error: String(error) });
       })
       .finally(() => {
         this.#filling = undefined;
@@ -272,8 +272,8 @@ export class LogSegment {
   }
 
   /**
-   * Tells in the header how far the frames are surely there; the sync that follows anyway makes it durable. In its
-   * first page space is allocated.
+   * Writes the end of the written frames into the header; the sync that follows anyway makes it durable. The first page
+   * is allocated, so the disk cannot be full.
    */
   async #mark(): Promise<void> {
     await this.#syscalls.write(this.#fillFd, [this.#headerFor(this.#usedBytes - SEGMENT_HEADER_BYTES)], 0);
@@ -288,8 +288,8 @@ export class LogSegment {
   }
 
   /**
-   * Takes back a frame for which the disk had no room: first its header, then the rest, so that a crash between leaves
-   * no half of it.
+   * Takes back a frame for which the disk had no space: first its header, then the rest, so that a crash between the
+   * two leaves no half of it.
    */
   async #unwrite(): Promise<void> {
     const end = this.#usedBytes + FRAME_HEADER_BYTES;

@@ -5,9 +5,9 @@
  * - No append resolves before its durable write has returned.
  * - In the segment that is written to, space is allocated for all that is reserved: an append into it opens, names and
  *   extends nothing. So a segment is ended where a frame or a reservation would reach beyond its limit.
- * - Once an append may or may not be there, no other is written after it.
- * - A segment is begun only when every frame of the one before it is durable, and its base is where that one ended;
- *   segments are removed from the lowest up. So a reader knows of every hole.
+ * - After an append of unknown outcome no other is written.
+ * - A segment is begun only when every frame of the one before it is durable, and its base is the end of that one;
+ *   segments are removed from the lowest up. So a reader detects every hole.
  */
 import { constants } from 'node:fs';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ import {
 import { LogSegment, type SegmentOptions } from './posix-log-segment.ts';
 import type { Syscalls } from './posix-syscalls.ts';
 
-/** What the logs of a directory share. */
+/** The part that the logs of a directory share. */
 export interface LogSetting {
   readonly syscalls: Syscalls;
   readonly directories: Directories;
@@ -44,7 +44,7 @@ export interface LogSetting {
   readonly logger: Logger;
   /** Size at which a segment ends. */
   readonly segmentBytes: number;
-  /** Lets other work have its turn. */
+  /** Yields to other work. */
   readonly pause: () => Promise<void>;
 }
 
@@ -67,11 +67,11 @@ export class PosixLogWriter implements LogWriter {
   #isAppending = false;
   /** Appends and reservations take turns in the order of the calls. Never rejects. */
   #lastTurn: Promise<unknown> = Promise.resolve();
-  /** Space that is allocated for appends to come. */
+  /** Space that is allocated for later appends. */
   #reservedBytes = 0;
   #trimming: Promise<void> = Promise.resolve();
   #closing: Promise<void> | undefined;
-  /** Why no append can be made any more. */
+  /** The reason why every append is refused; undefined while the log is open. */
   #ended: string | undefined;
   #outcomeUnknown = false;
 
@@ -84,7 +84,7 @@ export class PosixLogWriter implements LogWriter {
     this.#directoryFd = directoryFd;
   }
 
-  /** Makes the log's first segment in `directory`, from where the caller moves it to its place. */
+  /** Makes the log's first segment in `directory`, which the caller renames to the log's. */
   static async create(setting: LogSetting, path: string, directory: string, nonce: Buffer): Promise<PosixLogWriter> {
     const directoryFd = await setting.syscalls.open(directory, constants.O_RDONLY);
     try {
@@ -96,7 +96,7 @@ export class PosixLogWriter implements LogWriter {
     }
   }
 
-  /** Behind the last acknowledged append; undefined where an append of unknown outcome may follow it. */
+  /** The position after the last acknowledged append; undefined where an append of unknown outcome may follow it. */
   get end(): LogPosition | undefined {
     return this.#outcomeUnknown ? undefined : this.#position();
   }
@@ -151,7 +151,7 @@ export class PosixLogWriter implements LogWriter {
   async #inTurn<T>(work: () => Promise<T>): Promise<T> {
     this.#checkNotEnded();
     const turn = this.#lastTurn.then(() => {
-      // what came before may have failed; a log that is fenced or closed meanwhile waits for this one
+      // an earlier append may have failed; a log that is fenced or closed meanwhile waits for this one
       if (this.#outcomeUnknown) this.#checkNotEnded();
       return work();
     });
@@ -180,7 +180,7 @@ export class PosixLogWriter implements LogWriter {
     }
     const size = frameBytes(payloadBytes);
     const takenBytes = payloadBytes + APPEND_OVERHEAD_BYTES;
-    if (!reserved) await this.#makeRoom(size);
+    if (!reserved) await this.#ensureSpace(size);
     else
       assert(
         size <= takenBytes && takenBytes <= this.#reservedBytes,
@@ -193,20 +193,20 @@ export class PosixLogWriter implements LogWriter {
     try {
       await this.#segment.write([header, ...parts, encodeFrameEnd(payloadBytes)], size);
     } catch (error) {
-      throw this.#segment.isBroken ? this.#cancel(error, 'the write failed') : this.#noRoom(size, error);
+      throw this.#segment.isBroken ? this.#cancel(error, 'the write failed') : this.#noSpace(size, error);
     }
     if (reserved) this.#reservedBytes -= takenBytes;
     return position;
   }
 
-  /** For a frame of that size; what is reserved is not touched. */
-  async #makeRoom(size: number): Promise<void> {
+  /** Makes space for a frame of that size, without using reserved space. */
+  async #ensureSpace(size: number): Promise<void> {
     if (this.#reservedBytes > 0) return this.#allocate(size);
     try {
       if (!this.#segment.takes(size)) await this.#rotate(size, 0);
-      await this.#segment.makeRoom(size);
+      await this.#segment.ensureSpace(size);
     } catch (error) {
-      throw this.#roomFailure(size, error);
+      throw this.#spaceFailure(size, error);
     }
   }
 
@@ -217,16 +217,16 @@ export class PosixLogWriter implements LogWriter {
       if (this.#segment.takes(allBytes)) await this.#segment.allocate(allBytes);
       else await this.#rotate(allBytes, allBytes);
     } catch (error) {
-      throw this.#roomFailure(bytes, error);
+      throw this.#spaceFailure(bytes, error);
     }
   }
 
-  #roomFailure(bytes: number, error: unknown): BigtableError {
-    return isLack(error) ? this.#noRoom(bytes, error) : this.#cancel(error, 'no room could be made');
+  #spaceFailure(bytes: number, error: unknown): BigtableError {
+    return isLack(error) ? this.#noSpace(bytes, error) : this.#cancel(error, 'no space could be allocated');
   }
 
-  #noRoom(bytes: number, cause: unknown): BigtableError {
-    const why = isOutOfSpace(cause) ? 'the disk has no room' : `no room can be made now (${errnoOf(cause)})`;
+  #noSpace(bytes: number, cause: unknown): BigtableError {
+    const why = isOutOfSpace(cause) ? 'the disk has no space' : `no space can be allocated now (${errnoOf(cause)})`;
     return new BigtableError(Code.RESOURCE_EXHAUSTED, `${this.path}: ${why} for ${bytes} bytes: nothing was written`, {
       cause,
     });
@@ -251,7 +251,7 @@ export class PosixLogWriter implements LogWriter {
       allocatedBytes,
     });
     try {
-      await directories.place(temporary, path);
+      await directories.link(temporary, path);
     } catch (error) {
       await next.close().catch(() => undefined);
       throw error;
@@ -261,7 +261,7 @@ export class PosixLogWriter implements LogWriter {
       await syscalls.sync(this.#directoryFd);
       await full.close();
     } catch (error) {
-      // whatever the system said: the name is there, so this is no refusal that left nothing behind
+      // the name exists, so this failure has an effect, whatever its code
       throw unavailable(`${this.path}: segment ${base} could not be begun`, error);
     }
     this.#sealed.push({ base: this.#base, end: base, sizeBytes: full.sizeBytes });
@@ -274,8 +274,7 @@ export class PosixLogWriter implements LogWriter {
       const name = segmentName(first.base);
       const path = join(this.#directory, name);
       await systemCall(`${this.path}: removing ${name}`, this.#setting.syscalls.unlink(path).catch(unlessGone));
-      // one after another: were a later one gone and an earlier one left after a crash, the log would seem to have a
-      // hole
+      // one after another: if a crash left an earlier one without a later one, the log would seem to have a hole
       await systemCall(this.path, this.#setting.syscalls.sync(this.#directoryFd));
       this.#sealed.shift();
     }
@@ -289,7 +288,7 @@ export class PosixLogWriter implements LogWriter {
   }
 }
 
-/** An earlier try may have removed it and failed after that. */
+/** An earlier attempt may have removed it and failed after that. */
 function unlessGone(error: unknown): void {
   if (errnoOf(error) !== 'ENOENT') throw error;
 }

@@ -1,7 +1,7 @@
 /**
  * Open descriptors of write-once files, the most recently read ones kept. A file never changes once it is visible, so
- * its size is asked once. Files go by the names that their readers have of them: a name made anew for each read would
- * cost as much as finding the file by it.
+ * its size is read once. Files are keyed by the name strings that their readers hold: hot path, no string is made for a
+ * read.
  *
  * Invariant: a descriptor is closed when it is neither kept nor in use; a read under way always ends on the file it
  * began on.
@@ -17,7 +17,7 @@ export interface OpenFile {
 
 interface Slot {
   readonly file: Promise<OpenFile>;
-  /** Once it is open. */
+  /** The file, once it is open. */
   open: OpenFile | undefined;
   users: number;
   kept: boolean;
@@ -32,7 +32,7 @@ export class OpenFiles {
   readonly #slots = new Map<string, Slot>();
   #uses = 0;
 
-  /** `pathOf`: the absolute path of the file of a name. `most`: descriptors that are kept. */
+  /** `pathOf`: the absolute path of the file of a name. `most`: descriptors that are kept at most. */
   constructor(syscalls: Syscalls, pathOf: (name: string) => string, most: number) {
     this.#syscalls = syscalls;
     this.#pathOf = pathOf;
@@ -51,7 +51,7 @@ export class OpenFiles {
     }
   }
 
-  /** The file, where it is open already: for a use that ends in the same step. */
+  /** The file, where it is open already: for a synchronous use. */
   opened(name: string): OpenFile | undefined {
     const slot = this.#slots.get(name);
     if (slot === undefined) return undefined;
@@ -95,7 +95,7 @@ export class OpenFiles {
     );
   }
 
-  /** To go over all of them is nothing next to opening a file. */
+  /** A walk over all of them is cheap compared with opening a file. */
   #evictLeastRecent(): void {
     let oldest: string | undefined;
     let usedAt = Number.POSITIVE_INFINITY;
@@ -113,7 +113,7 @@ export class OpenFiles {
     }
   }
 
-  /** Where the process has no descriptor left, one that is kept and not in use is closed for it. */
+  /** Where the process has no descriptor left, closes one that is kept and not in use. */
   async #descriptorOf(path: string): Promise<number> {
     try {
       return await this.#syscalls.open(path, constants.O_RDONLY);
@@ -123,7 +123,7 @@ export class OpenFiles {
     }
   }
 
-  /** True when there was an unused one. */
+  /** True when there was an unused descriptor. */
   async #closeLeastRecent(): Promise<boolean> {
     let oldest: { readonly name: string; readonly slot: Slot; readonly fd: number } | undefined;
     for (const [name, slot] of this.#slots) {

@@ -1,15 +1,15 @@
 /**
- * Decides if a read may be made synchronously, with everything else on the event loop waiting for it. What the system
- * has in its cache comes within microseconds, and handing it to another thread and back costs several times that; what
- * must come from the disk takes as long as the disk does, and which of the two a read will be, no system call tells. So
- * it is tried, and found out by the time it took (docs/decisions/0016-reads-in-step.md).
+ * Decides if a read may be made synchronously, while everything else on the event loop waits. A read from the system's
+ * cache takes microseconds, and handing it to another thread and back takes several times that; a read from the disk
+ * takes as long as the disk does. No system call distinguishes the two beforehand, so the read is tried and timed
+ * (docs/decisions/0016-reads-in-step.md).
  *
- * Invariant: synchronous reads that are slow take up at most a twentieth of the time, but for a short burst; what comes
- * when that is used up is left to other threads.
+ * Invariant: slow synchronous reads take at most a twentieth of the time, but for a short burst; when that is used up,
+ * reads are left to other threads.
  */
 const SLOW_MS = 0.1;
 const SHARE = 1 / 20;
-/** What may be used in one burst, after a time without slow reads. */
+/** Time that one burst may use, after a time without slow reads. */
 const BURST_MS = 20;
 
 export class QuickReads {
@@ -23,10 +23,7 @@ export class QuickReads {
     this.#asOfMs = nowMs();
   }
 
-  /**
-   * Makes the read, if now is the time for one. `prepare`: what it needs, whose time says nothing of where the bytes
-   * are.
-   */
+  /** Makes the read, if a synchronous one is allowed now. `prepare` makes its arguments, outside the measured time. */
   run<P, T>(prepare: () => P, read: (prepared: P) => T): T | undefined {
     if (this.#leftMs <= 0) {
       this.#earn(this.#nowMs());

@@ -1,8 +1,8 @@
 /**
- * Reads a file from front to back with the next chunk under way while the last one is worked on, so that no
- * caller with work to do waits for the disk. At most two chunks are in memory, next to what callers keep of them.
+ * Reads a file from front to back, the next chunk while the last one is processed, so that a caller with work to do
+ * does not wait for the disk. At most two chunks are in memory, next to those that callers keep.
  *
- * Invariant: memory that was handed out is not written to again.
+ * Invariant: returned memory is not written to again.
  */
 import { assert } from '../../base/index.ts';
 import type { Syscalls } from './posix-syscalls.ts';
@@ -10,10 +10,10 @@ import type { Syscalls } from './posix-syscalls.ts';
 export interface ReadAheadOptions {
   readonly syscalls: Pick<Syscalls, 'read'>;
   readonly fd: number;
-  /** Nothing is read after it. */
+  /** The file's size: nothing is read after it. */
   readonly sizeBytes: number;
   readonly chunkBytes: number;
-  /** What to throw where the file turns out to end at `offset`, before its size. */
+  /** The error to throw where the file turns out to end at `offset`, before its size. */
   readonly tooShort: (offset: number) => Error;
 }
 
@@ -27,11 +27,11 @@ interface ChunkUnderWay {
   readonly read: Promise<Chunk>;
 }
 
-const NOTHING: Chunk = { offset: 0, bytes: Buffer.alloc(0) };
+const EMPTY_CHUNK: Chunk = { offset: 0, bytes: Buffer.alloc(0) };
 
 export class ReadAhead {
   readonly #options: ReadAheadOptions;
-  #chunk = NOTHING;
+  #chunk = EMPTY_CHUNK;
   #next: ChunkUnderWay | undefined;
 
   /** Begins to read the file's first chunk. */
@@ -41,8 +41,8 @@ export class ReadAhead {
   }
 
   /**
-   * The bytes, which must lie within the file. They are copied only where they cross from one chunk into the next. Who
-   * goes back, or over more than a chunk, waits for the disk.
+   * The bytes, which must lie within the file. They are copied only where they cross from one chunk into the next. A
+   * read backwards, or over more than a chunk, waits for the disk.
    */
   async bytes(offset: number, length: number): Promise<Buffer> {
     assert(offset + length <= this.#options.sizeBytes, 'a read past the end of a file');
@@ -69,7 +69,7 @@ export class ReadAhead {
     return this.#chunk.offset + this.#chunk.bytes.length;
   }
 
-  /** The chunk that holds the byte becomes the current one, and the one after it is begun. */
+  /** Makes the chunk with the byte the current one, and begins to read the one after it. */
   async #advanceTo(offset: number): Promise<void> {
     let next = this.#next;
     if (next === undefined || offset < next.offset || offset >= next.offset + this.#options.chunkBytes) {
@@ -83,7 +83,7 @@ export class ReadAhead {
 
   #begin(offset: number): ChunkUnderWay {
     const read = this.#read(offset);
-    // who comes for it hears of it
+    // the error is thrown when the chunk is used
     read.catch(() => {});
     return { offset, read };
   }

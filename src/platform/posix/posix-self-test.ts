@@ -1,6 +1,6 @@
 /**
  * Proves at start that the directory keeps the promises of a FileSystem: exclusive names under a race, a list that
- * shows what was just named, reads of ranges. A directory that breaks one is refused, and told which.
+ * shows what was just named, reads of ranges. A directory that breaks one is refused with an error that names it.
  */
 import { constants } from 'node:fs';
 import { basename, dirname, join } from 'node:path';

@@ -13,20 +13,20 @@ export interface DirectoryEntry {
 }
 
 export interface Syscalls {
-  /** A file that is made is its owner's alone (mode 0600). */
+  /** A new file is its owner's alone (mode 0600). */
   open(path: string, flags: number): Promise<number>;
   /** Opens an existing file for `writeDurable`. */
   openDurable(path: string): Promise<number>;
   close(fd: number): Promise<void>;
   /** Bytes read, fewer than `length` only at the end of the file. */
   read(fd: number, into: Buffer, offset: number, length: number, position: number): Promise<number>;
-  /** The same, the calling thread waiting for it. */
+  /** The same synchronously. */
   readNow(fd: number, into: Buffer, offset: number, length: number, position: number): number;
   /** Writes all buffers one after another. */
   write(fd: number, buffers: readonly Uint8Array[], position: number): Promise<void>;
   /** Writes all buffers and makes them durable, inside the file's size. */
   writeDurable(fd: number, buffers: readonly Uint8Array[], position: number): Promise<void>;
-  /** Sets a file's size; what is added reads as zeros and takes no space. */
+  /** Sets a file's size; added bytes read as zeros and take no space. */
   truncate(fd: number, sizeBytes: number): Promise<void>;
   /** Makes a file's bytes and size durable. */
   datasync(fd: number): Promise<void>;
@@ -36,13 +36,13 @@ export interface Syscalls {
   link(from: string, to: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   unlink(path: string): Promise<void>;
-  /** The owner's alone (mode 0700). */
+  /** Makes a directory that is its owner's alone (mode 0700). */
   mkdir(path: string): Promise<void>;
   rmdir(path: string): Promise<void>;
   readdir(path: string): Promise<DirectoryEntry[]>;
 }
 
-/** Nobody but the user whose process it is reads a database, whatever the umask: docs/decisions/0025-the-door.md. */
+/** Only the user of the process may read a database, whatever the umask: docs/decisions/0025-the-door.md. */
 const FILE_MODE = 0o600;
 export const DIRECTORY_MODE = 0o700;
 
@@ -68,7 +68,7 @@ async function writeAll(fd: number, buffers: readonly Uint8Array[], position: nu
   for (const buffer of buffers) totalBytes += buffer.length;
   if (totalBytes === 0) return;
   if (totalBytes <= MAX_BYTES_PER_WRITE && (await writeOnce(fd, buffers, position)) === totalBytes) return;
-  // rare: a large write, or one that the system cut short; the same bytes are written again from the start
+  // rare: a large write, or one that the system cut short: the same bytes are written again from the start
   let at = position;
   for (const buffer of buffers) {
     for (let from = 0; from < buffer.length; ) {

@@ -1,13 +1,13 @@
 /**
- * Where the packages are that Edubba loads while it runs (native code, WebAssembly), and the modules of its own that
+ * Finds the packages that Edubba loads while it runs (native code, WebAssembly), and the modules of its own that
  * threads run.
  *
- * Usually both are found from this module. A bundler that takes Edubba into its output parts the two: `import.meta.url`
- * then names the bundle, or nothing in a CommonJS bundle. So there the search starts at each of these places in turn:
- * the bundle, the program that Node was started with, the working directory. Where nothing was parted it starts at this
- * module alone: no code is ever taken from a directory that happens to be the current one.
+ * Usually both are found from this module. A bundler that takes Edubba into its output separates them:
+ * `import.meta.url` then names the bundle, or nothing in a CommonJS bundle. So there the search starts at each of these
+ * origins in turn: the bundle, the program that Node was started with, the working directory. Without a bundle it
+ * starts at this module alone: no code is ever taken from a directory that happens to be the current one.
  *
- * All of it happens at run time. webpack would follow `createRequire` imported by its name while it bundles, and
+ * The search runs at run time. webpack would follow `createRequire` imported by its name while it bundles, and
  * complain.
  */
 import { existsSync } from 'node:fs';
@@ -19,23 +19,23 @@ import { assert, BigtableError, Code } from '../../base/index.ts';
 /** The version of the package that the build makes; not defined in tests, which run each module by itself. */
 declare const EDUBBA_VERSION: string | undefined;
 
-/** What a bundle has to be told, for messages. */
+/** The hint for the configuration of a bundler, for messages. */
 const KEEP_EXTERNAL =
   'Leave edubba out of the bundle (esbuild: --external:edubba; webpack, Vite, Rollup, Next.js: list it as external) and install it next to the program';
 
-/** `from`: files, as paths or URLs, from which packages are looked for. Default: see above. */
-export function requirePackage<T>(name: string, from: readonly string[] = places()): T {
-  for (const place of from) {
-    const path = resolveFrom(place, name);
-    if (path !== undefined) return nodeModule.createRequire(place)(path) as T;
+/** `from`: files, as paths or URLs, from which packages are searched. Default: see above. */
+export function requirePackage<T>(name: string, from: readonly string[] = origins()): T {
+  for (const origin of from) {
+    const path = resolveFrom(origin, name);
+    if (path !== undefined) return nodeModule.createRequire(origin)(path) as T;
   }
   throw packageMissing(name);
 }
 
 /** The path of the package's main file. */
 export function resolvePackage(name: string): string {
-  for (const place of places()) {
-    const path = resolveFrom(place, name);
+  for (const origin of origins()) {
+    const path = resolveFrom(origin, name);
     if (path !== undefined) return path;
   }
   throw packageMissing(name);
@@ -62,13 +62,13 @@ export function isSource(url: string): boolean {
 }
 
 /**
- * As `moduleUrl`, for a module that a thread runs. Where it is not there, since a bundler has moved the importer, that
- * of the installed package if this is of the same version; else undefined.
+ * As `moduleUrl`, for a module that a thread runs. Where it is missing, since a bundler has moved the importer, that of
+ * the installed package if this is of the same version; else undefined.
  */
 export function threadModule(
   path: string,
   importer: string | undefined,
-  from: readonly string[] = places(),
+  from: readonly string[] = origins(),
   version: string | undefined = ownVersion(),
 ): URL | undefined {
   if (importer?.startsWith('file:')) {
@@ -76,9 +76,9 @@ export function threadModule(
     if (existsSync(beside)) return beside;
   }
   const name = `${path.slice(path.lastIndexOf('/') + 1, -3)}.js`;
-  for (const place of from) {
-    const manifest = resolveFrom(place, 'edubba/package.json');
-    if (manifest === undefined || nodeModule.createRequire(place)(manifest).version !== version) continue;
+  for (const origin of from) {
+    const manifest = resolveFrom(origin, 'edubba/package.json');
+    if (manifest === undefined || nodeModule.createRequire(origin)(manifest).version !== version) continue;
     const url = pathToFileURL(join(dirname(manifest), 'dist', 'bundle', name));
     if (existsSync(url)) return url;
   }
@@ -99,8 +99,8 @@ export function mustThreadModule(path: string, importer: string | undefined): UR
 let warned = false;
 
 /**
- * Says once that compactions have no threads, as a warning of the process: a library has no other voice unless it is
- * given a logger.
+ * Warns once, as a warning of the process, that compactions have no threads: a library without a logger has no other
+ * way to report it.
  */
 export function warnOfNoThreads(): void {
   if (warned) return;
@@ -118,7 +118,7 @@ function ownVersion(): string | undefined {
   return typeof EDUBBA_VERSION === 'string' ? EDUBBA_VERSION : undefined;
 }
 
-function places(): string[] {
+function origins(): string[] {
   // not defined in a CommonJS bundle
   const here: string | undefined = import.meta.url;
   const isFile = here?.startsWith('file:') ?? false;
@@ -127,9 +127,9 @@ function places(): string[] {
   return [...(isFile ? [here] : []), ...(program === undefined ? [] : [resolve(program)]), join(process.cwd(), 'x.js')];
 }
 
-function resolveFrom(place: string, name: string): string | undefined {
+function resolveFrom(origin: string, name: string): string | undefined {
   try {
-    return nodeModule.createRequire(place).resolve(name);
+    return nodeModule.createRequire(origin).resolve(name);
   } catch {
     return undefined;
   }

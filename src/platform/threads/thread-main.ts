@@ -1,5 +1,5 @@
 /**
- * What runs in each thread of `ThreadWorkers`: loads the module of a task when it is first requested, runs it, sends
+ * The program of each thread of `ThreadWorkers`: loads the module of a task when it is first requested, runs it, sends
  * the answer.
  */
 import { constants, getPriority, setPriority } from 'node:os';
@@ -19,8 +19,8 @@ export interface ThreadAnswer {
 }
 
 /**
- * Tasks give way to the threads that answer calls where there are more of them than cores, but get some part of a core
- * all the same: a quarter next to one that is always busy. On Linux alone: elsewhere priorities are the process's.
+ * Tasks yield to the threads that answer calls where there are more threads than cores, but still get part of a core: a
+ * quarter next to a thread that is always busy. On Linux alone: elsewhere priorities are the process's.
  */
 const NICENESS = 5;
 

@@ -1,6 +1,6 @@
 /**
  * Workers on threads: a pool that starts a thread when a task finds none idle, up to its size. A thread runs one task
- * at a time; what comes meanwhile waits its turn. A thread that dies takes only its own task with it.
+ * at a time; later tasks wait their turn. A thread that dies fails only its own task.
  *
  * Idle threads do not keep the process alive, and end after a while: each holds tens of MiB, its heap and compiled
  * code.
@@ -12,10 +12,7 @@ import { isSource, mustThreadModule } from './packages.ts';
 import { stackOf } from '../machine/stray-errors.ts';
 import type { ThreadAnswer, ThreadRequest } from './thread-main.ts';
 
-/**
- * A thread that had nothing to do for so long ends: a new one takes a tenth of a second to start, and compiles anew
- * what it runs.
- */
+/** A thread that was idle for this time ends. Starting a new one is slow: it compiles its code anew. */
 const IDLE_MS = 30_000;
 
 export interface ThreadWorkersOptions {
@@ -23,7 +20,7 @@ export interface ThreadWorkersOptions {
   readonly size: number;
   /** Modules by task name, each exporting `run(argument)`; `moduleUrl` and `threadModule` make the URLs. */
   readonly tasks: Readonly<Record<string, URL>>;
-  /** For how long threads have been idle. */
+  /** Measures the idle time of threads. */
   readonly clock: Clock;
   /** Logs threads that die. Default: silent. */
   readonly logger?: Logger | undefined;
@@ -38,7 +35,7 @@ interface Job {
 
 interface IdleThread {
   readonly thread: Worker;
-  /** Ends it. */
+  /** Ends the thread. */
   readonly timer: Timer;
 }
 
@@ -47,7 +44,7 @@ export class ThreadWorkers implements Workers {
   readonly #tasks: ReadonlyMap<string, URL>;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  /** The one that worked last is taken first, so that the others come to their end. */
+  /** The one that worked last is taken first, so that the others reach their idle time. */
   readonly #idle: IdleThread[] = [];
   readonly #busy = new Map<Worker, Job>();
   readonly #waiting: Job[] = [];
@@ -95,7 +92,7 @@ export class ThreadWorkers implements Workers {
     return idle?.thread;
   }
 
-  #rest(thread: Worker): void {
+  #keepIdle(thread: Worker): void {
     const idle: IdleThread = {
       thread,
       timer: this.#clock.timer(IDLE_MS, () => {
@@ -111,7 +108,7 @@ export class ThreadWorkers implements Workers {
       thread.postMessage(job.request);
     } catch (thrown) {
       // the argument cannot be cloned
-      this.#rest(thread);
+      this.#keepIdle(thread);
       return job.reject(toBigtableError(thrown));
     }
     this.#busy.set(thread, job);
@@ -126,7 +123,7 @@ export class ThreadWorkers implements Workers {
     thread.on('error', (thrown) => {
       failure = thrown;
     });
-    // comes after 'error' too
+    // follows 'error' too
     thread.on('exit', (exitCode) => this.#died(thread, exitCode, failure));
     return thread;
   }
@@ -135,7 +132,7 @@ export class ThreadWorkers implements Workers {
     const job = this.#busy.get(thread);
     if (!job) return;
     this.#busy.delete(thread);
-    this.#rest(thread);
+    this.#keepIdle(thread);
     thread.unref();
     if (answer.error) job.reject(fromPlainThrown(answer.error));
     else job.resolve(answer.value);
@@ -145,8 +142,8 @@ export class ThreadWorkers implements Workers {
   #died(thread: Worker, exitCode: number, failure: unknown): void {
     if (failure !== undefined)
       this.#logger.error('a thread of compactions or the like has failed', { stack: stackOf(failure) });
-    const place = this.#idle.findIndex((idle) => idle.thread === thread);
-    if (place >= 0) this.#idle.splice(place, 1)[0]?.timer.cancel();
+    const index = this.#idle.findIndex((idle) => idle.thread === thread);
+    if (index >= 0) this.#idle.splice(index, 1)[0]?.timer.cancel();
     const job = this.#busy.get(thread);
     if (!job) return;
     this.#busy.delete(thread);
@@ -160,7 +157,7 @@ export class ThreadWorkers implements Workers {
 
 /** A thread that runs the module. */
 export function startThread(module: URL, options: WorkerOptions = {}): Worker {
-  // a bundle in CommonJS has no URL, and is no source
+  // a bundle in CommonJS has no URL, and is not a source
   if (!isSource(import.meta.url ?? '')) return new Worker(module, options);
   // a thread does not inherit the loader of TypeScript, so a run from the sources starts it there first
   const loader = JSON.stringify(import.meta.resolve('tsx/esm/api'));

@@ -1,11 +1,11 @@
 /**
- * The lock service of a process, as its other threads use it: answers the calls of lock-service-client.ts for one
- * thread, next to the service itself.
+ * The lock service of a process, for its other threads: answers the calls of lock-service-client.ts for one thread, in
+ * the thread of the service itself.
  *
- * A session opened here holds as long as its number stands in the memory that both threads share: the thread asks it
- * there, in any tick, and neither a busy event loop on this side nor one on that side makes a lease look lost, or held.
+ * A session opened here holds as long as its number is in the memory that both threads share: the other thread reads it
+ * there, in any tick, and neither side's busy event loop makes a lease look lost, or held.
  *
- * Invariant: the number is gone from shared memory before the session ends, unless the service has let it expire by
+ * Invariant: the number is removed from shared memory before the session ends, unless the service lets it expire by
  * itself, which one in a process does not do.
  */
 import { assert, BigtableError, Code } from '../../base/index.ts';
@@ -24,14 +24,14 @@ export interface OpenedSession {
   readonly number: number;
 }
 
-/** The calls of a thread; each message is the list of the arguments. */
+/** The calls of a thread; each message is its list of arguments. */
 export interface LockCalls
   extends Pick<LockService, 'read' | 'list' | 'write' | 'remove' | 'tryAcquire' | 'release' | 'holder'> {
   openSession(): Promise<OpenedSession>;
   closeSession(sessionId: string): Promise<void>;
 }
 
-export class LockServiceHost implements CallHandler {
+export class LockServiceHandler implements CallHandler {
   readonly #service: LockService;
   readonly #leases: Int32Array;
   readonly #numbers = new Map<string, number>();
@@ -65,12 +65,12 @@ export class LockServiceHost implements CallHandler {
     return call(...(message as never));
   }
 
-  /** Events under the prefix that the message is, from now on; those that come together, together. */
+  /** Later events under the prefix in the message; events of one turn come as one item. */
   stream(_method: string, message: unknown): PullStream<readonly LockEvent[]> {
     return new EventStream(this.#service, message as string);
   }
 
-  /** The thread is gone, or is believed dead: its sessions end. */
+  /** Ends the sessions of a thread that has ended, or is believed dead. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#stopWatching();
