@@ -22,7 +22,7 @@ const keys = fc
   .map((codes) => String.fromCharCode(...codes));
 
 describe('byte strings', () => {
-  test('hold every byte and give it back', () => {
+  test('hold and return every byte', () => {
     const all = Uint8Array.from({ length: 256 }, (_, i) => i);
     const key = fromBytes(all);
     assert.equal(key.length, 256);
@@ -30,7 +30,7 @@ describe('byte strings', () => {
     fc.assert(fc.property(bytes, (input) => assert.deepEqual(new Uint8Array(toBytes(fromBytes(input))), input)));
   });
 
-  test('are copies: the bytes they were made of may be used again', () => {
+  test('are copies: the bytes they were made of may be reused', () => {
     const input = Uint8Array.of(1, 2, 3);
     const key = fromBytes(input);
     input.fill(9);
@@ -46,7 +46,7 @@ describe('byte strings', () => {
     assert.equal(fromBytes(new Uint8Array(0)), '');
   });
 
-  test('are told from all others by being the successor', () => {
+  test('a successor is recognized', () => {
     fc.assert(
       fc.property(keys, keys, (key, other) => {
         assert.equal(isSuccessor(other, key), other === successor(key));
@@ -55,7 +55,7 @@ describe('byte strings', () => {
     );
   });
 
-  test('a view is the part of the memory that subarray gives', () => {
+  test('a view is the part of the memory that subarray returns', () => {
     const whole = Buffer.from('..abcdef').subarray(2);
     const view = viewOf(whole, 1, 4);
     assert.deepEqual(view, whole.subarray(1, 4));

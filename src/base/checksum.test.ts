@@ -34,7 +34,7 @@ describe('crc32c', () => {
     );
   });
 
-  test('goes on from what came before', () => {
+  test('continues from the checksum of earlier bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 40 }), fc.nat({ max: 40 }), (bytes, cut) => {
         assert.equal(crc32c(bytes.subarray(cut), crc32c(bytes.subarray(0, cut))), crc32c(bytes));
@@ -42,7 +42,7 @@ describe('crc32c', () => {
     );
   });
 
-  test('tells of any one bit', () => {
+  test('changes with any one bit', () => {
     const bytes = Buffer.from('a row of bytes, some 40 of them, no more');
     const sum = crc32c(bytes);
     for (let bit = 0; bit < bytes.length * 8; bit++) {

@@ -15,7 +15,7 @@ import {
 } from './errors.ts';
 
 describe('errors', () => {
-  test('say whether to try again: by default where the code does', () => {
+  test('say if a retry may help: by default as the code does', () => {
     for (const code of Object.values(Code)) {
       assert.equal(
         new BigtableError(code, 'x').retry,
@@ -75,7 +75,7 @@ describe('errors', () => {
     });
   });
 
-  test('corruption names the file and where in it', () => {
+  test('corruption names the file and the offset', () => {
     const error = new CorruptionError('sst/0001', 4096, 'block checksum is 1, not 2');
     assert.ok(error instanceof BigtableError);
     assert.equal(error.code, Code.DATA_LOSS);
@@ -85,7 +85,7 @@ describe('errors', () => {
     assert.deepEqual([error.file, error.offset, error.details], ['sst/0001', 4096, { file: 'sst/0001', offset: 4096 }]);
   });
 
-  test('short ways', () => {
+  test('shorthands', () => {
     assert.equal(invalidArgument('x').code, Code.INVALID_ARGUMENT);
     assert.deepEqual(invalidArgument('x', { limit: 5 }).details, { limit: 5 });
     assert.equal(notFound('x').code, Code.NOT_FOUND);
@@ -94,7 +94,7 @@ describe('errors', () => {
     assert.equal(unavailable('x', cause).cause, cause);
   });
 
-  test('whatever was thrown becomes one', () => {
+  test('any thrown value becomes one', () => {
     const own = notFound('x');
     assert.equal(toBigtableError(own), own);
     const other = new TypeError('not a function');
@@ -106,7 +106,7 @@ describe('errors', () => {
 });
 
 describe('assert', () => {
-  test('lets truth pass and names the invariant that broke', () => {
+  test('passes what holds and names a broken invariant', () => {
     assertInvariant(1 < 2, 'order');
     assert.throws(
       () => assertInvariant(0, 'keys ascend'),
@@ -118,7 +118,7 @@ describe('assert', () => {
   });
 });
 
-test('what has no text becomes an error all the same', () => {
+test('a value without text becomes an error, too', () => {
   for (const thrown of [{ toString: [] }, Object.create(null), Symbol('s'), undefined, null]) {
     const error = toBigtableError(thrown);
     assert.equal(error.code, Code.INTERNAL);

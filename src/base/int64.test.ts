@@ -27,7 +27,7 @@ const values = fc.oneof(
 );
 
 describe('the canonical form', () => {
-  test('is a number where that is exact, a bigint elsewhere', () => {
+  test('is a number where that is exact, else a bigint', () => {
     for (const value of EDGES) {
       const form = int64(value);
       assert.equal(typeof form, value >= -SAFE && value <= SAFE ? 'number' : 'bigint', `${value}`);
@@ -47,7 +47,7 @@ describe('the canonical form', () => {
     );
   });
 
-  test('isInt64 takes what is exactly an int64 and nothing else', () => {
+  test('isInt64 accepts exact int64 values and nothing else', () => {
     for (const good of [0, -1, 2 ** 53 - 1, -(2 ** 53) + 1, 0n, INT64_MIN, INT64_MAX])
       assert.equal(isInt64(good), true, String(good));
     for (const bad of [
@@ -88,7 +88,7 @@ describe('eight bytes, big-endian', () => {
     );
   });
 
-  test('at an offset, leaving the rest alone', () => {
+  test('at an offset, without changing other bytes', () => {
     const bytes = Buffer.alloc(10, 0xaa);
     writeInt64BE(bytes, 1, -2);
     assert.equal(bytes.toString('hex'), 'aafffffffffffffffeaa');

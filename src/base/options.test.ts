@@ -16,7 +16,7 @@ function revoked(): unknown {
 }
 
 describe('options', () => {
-  test('known names with values pass, and what is free may be undefined', () => {
+  test('known names with values pass, and free ones may be undefined', () => {
     for (const given of [
       {},
       { prefix: '' },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { once, Pool } from './pools.ts';
 
-test('a pool returns what it was given, the last first, and keeps no more than its limit', () => {
+test('a pool returns its items, the last first, and keeps no more than its limit', () => {
   const pool = new Pool<string>(2);
   assert.equal(pool.take(), undefined);
   assert.deepEqual(

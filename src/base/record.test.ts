@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ownOf } from './record.ts';
 
-test('a record answers what it was given, whatever the name', () => {
+test('a record returns its own properties, whatever their names', () => {
   const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf', '__defineGetter__'];
   for (const name of names) {
     assert.equal(ownOf({ other: 1 }, name), undefined);

@@ -39,7 +39,7 @@ test('names that are like none have no similar one', () => {
   assert.equal(similarName('f', ['g']), undefined);
 });
 
-test('said in a message', () => {
+test('a message names the similar one', () => {
   assert.equal(didYouMean('limit', NAMES), ' (did you mean limits?)');
   assert.equal(didYouMean('nothing', NAMES), '');
 });

@@ -45,7 +45,7 @@ describe('varints', () => {
     }
   });
 
-  test('come back one after another, at the length foretold', () => {
+  test('are read one after another, at the computed length', () => {
     fc.assert(
       fc.property(fc.array(values), (all) => {
         const bytes = encoded(...all);

@@ -1,6 +1,6 @@
 /**
- * What the master does when nobody tells it anything, or tells it late: looks at assignments, servers that do not
- * answer, and sweeps beside deaths.
+ * The master without notifications, or with late ones: checks of assignments, servers that do not answer, and sweeps
+ * during deaths.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -33,7 +33,7 @@ type Call = (
   context: RequestContext,
 ) => Promise<unknown> | undefined;
 
-/** Calls go through `call` first, which may answer in the place of whoever is called. */
+/** Calls go through `call` first, which may answer in place of the handler. */
 function intercepted(inner: Transport, call: Call, stream: Transport['stream'] = inner.stream.bind(inner)): Transport {
   return {
     serve: (address, handler) => inner.serve(address, handler),
@@ -47,10 +47,10 @@ async function start(env: Env, tabletServers: number): Promise<TestDatabase> {
   return new TestDatabase(await Database.start({ env, settings: checkSettings({}), tabletServers }));
 }
 
-function startServer(env: Env, place: number): Promise<TabletServer> {
+function startServer(env: Env, index: number): Promise<TabletServer> {
   return TabletServer.start({
     env,
-    address: `tablet-server-${place}`,
+    address: `tablet-server-${index}`,
     settings: tabletServerSettings(checkSettings({}), 3),
   });
 }
@@ -96,13 +96,13 @@ class Gate {
   readonly passed = new Promise<void>((resolve) => (this.open = resolve));
 }
 
-describe('a sweep beside deaths', () => {
-  test('keeps the log of a server that comes, is given a tablet behind the scan, acknowledges a write and dies', async () => {
+describe('a sweep during deaths', () => {
+  test('keeps the log of a server that comes, gets a tablet after the scan, acknowledges a write and dies', async () => {
     const [reached, go] = [new Gate(), new Gate()];
     const env = await new World().env();
     const { transport: inner } = env;
     let state: 'idle' | 'armed' | 'broken' | 'held' = 'idle';
-    // the scan of users' rows breaks off behind the first one, and goes on when it is let
+    // the scan of users' rows stops after the first one, until it is released
     const stream: Transport['stream'] = (address, method, message, context) => {
       const { tableId, ranges } = message as ReadMessage;
       const isScan =
@@ -166,11 +166,11 @@ describe('a sweep beside deaths', () => {
     await db.close();
   });
 
-  test('keeps the log of a server that dies while a commit is under way that gives it a tablet', async () => {
+  test('keeps the log of a server that dies while a commit that assigns it a tablet is under way', async () => {
     const [reached, go] = [new Gate(), new Gate()];
     const env = await new World().env();
     let held = '';
-    // commits that give that server a tablet wait
+    // commits that assign that server a tablet wait
     const call: Call = (method, address, message, context) => {
       if (
         method !== 'commit' ||
@@ -199,13 +199,13 @@ describe('a sweep beside deaths', () => {
     assert.deepEqual(await db.rows('t'), ['a', 'd', 'g', 'k']);
     await db.database.flush();
     await db.database.sweep();
-    assert.ok(!(await env.fileSystem.listLogs('logs/')).includes(log), 'nobody needs it any more');
+    assert.ok(!(await env.fileSystem.listLogs('logs/')).includes(log), 'no tablet needs it any more');
     await db.close();
   });
 });
 
-describe('a master that nobody tells anything', () => {
-  test('finds a tablet that its server has given up unasked, within half a minute', async () => {
+describe('a master without notifications', () => {
+  test('finds a tablet that its server has released on its own, within half a minute', async () => {
     const clock = new ManualClock();
     const world = new World({ clock, tabletServers: 2 });
     await inSimulatedTime(
@@ -216,7 +216,7 @@ describe('a master that nobody tells anything', () => {
         await db.set('t', 'a', '1');
         await sleep(clock, 100_000);
         const row = await onlyRow(db);
-        // of a master, say, that was the master before
+        // of a former master, for example
         await unload(db, row);
         const sinceMs = clock.monotonicMs();
         assert.deepEqual(await db.read('t'), [['a', '1']]);
@@ -227,7 +227,7 @@ describe('a master that nobody tells anything', () => {
     );
   });
 
-  test('changes nothing while nothing is wrong', async () => {
+  test('changes nothing while all is well', async () => {
     const clock = new ManualClock();
     const env = await new World({ clock }).env();
     const calls = new Map<string, number>();
@@ -255,17 +255,17 @@ describe('a master that nobody tells anything', () => {
     );
   });
 
-  test('asks a server again that failed to answer once, and counts it among the living', async () => {
+  test('calls a server again that failed to answer once, and counts it as live', async () => {
     const clock = new ManualClock();
     const world = new World({ clock });
     const env = await world.env();
     let failing = true;
-    let told: string[] = [];
-    let asked = 0;
+    let notified: string[] = [];
+    let calls = 0;
     const call: Call = (method, address) => {
-      if (method === 'schemaChanged') told.push(address);
+      if (method === 'schemaChanged') notified.push(address);
       if (method !== 'status' || address !== 'tablet-server-1') return undefined;
-      asked++;
+      calls++;
       return failing ? Promise.reject(unavailable('a moment of weakness')) : undefined;
     };
     await inSimulatedTime(
@@ -273,12 +273,12 @@ describe('a master that nobody tells anything', () => {
       (async () => {
         const db = await start({ ...env, transport: intercepted(env.transport, call) }, 2);
         await sleep(clock, 10_000);
-        assert.ok(asked >= 10 && asked <= 12, `asked ${asked} times in 10 s`);
+        assert.ok(calls >= 10 && calls <= 12, `${calls} calls in 10 s`);
         failing = false;
         await sleep(clock, 2_000);
-        told = [];
+        notified = [];
         await db.create('t');
-        assert.deepEqual(told.sort(), ['tablet-server-0', 'tablet-server-1']);
+        assert.deepEqual(notified.sort(), ['tablet-server-0', 'tablet-server-1']);
         await (await env.fileSystem.create('sstables/garbage-0')).close();
         assert.equal((await db.database.sweep()).files, 1);
         assert.equal(
@@ -291,7 +291,7 @@ describe('a master that nobody tells anything', () => {
     );
   });
 
-  test('tries damaged tablets again and again, and says so once', async () => {
+  test('tries damaged tablets again and again, and logs it once', async () => {
     const clock = new ManualClock();
     const world = new World({ clock });
     await inSimulatedTime(
@@ -317,7 +317,7 @@ describe('a master that nobody tells anything', () => {
           2,
           world.messages.join('\n'),
         );
-        // flipped back: nothing else happens
+        // flipped back: no other event happens
         damageFooter();
         await sleep(clock, 31_000);
         assert.deepEqual(await db.read('t'), [['a', '1']]);
@@ -326,7 +326,7 @@ describe('a master that nobody tells anything', () => {
     );
   });
 
-  test('does not wait for a later time that was set before when a server dies', async () => {
+  test('does not wait for an earlier timer when a server dies', async () => {
     const clock = new ManualClock();
     const world = new World({ clock });
     const env = await world.env();
@@ -339,13 +339,13 @@ describe('a master that nobody tells anything', () => {
     const shared = { ...env, transport: intercepted(env.transport, call) };
     const db = await inSimulatedTime(clock, start(shared, 2));
     await inSimulatedTime(clock, sleep(clock, 10_000));
-    // a new one: the master looks at it a second later
+    // a new one: the master checks it a second later
     const third = await inSimulatedTime(clock, startServer(shared, 2));
     counts = true;
     await kill(env, third.name);
     clock.advance(1);
     for (let i = 0; i < 100; i++) await new Promise((resolve) => setImmediate(resolve));
-    assert.ok(scans > 0, 'at once');
+    assert.ok(scans > 0, 'immediately');
     await inSimulatedTime(clock, db.close());
   });
 });

@@ -17,7 +17,7 @@ after(() => release());
 
 const T = `${TABLES}t`;
 
-/** Looks again and again until it is so. */
+/** Checks again and again until it is true. */
 async function until(is: () => Promise<boolean> | boolean): Promise<void> {
   while (!(await is())) await sleep(systemClock, 5);
 }
@@ -36,7 +36,7 @@ async function flushes(db: TestDatabase, count: number): Promise<void> {
 }
 
 describe('compactions of a database', () => {
-  test('keep files few by themselves, and delete what they replace', async () => {
+  test('keep files few by themselves, and delete replaced ones', async () => {
     const world = new World();
     const db = await world.start();
     await db.create('t');
@@ -58,7 +58,7 @@ describe('compactions of a database', () => {
     await again.close();
   });
 
-  test('major ones come within the time set, and take deleted data off the disk', async () => {
+  test('major ones run within the set time, and remove deleted data from the disk', async () => {
     const world = new World({ settings: { majorCompactionMs: 1000 } });
     const db = await world.start();
     await db.create('t');
@@ -79,7 +79,7 @@ describe('compactions of a database', () => {
     await db.close();
   });
 
-  test('a full disk fails them, is told, and they are made up for', async () => {
+  test('a full disk fails them, is logged, and they run later', async () => {
     let isFull = false;
     const world = new World({
       faults: (operation, path) => {
@@ -103,7 +103,7 @@ describe('compactions of a database', () => {
     await db.close();
   });
 
-  test('a change of groups brings old files over, and is refused where it makes no sense', async () => {
+  test('a change of groups rewrites old files, and an invalid one is refused', async () => {
     const world = new World();
     const db = await world.start();
     const families = ['f', 'g', 'h'].map((name) => ({ name }));
@@ -131,8 +131,8 @@ describe('compactions of a database', () => {
     assert.deepEqual(await db.read('t'), [['r', 'f', 'g', 'h']]);
     await rejectsWith(
       Code.NOT_FOUND,
-      db.service.updateTable(db.context(), T, { groups: { y: { families: ['nobody'] } } }),
-      /no column family "nobody"/,
+      db.service.updateTable(db.context(), T, { groups: { y: { families: ['missing'] } } }),
+      /no column family "missing"/,
     );
     await rejectsWith(
       Code.NOT_FOUND,
@@ -152,12 +152,12 @@ describe('compactions of a database', () => {
     await again.close();
   });
 
-  test('in a directory they run in a thread of their own, and an end in the midst of one leaves nothing that a sweep does not find', async () => {
+  test('in a directory they run in a thread of their own, and a sweep removes the remains of one that was cut short', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'edubba-'));
     try {
       const first = await openDatabase({ directory });
-      const ask = requestContext({ budget: first.env.requestBudget });
-      await first.service.createTable(ask, {
+      const context = requestContext({ budget: first.env.requestBudget });
+      await first.service.createTable(context, {
         name: T,
         families: [{ name: 'f' }],
         splits: [],
@@ -165,7 +165,7 @@ describe('compactions of a database', () => {
         deletionProtection: false,
       });
       for (let i = 0; i < 9; i++) {
-        await first.service.mutateRow(ask, T, { row: `r${i}`, mutations: [setCell('x'.repeat(1000))] });
+        await first.service.mutateRow(context, T, { row: `r${i}`, mutations: [setCell('x'.repeat(1000))] });
         await first.flush();
       }
       await until(() => first.env.metrics.get('tablet.mergingCompactions') > 0);

@@ -1,4 +1,4 @@
-/** What an operator asks, where servers fail it, answer late, or give their tablets to others meanwhile. */
+/** Requests of an operator, where servers fail, answer late, or lose their tablets to others meanwhile. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { inSimulatedTime } from '../../test/simulated-time.ts';
@@ -20,7 +20,7 @@ after(() => release());
 
 type Compact = TabletServerCalls['compact']['message'];
 
-/** A database of which calls to compact a tablet go through `compact`, which may answer in the place of the server. */
+/** A database whose calls to compact a tablet go through `compact`, which may answer in place of the server. */
 async function started(
   compact: (message: Compact) => Promise<undefined> | undefined,
   { tabletServers = 1, ...options }: WorldOptions = {},
@@ -48,21 +48,21 @@ const filesOf = async (db: TestDatabase): Promise<number[]> =>
   (await db.service.listTablets(db.context(), T)).map(({ files }) => files);
 
 describe('compactions on demand', () => {
-  test('of a tablet that fails do not keep the others from being compacted; the call fails at its end', async () => {
+  test('that fail for one tablet do not prevent those of the others; the call fails at its end', async () => {
     let fails = true;
     const db = await started(({ range }) =>
       fails && range.start === 'b' ? Promise.reject(new BigtableError(Code.DATA_LOSS, 'a bad block')) : undefined,
     );
     await fill(db);
-    const told: CompactionProgress[] = [];
+    const reported: CompactionProgress[] = [];
     await rejectsWith(
       Code.DATA_LOSS,
       async () => {
-        for await (const progress of db.service.compactTables(db.context(), T)) told.push(progress);
+        for await (const progress of db.service.compactTables(db.context(), T)) reported.push(progress);
       },
       /a bad block/,
     );
-    assert.deepEqual(told.at(-1), { doneTablets: 4, totalTablets: 4 });
+    assert.deepEqual(reported.at(-1), { doneTablets: 4, totalTablets: 4 });
     assert.deepEqual(await filesOf(db), [1, 0, 1, 1]);
     await rejectsWith(Code.DATA_LOSS, db.database.compact());
     fails = false;
@@ -71,7 +71,7 @@ describe('compactions on demand', () => {
     await db.close();
   });
 
-  test('find a tablet that is served elsewhere meanwhile, or has become two', async () => {
+  test('find a tablet that has moved to another server meanwhile, or has been split', async () => {
     const refused = new Set<string>();
     let split = async (): Promise<void> => {};
     const db = await started(
@@ -86,15 +86,15 @@ describe('compactions on demand', () => {
     await fill(db);
     split = () => db.database.splitTablet(T, 'c1');
     await db.set('t', 'c0', 'x');
-    const told: CompactionProgress[] = [];
-    for await (const progress of db.service.compactTables(db.context(), T)) told.push(progress);
-    assert.deepEqual(told.at(-1), { doneTablets: 4, totalTablets: 4 });
+    const reported: CompactionProgress[] = [];
+    for await (const progress of db.service.compactTables(db.context(), T)) reported.push(progress);
+    assert.deepEqual(reported.at(-1), { doneTablets: 4, totalTablets: 4 });
     assert.deepEqual(await filesOf(db), [1, 1, 1, 1, 1]);
     assert.deepEqual(await db.rows('t'), ['a1', 'b1', 'c0', 'c1', 'd1']);
     await db.close();
   });
 
-  test('that take long say every ten seconds that they go on, and end at their deadline', async () => {
+  test('that take long report every ten seconds that they continue, and end at their deadline', async () => {
     const clock = new ManualClock();
     let finish = (): void => {};
     const db = await started(
@@ -126,7 +126,7 @@ describe('compactions on demand', () => {
     await inSimulatedTime(clock, db.close());
   });
 
-  test('that are given up begin no more tablets', async () => {
+  test('that are cancelled begin no more tablets', async () => {
     let begun = 0;
     const db = await started(() => {
       begun++;
@@ -139,13 +139,13 @@ describe('compactions on demand', () => {
       for await (const _ of db.service.compactTables(context, T)) setImmediate(() => caller.abort());
     })();
     await rejectsWith(Code.CANCELLED, compacting);
-    assert.equal(begun, 16, 'as many as are compacted at once');
+    assert.equal(begun, 16, 'as many as are compacted concurrently');
     await db.close();
   });
 });
 
 describe('counters', () => {
-  test('of servers that count in one place are counted once', async () => {
+  test('of servers that share their metrics are counted once', async () => {
     const db = await new World({ tabletServers: 3 }).start();
     await fill(db);
     await db.database.compact(T);

@@ -8,18 +8,20 @@ let release = (): void => {};
 before(() => (release = keepAlive()));
 after(() => release());
 
-/** What the client was told. */
+/** The answers that the client received. */
 interface Promises {
   /** Rows of table `a`, acknowledged. */
   readonly written: Map<string, string>;
-  /** Rows whose write was asked for and not answered. */
+  /** Rows whose write was requested and not answered. */
   readonly unknown: Set<string>;
   created: boolean;
   familyDropped: 'no' | 'unknown' | 'yes';
   doomed: 'no' | 'there' | 'unknown' | 'gone';
 }
 
-/** A life of a database: tables come and go, a family is dropped and made again, memtables are flushed. */
+/**
+ * A life of a database: tables are created and deleted, a family is dropped and created again, memtables are flushed.
+ */
 async function live(db: TestDatabase, promises: Promises): Promise<void> {
   const write = async (row: string, value: string): Promise<void> => {
     promises.unknown.add(row);
@@ -80,8 +82,8 @@ async function check(db: TestDatabase, promises: Promises): Promise<void> {
 }
 
 /**
- * Runs the life until the file system's operation number `at`, then lets the power fail. Answers false where it was
- * over before.
+ * Runs the life until the file system's operation number `at`, then lets the power fail. False where the life ended
+ * before.
  */
 async function crashAt(at: number): Promise<boolean> {
   let left = at;
@@ -122,7 +124,7 @@ async function crashAt(at: number): Promise<boolean> {
       db = await world.start();
       await live(db, promises);
     };
-    // nobody answers any more once the power has failed
+    // no call is answered once the power has failed
     await Promise.race([life(), crash]);
   } catch (error) {
     assert.ok(crashed && error instanceof BigtableError, String(error));
@@ -141,7 +143,7 @@ async function crashAt(at: number): Promise<boolean> {
 }
 
 describe('the power fails', () => {
-  test('at any point: nothing acknowledged is lost, nothing deleted comes back, nothing is left behind', {
+  test('at any point: nothing acknowledged is lost, nothing deleted comes back, no files are left over', {
     timeout: 120_000,
   }, async () => {
     let points = 0;

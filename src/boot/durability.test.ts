@@ -1,4 +1,4 @@
-/** The setting `durability`: what is acknowledged when, and what a crash may take. */
+/** The setting `durability`: the time of acknowledgements, and the writes that a crash may lose. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { BigtableError, Code } from '../base/index.ts';
@@ -40,7 +40,7 @@ async function started(syncs: Syncs, settings: object = BUFFERED): Promise<{ wor
   return { world, db };
 }
 
-/** Whether it is settled after some turns of the event loop. */
+/** True when it is settled after some turns of the event loop. */
 async function isSettled(work: Promise<unknown>): Promise<boolean> {
   let settled = false;
   void work.catch(() => {}).then(() => (settled = true));
@@ -62,7 +62,7 @@ describe('durability', () => {
     await db.close();
   });
 
-  test('buffered: a write is acknowledged and seen before its sync; what changes METADATA is not', async () => {
+  test('buffered: a write is acknowledged and visible before its sync; a change of METADATA is not', async () => {
     const syncs = new Syncs();
     const { db } = await started(syncs);
     syncs.hold();
@@ -75,7 +75,7 @@ describe('durability', () => {
     await db.close();
   });
 
-  test('buffered: a crash takes the newest writes alone, and nothing that was closed or flushed', async () => {
+  test('buffered: a crash loses only the newest writes, and none that was closed or flushed', async () => {
     for (const choice of ['nothing', 'torn', 'all'] as const) {
       const syncs = new Syncs();
       const { world, db } = await started(syncs);
@@ -104,7 +104,7 @@ describe('durability', () => {
     }
   });
 
-  test('buffered: writes wait when too much is not synced', async () => {
+  test('buffered: writes wait when too many bytes are not synced', async () => {
     const syncs = new Syncs();
     const { db } = await started(syncs, { ...BUFFERED, memtableBytes: 64 * MIB });
     syncs.hold();
@@ -122,7 +122,7 @@ describe('durability', () => {
     await db.close();
   });
 
-  test('buffered: a log that fails is a server that ends, though nobody waits for it', async () => {
+  test('buffered: a server ends when its log fails, though no caller waits for it', async () => {
     const syncs = new Syncs();
     const { world, db } = await started(syncs);
     await db.set('t', 'before', '1');
@@ -144,7 +144,7 @@ describe('durability', () => {
   });
 
   for (const tabletServers of [1, 3]) {
-    test(`buffered: a full disk refuses writes, loses none that was acknowledged, and reads go on: tablet servers: ${tabletServers}`, async () => {
+    test(`buffered: a full disk refuses writes, loses none that was acknowledged, and serves reads: tablet servers: ${tabletServers}`, async () => {
       const world = new World({ settings: BUFFERED, tabletServers });
       const db = await world.start();
       await db.create('t', { splits: ['2', '4', '6', '8'] });
@@ -179,7 +179,7 @@ describe('durability', () => {
     });
   }
 
-  test('a tablet server that could not start leaves nothing behind, and the next start succeeds', async () => {
+  test('a tablet server that could not start leaves no files, and the next start succeeds', async () => {
     const full = new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full');
     for (const failing of ['openLog', 'appendLog', 'announce'] as const) {
       let isFull = true;
@@ -210,7 +210,7 @@ describe('durability', () => {
     }
   });
 
-  test('a disk that refuses an append fails the writes in it, and the server goes on', async () => {
+  test('a disk that refuses an append fails the writes in it, and the server continues', async () => {
     const syncs = new Syncs();
     const { world, db } = await started(syncs, {});
     syncs.hold('appendLog');

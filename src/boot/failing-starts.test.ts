@@ -1,6 +1,6 @@
 /**
- * Starts that fail at any of their steps: whatever they had taken is free again, so that the next start, here or
- * elsewhere, finds nothing in its way.
+ * Starts that fail at any of their calls: their resources are free again, so that they do not block the next start,
+ * here or elsewhere.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -19,7 +19,7 @@ let release = (): void => {};
 before(() => (release = keepAlive()));
 after(() => release());
 
-/** Counts what is held of the lock service and the transport, and lets one call fail. */
+/** Counts the held resources of the lock service and the transport, and lets one call fail. */
 class Taken {
   sessions = 0;
   watches = 0;
@@ -95,17 +95,17 @@ const server: Start = (env) =>
   TabletServer.start({ env, address: 'tablet-server-0', settings: tabletServerSettings(settings, 1) });
 const client: Start = (env) => Client.open({ env, limits: LIMITS.default });
 const database: Start = (env) => Database.start({ env, settings, tabletServers: 2 });
-/** Beside a server, which is none of its own. */
+/** Starts next to a server that it does not own. */
 const master: Start = async (env) => Master.start({ env, address: 'master', isCancelled: () => true });
 
-/** Starts again and again, a later call failing each time, until none fails. Answers which calls did. */
-async function failEverywhere(start: Start, beside?: Start): Promise<Set<string>> {
+/** Starts again and again, a later call failing each time, until none fails. Returns the calls that failed. */
+async function failEverywhere(start: Start, neighbour?: Start): Promise<Set<string>> {
   const failures = new Set<string>();
   for (let failAt = 1; ; failAt++) {
     assert.ok(failAt < 200, 'the start makes calls without end');
     const clock = new ManualClock();
     const inner = await new World({ clock }).env();
-    const other = await beside?.(inner);
+    const other = await neighbour?.(inner);
     const taken = new Taken();
     taken.failAt = failAt;
     const env = {
@@ -119,7 +119,7 @@ async function failEverywhere(start: Start, beside?: Start): Promise<Set<string>
     );
     if (!(outcome instanceof Error)) {
       await inSimulatedTime(clock, Promise.resolve((outcome as { close(): Promise<void> }).close()));
-      // the call was made behind the start, or not at all
+      // the call was made after the start, or not at all
       assert.ok(taken.failed === '' || failures.size > 0);
       await inSimulatedTime(clock, Promise.resolve(other?.close()));
       return failures;
@@ -133,7 +133,7 @@ async function failEverywhere(start: Start, beside?: Start): Promise<Set<string>
       where,
     );
     if (other === undefined) assert.equal(clock.nextTimerMs(), Number.POSITIVE_INFINITY, `a timer is left: ${where}`);
-    // nothing is in the way of the next
+    // the next start is not blocked
     await inSimulatedTime(
       clock,
       start(inner).then(async (again) => {

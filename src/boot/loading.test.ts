@@ -54,7 +54,7 @@ describe('loading and unloading', () => {
     await db.close();
   });
 
-  test('an unloaded tablet is in files, is not served, and is not loaded again at that epoch or below', async () => {
+  test('an unloaded tablet is flushed to files, is not served, and is not loaded again at that epoch or below', async () => {
     const { db, key, epoch, metadata, world } = await oneTablet();
     await db.set('t', 'a', '1');
     const unload = (at: number) =>
@@ -74,7 +74,7 @@ describe('loading and unloading', () => {
       db.context(),
     );
     await assert.rejects(call, /not served here/);
-    // the next start gives it away anew
+    // the next start assigns it anew
     await db.close();
     const next = await world.start();
     assert.deepEqual(await next.read('t'), [['a', '1']]);
@@ -104,7 +104,7 @@ describe('loading and unloading', () => {
       answers.every((code) => code === undefined || code === Code.FAILED_PRECONDITION),
       String(answers),
     );
-    assert.ok(answers.includes(Code.FAILED_PRECONDITION), 'some came when it was served no more');
+    assert.ok(answers.includes(Code.FAILED_PRECONDITION), 'some came when it was not served any more');
     const { tablets } = await callServer(db.env.transport, ADDRESS, 'status', {}, db.context());
     assert.ok(!tablets.some((tablet) => tablet.key === key));
     world.delayTurns = 0;
@@ -127,7 +127,7 @@ describe('loading and unloading', () => {
     await db.close();
   });
 
-  test('calls that reach over the tablet are not served', async () => {
+  test('calls that reach beyond the tablet are not served', async () => {
     const world = new World();
     const db = await world.start();
     await db.create('t', { splits: ['m'] });
@@ -153,7 +153,7 @@ describe('loading and unloading', () => {
     await db.close();
   });
 
-  test('what a server holds is told, so that a sweep spares it', async () => {
+  test('a server reports the files and logs it holds, so that a sweep spares them', async () => {
     const { db, world } = await oneTablet();
     await db.set('t', 'a', '1');
     await db.database.flush();

@@ -1,4 +1,7 @@
-/** A tablet server never reads its own log: what it lets go is in files, or the log is left to others whole. */
+/**
+ * A tablet server never reads its own log: the tablets that it releases are in files, or other servers get the whole
+ * log.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Code } from '../base/index.ts';
@@ -37,8 +40,8 @@ const refOf = (row: MetadataRow) => ({ key: keyOfRow(row), epoch: row.epoch });
 const status = (db: TestDatabase, address: string): Promise<ServerStatus> =>
   callServer(db.env.transport, address, 'status', {}, db.context());
 
-/** METADATA gives the tablet to that server, whoever has it. */
-async function give(
+/** Assigns the tablet to that server in METADATA, whichever server has it. */
+async function assign(
   db: TestDatabase,
   row: MetadataRow,
   { name, address }: { name: string; address: string },
@@ -57,7 +60,7 @@ async function give(
   return next;
 }
 
-/** The master looks through all logs once, before it makes the root of a new database. */
+/** The master reads all logs once, before it makes the root of a new database. */
 const readByMaster = ({ server }: MetadataRow): string[] => [logPathOf(server?.name ?? '')];
 
 describe('the own log of a tablet server', () => {
@@ -74,15 +77,15 @@ describe('the own log of a tablet server', () => {
       await db.read('t'),
       ['a', 'b', 'c', 'y', 'z'].map((row) => [row, row]),
     );
-    assert.deepEqual(read, readByMaster(row), 'nobody else reads it');
+    assert.deepEqual(read, readByMaster(row), 'no other server reads it');
     await db.close();
-    // nor had anything needed it
+    // nor did a tablet need it
     const next = await world.start();
     assert.deepEqual(await next.rows('t'), ['a', 'b', 'c', 'y', 'z']);
     await next.close();
   });
 
-  test('is not read for a tablet that was given up and comes back', async () => {
+  test('is not read for a tablet that was unloaded and comes back', async () => {
     const { world, read } = watched();
     const db = await world.start();
     await db.create('t');
@@ -99,7 +102,7 @@ describe('the own log of a tablet server', () => {
       ),
       [undefined],
     );
-    const again = await give(db, await onlyRow(db), server);
+    const again = await assign(db, await onlyRow(db), server);
     assert.deepEqual(
       await callServer(db.env.transport, server.address, 'load', { tablets: [refOf(again)] }, db.context()),
       [undefined],
@@ -109,7 +112,7 @@ describe('the own log of a tablet server', () => {
       ['a', '1'],
       ['b', '2'],
     ]);
-    assert.deepEqual(read, readByMaster(row), 'nobody else reads it');
+    assert.deepEqual(read, readByMaster(row), 'no other server reads it');
     await db.close();
   });
 
@@ -121,15 +124,15 @@ describe('the own log of a tablet server', () => {
     await db.set('t', 'b', '2');
     const row = await onlyRow(db);
     const { name, address } = row.server!;
-    // it is given back to that same server, so nothing but its own log has the rows
-    const taken = await give(db, row, { name, address });
+    // it is assigned to that same server again, so only its own log has the rows
+    const assigned = await assign(db, row, { name, address });
     const flushed = callServer(db.env.transport, address, 'flush', { keys: [keyOfRow(row)] }, db.context());
     await assert.rejects(flushed, { code: Code.FAILED_PRECONDITION });
     const [loaded] = await callServer(
       db.env.transport,
       address,
       'load',
-      { tablets: [refOf(taken)] },
+      { tablets: [refOf(assigned)] },
       db.context(),
     ).catch(() => [{ code: Code.UNAVAILABLE }]);
     assert.ok(loaded !== undefined, 'the incarnation that lost the tablet does not serve it again');
@@ -165,7 +168,7 @@ describe('the own log of a tablet server', () => {
     await db.close();
   });
 
-  test('is not needed by a server that is ending and has let tablets go without a flush: it loads nothing more', async () => {
+  test('is not needed by a server that is ending and has released tablets without a flush: it loads no more', async () => {
     const { world } = watched();
     const db = await world.start();
     await db.create('t');
@@ -179,14 +182,14 @@ describe('the own log of a tablet server', () => {
       settings: tabletServerSettings(checkSettings({}), 2),
     });
     await callServer(env.transport, owner.address, 'unload', { tablets: [refOf(row)], flush: true }, db.context());
-    const given = await give(db, await onlyRow(db), other);
+    const assigned = await assign(db, await onlyRow(db), other);
     assert.deepEqual(
-      await callServer(env.transport, other.address, 'load', { tablets: [refOf(given)] }, db.context()),
+      await callServer(env.transport, other.address, 'load', { tablets: [refOf(assigned)] }, db.context()),
       [undefined],
     );
     await db.set('t', 'b', '2');
     await other.releaseTablets('users');
-    const [refused] = await callServer(env.transport, other.address, 'load', { tablets: [refOf(given)] }, db.context());
+    const [refused] = await callServer(env.transport, other.address, 'load', { tablets: [refOf(assigned)] }, db.context());
     assert.equal(refused?.code, Code.UNAVAILABLE);
     assert.match(refused?.message ?? '', /is ending/);
     await other.close();

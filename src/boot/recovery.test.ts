@@ -11,7 +11,7 @@ after(() => release());
 const value = 'x'.repeat(1000);
 
 describe('recovery and memory', () => {
-  test('a server whose log fails is followed by another, which has all that was acknowledged', async () => {
+  test('a server whose log fails is followed by another, which has all acknowledged writes', async () => {
     let failing = false;
     const faults: FileFaults = (operation) => {
       if (failing && operation === 'syncLog') {
@@ -33,7 +33,7 @@ describe('recovery and memory', () => {
     );
     await db.database.flush();
     await db.database.sweep();
-    assert.equal((await world.fileSystem.listLogs('logs/')).length, 1, 'the dead log is deleted once nobody needs it');
+    assert.equal((await world.fileSystem.listLogs('logs/')).length, 1, 'the dead log is deleted once no tablet needs it');
     await db.close();
   });
 
@@ -58,7 +58,7 @@ describe('recovery and memory', () => {
     await db.close();
   });
 
-  test('what METADATA holds unflushed does not keep a log that nobody else needs', async () => {
+  test('unflushed rows of METADATA do not keep a log that no other tablet needs', async () => {
     const mib = 1024 * 1024;
     const world = new World({ settings: { memtableBytes: mib, logLimitBytes: 8 * mib } });
     const db = await world.start();
@@ -71,8 +71,8 @@ describe('recovery and memory', () => {
         for await (const { bytes } of world.fileSystem.readLog(path)) logBytes += bytes.length;
       maxBytes = Math.max(maxBytes, logBytes);
     }
-    // two quarters of the limit for METADATA, and what is written while others flush; five quarters and more were it
-    // not flushed early
+    // two quarters of the limit for METADATA, and writes during flushes of others; without the early flush five
+    // quarters and more
     assert.ok(maxBytes < 9 * mib, `the log grew to ${maxBytes} bytes`);
     assert.ok(maxBytes > mib / 2, `the log grew to ${maxBytes} bytes only: nothing was tried`);
     await db.close();
@@ -103,8 +103,8 @@ describe('recovery and memory', () => {
 
   test('a write that waits for memory ends with its deadline', async () => {
     let stuck = true;
-    let go = (): void => {};
-    const gate = new Promise<void>((resolve) => (go = resolve));
+    let endAppend = (): void => {};
+    const gate = new Promise<void>((resolve) => (endAppend = resolve));
     const world = new World({
       settings: { memtableBytes: 1024 * 1024 },
       faults: (operation, path) =>
@@ -120,7 +120,7 @@ describe('recovery and memory', () => {
     assert.ok(refused instanceof BigtableError && refused.code === Code.DEADLINE_EXCEEDED, String(refused));
     assert.ok(db.env.metrics.get('tabletserver.writesThatWaited') > 0);
     stuck = false;
-    go();
+    endAppend();
     await db.set('t', 'after', value);
     assert.deepEqual(await db.rows('t', { ranges: [{ start: 'after', end: undefined }] }), ['after']);
     await db.close();
@@ -144,7 +144,7 @@ describe('recovery and memory', () => {
     await db.close();
   });
 
-  test('a tablet whose file is damaged is told of, and the others are served', async () => {
+  test('a tablet whose file is damaged is logged, and the others are served', async () => {
     const world = new World();
     const first = await world.start();
     await first.create('good');

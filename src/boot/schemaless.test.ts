@@ -1,6 +1,6 @@
 /**
- * Tablets whose table has no schema: what creations and deletions that were cut short leave is removed, what a lost
- * schema leaves is kept.
+ * Tablets whose table has no schema: the remains of interrupted creations and deletions are removed, tablets of a lost
+ * schema are kept.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -27,10 +27,7 @@ async function schemaFile({ fileSystem }: World, table: string): Promise<{ path:
   throw new Error(`no file holds the schema of ${table}`);
 }
 
-/**
- * The small file whose path starts so is not changed by that method: `instead` comes in its place, while it answers
- * anything.
- */
+/** Replaces that method for small files whose path has the prefix by `instead`, as long as that returns a promise. */
 function failing(
   inner: LockService,
   method: 'write' | 'remove',
@@ -78,7 +75,7 @@ describe('tablets of a table without a schema', () => {
     const lost = await Promise.all(['old', 'young'].map((table) => schemaFile(world, table)));
     for (const { path } of lost) await world.fileSystem.delete(path);
 
-    // one more start than one: the servers that the rows name are long dead by then
+    // two starts: the servers that the rows name are long dead by then
     for (let i = 0; i < 2; i++) {
       world.messages.length = 0;
       db = await world.start();
@@ -86,7 +83,7 @@ describe('tablets of a table without a schema', () => {
       await db.set('other', 'c', '1');
       await db.database.flush();
       await (await world.fileSystem.create(`sstables/garbage-${i}`)).close();
-      assert.equal((await db.database.sweep()).files, 1, 'sweeps go on, and spare them');
+      assert.equal((await db.database.sweep()).files, 1, 'sweeps continue, and spare them');
       for (const id of ids)
         assert.equal(
           world.messages.filter((message) => message.startsWith(`table ${id} has tablets and no schema`)).length,
@@ -165,7 +162,7 @@ describe('tablets of a table without a schema', () => {
 });
 
 describe('a table whose deletion fails', () => {
-  test('stays, and is not taken for deleted later', async () => {
+  test('stays, and is not mistaken for a deleted one later', async () => {
     const world = new World();
     const env = await world.env();
     let fails = true;

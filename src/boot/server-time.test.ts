@@ -17,7 +17,7 @@ const SECOND = 1_000_000;
 const YEAR = 365 * 86_400 * SECOND;
 const NOON = 1_800_000_000 * SECOND + 123_456;
 
-/** A world whose wall clock stands where a test puts it. */
+/** A world whose wall clock is set by the test. */
 class TimedWorld extends World {
   readonly wall: { micros: number };
 
@@ -68,7 +68,10 @@ async function cellsOf(db: TestDatabase, row: ByteString): Promise<string[]> {
   return cells;
 }
 
-/** The table in METADATA lost: all files and logs in a new place, where `inspect repair` has made METADATA again. */
+/**
+ * The METADATA of the table is lost: all files and logs in a new file system, where `inspect repair` has made METADATA
+ * again.
+ */
 async function repaired(world: World): Promise<MemoryFileSystem> {
   const { fileSystem } = world;
   const components = {
@@ -90,7 +93,7 @@ async function repaired(world: World): Promise<MemoryFileSystem> {
 }
 
 describe('a wall clock that steps back', () => {
-  test('does not hide a later write behind an earlier one', async () => {
+  test('does not let an earlier write hide a later one', async () => {
     const world = new TimedWorld();
     const db = await begun(world);
     await put(db, 'r', 'old');
@@ -101,12 +104,12 @@ describe('a wall clock that steps back', () => {
     assert.deepEqual(await cellsOf(db, 'r'), [`newer@${NOON + 2}`]);
     world.wall.micros = NOON + 10;
     await put(db, 'r', 'newest');
-    assert.deepEqual(await cellsOf(db, 'r'), [`newest@${NOON + 10}`], 'from then on the clock counts again');
+    assert.deepEqual(await cellsOf(db, 'r'), [`newest@${NOON + 10}`], 'from then on the clock is used again');
     await db.close();
   });
 
   for (const durability of ['synced', 'buffered'] as const) {
-    test(`is the same for all calls that give the server's time (${durability})`, async () => {
+    test(`is the same for all calls that use the server's time (${durability})`, async () => {
       const world = new TimedWorld({ settings: { durability } });
       const db = await begun(world);
       const { service } = db;
@@ -144,7 +147,7 @@ describe('a wall clock that steps back', () => {
     });
   }
 
-  test('is made up for in whole milliseconds in a table of milliseconds, and the later write is the one that is read', async () => {
+  test('is compensated in whole milliseconds in a table of milliseconds, and the later write is the one that is read', async () => {
     const world = new TimedWorld();
     const db = await begun(world, 'millis', 5);
     const cut = (micros: number): number => micros - (micros % 1000);
@@ -161,7 +164,7 @@ describe('a wall clock that steps back', () => {
     await db.close();
   });
 
-  test('nor does one that goes on: a write that waited for its row lies above those it waited for', async () => {
+  test('nor does a clock that advances: a write that waited for its row lies above those it waited for', async () => {
     let release = (): void => {};
     let gate: Promise<void> | undefined;
     const world = new TimedWorld({ faults: (operation) => (operation === 'syncLog' ? gate : undefined) });
@@ -193,13 +196,13 @@ describe('a wall clock that steps back', () => {
     await db.close();
   });
 
-  test('is told of once, with how far it is behind, and again after the next jump', async () => {
+  test('is logged once, with its lag, and again after the next jump', async () => {
     const world = new TimedWorld();
     const db = await begun(world);
     await put(db, 'r', '1');
     world.wall.micros -= SECOND / 2;
     await put(db, 'r', '2');
-    assert.deepEqual(world.warnings, [], 'half a second is nothing to wake anybody for');
+    assert.deepEqual(world.warnings, [], 'half a second is no reason for a warning');
     world.wall.micros = NOON - 90 * SECOND;
     for (let i = 0; i < 20; i++) await put(db, `r${i % 3}`, `${i}`);
     assert.equal(world.warnings.length, 1, world.warnings.join('\n'));
@@ -213,8 +216,8 @@ describe('a wall clock that steps back', () => {
   });
 });
 
-describe('the newest time that a server gave', () => {
-  /** What is to be survived, with the database that goes on. */
+describe('the newest time that a server assigned', () => {
+  /** The event to survive, with the database that continues. */
   const ways: [string, (db: TestDatabase, world: TimedWorld) => Promise<TestDatabase>][] = [
     [
       'a close and a start',
@@ -312,8 +315,7 @@ describe('the newest time that a server gave', () => {
     test(`survives ${what}`, async () => {
       const world = new TimedWorld();
       let db = await begun(world);
-      // given while the clock was ahead, and so above all that files and logs tell of the time in which they were
-      // written
+      // assigned while the clock was ahead, and so above the times in which files and logs were written
       for (const row of ['a', 'z']) await put(db, row, 'old');
       world.wall.micros -= 2 * YEAR;
       for (const row of ['a', 'z']) await put(db, row, 'before');
@@ -350,7 +352,7 @@ describe('the newest time that a server gave', () => {
     await db.close();
   });
 
-  test('goes with the tablet to another server, when that one is moved there and when its own has died', async () => {
+  test('goes with the tablet to another server, when the tablet is moved and when its server has died', async () => {
     let failLog: string | undefined;
     const world = new TimedWorld({
       tabletServers: 2,
@@ -402,7 +404,7 @@ describe('the newest time that a server gave', () => {
   });
 });
 
-/** What the database does in one step of the property. Rows `a` and `z` lie in one tablet or in two. */
+/** One step of the property. Rows `a` and `z` lie in one tablet or in two. */
 type Step =
   | { readonly kind: 'step'; readonly micros: number }
   | { readonly kind: 'put' | 'append' | 'check' | 'delete'; readonly row: 'a' | 'z' }
@@ -421,7 +423,8 @@ const oneStep: fc.Arbitrary<Step> = fc.oneof(
   },
   { weight: 8, arbitrary: ofRow('put', 'append', 'check') },
   { weight: 1, arbitrary: ofRow('delete') },
-  // never the instant of the write itself: a client that names that is taken for the server when the log is replayed
+  // never the instant of the write itself: a client's time equal to it is mistaken for the server's when the log is
+  // replayed
   {
     weight: 2,
     arbitrary: fc.record({
@@ -435,7 +438,7 @@ const oneStep: fc.Arbitrary<Step> = fc.oneof(
 
 /**
  * The table in plain data: of each row and column, values by timestamp; of each tablet, the newest time that its server
- * gave.
+ * assigned.
  */
 class Model {
   readonly #columns = new Map<string, Map<number, string>>();
@@ -483,8 +486,8 @@ class Model {
   }
 }
 
-describe('server timestamps, whatever the clock does and whoever serves the tablet', () => {
-  /** Begins the step, and tells the model. Answers the database that goes on. */
+describe('server timestamps, whatever the clock does and whichever server has the tablet', () => {
+  /** Performs the step, on the model too. Returns the database that continues. */
   async function take(
     step: Step,
     number: number,
@@ -549,7 +552,7 @@ describe('server timestamps, whatever the clock does and whoever serves the tabl
     }
   }
 
-  test("are those of the model, and the last write with the server's time is what is read", async () => {
+  test("are those of the model, and a read returns the last write with the server's time", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(oneStep, { minLength: 4, maxLength: 25 }), async (steps) => {
         const world = new TimedWorld();
@@ -558,7 +561,7 @@ describe('server timestamps, whatever the clock does and whoever serves the tabl
         for (const [i, step] of steps.entries()) {
           db = await take(step, i, db, world, model);
           for (const row of ['a', 'z'])
-            assert.deepEqual(await cellsOf(db, row), model.cells(row), `row ${row} behind step ${i}`);
+            assert.deepEqual(await cellsOf(db, row), model.cells(row), `row ${row} after step ${i}`);
         }
         await db.close();
       }),

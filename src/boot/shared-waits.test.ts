@@ -1,5 +1,5 @@
 /**
- * Calls that wait for what another has begun: each ends at its own deadline and when its caller gives up, and none is
+ * Calls that wait for work of another call: each ends at its own deadline and when its caller cancels, and none is
  * failed by another's end.
  */
 import assert from 'node:assert/strict';
@@ -31,13 +31,13 @@ class Gate {
     this.#open();
   }
 
-  /** Resolves when somebody next stands before it. */
+  /** Resolves when a call next waits at it. */
   reached(): Promise<void> {
     return new Promise((resolve) => this.#reached.push(resolve));
   }
 
   async pass(): Promise<void> {
-    for (const tell of this.#reached.splice(0)) tell();
+    for (const resolve of this.#reached.splice(0)) resolve();
     if (!this.#isOpen) await this.#passed;
   }
 }
@@ -83,8 +83,8 @@ async function climbing(): Promise<{
   return { db, gate, locate: (context) => locator.locate(id, 'a', context) };
 }
 
-describe('callers who wait for another’s climb', () => {
-  test('end at their own deadline and when they are given up, and the climb goes on for the others', async () => {
+describe('callers that wait for another’s lookup', () => {
+  test('end at their own deadline and when they are cancelled, and the lookup continues for the others', async () => {
     const { db, gate, locate } = await climbing();
     gate.close();
     const reached = gate.reached();
@@ -103,7 +103,7 @@ describe('callers who wait for another’s climb', () => {
     await db.close();
   });
 
-  test('are not failed by the end of the one that climbs: one of them climbs anew', async () => {
+  test('are not failed by the end of the caller that looks up: one of them begins anew', async () => {
     for (const ends of ['deadline', 'abort'] as const) {
       const { db, gate, locate } = await climbing();
       gate.close();
@@ -112,12 +112,12 @@ describe('callers who wait for another’s climb', () => {
       const climber = locate(
         ends === 'deadline' ? db.context(20) : requestContext({ budget: db.env.requestBudget, signal: caller.signal }),
       );
-      // it is looked at below
+      // it is awaited below
       climber.catch(() => {});
       await reached;
       const patient = [locate(db.context()), locate(db.context())];
       caller.abort();
-      // a stream is watched between its answers by who pulls: let the first one go on
+      // between the answers of a stream its reader watches the context: release the first one
       gate.open();
       const outcome = await climber.then(
         () => 'found',
@@ -133,7 +133,7 @@ describe('callers who wait for another’s climb', () => {
   });
 });
 
-describe('callers who wait for the lock service', () => {
+describe('callers that wait for the lock service', () => {
   test('end at their own deadline: the root, schemas, the master', async () => {
     const gate = new Gate();
     const world = new World();
@@ -155,7 +155,7 @@ describe('callers who wait for the lock service', () => {
       (context) => db.service.deleteTable(context, `${TABLES}unknown`),
     ];
     for (const [i, call] of calls.entries()) {
-      // the first is the one that reads, the second waits beside it
+      // the first is the one that reads, the second waits with it
       const both = [call(db.context(30)), call(db.context(30))];
       await Promise.all(
         both.map((each) => rejectsWith(Code.DEADLINE_EXCEEDED, each).catch((error) => assert.fail(`${i}: ${error}`))),
@@ -166,7 +166,7 @@ describe('callers who wait for the lock service', () => {
     await db.close();
   });
 
-  test('share the next reading of a schema, however many they are', async () => {
+  test('share the next read of a schema, however many they are', async () => {
     const db = await new World().start();
     await db.create('t');
     const gate = new Gate();
@@ -185,7 +185,7 @@ describe('callers who wait for the lock service', () => {
     const others = Array.from({ length: 1000 }, () => schemas.read(`${TABLES}t`));
     gate.open();
     for (const each of [first, ...others]) assert.equal((await each)?.schema.name, `${TABLES}t`);
-    assert.equal(reads, 2, 'one under way, and one that begins after all of them have asked');
+    assert.equal(reads, 2, 'one under way, and one that begins after all of their requests');
     schemas.stop();
     await db.close();
   });

@@ -1,4 +1,7 @@
-/** Splits and merges of tablets over the whole system: what METADATA says, what is read, and what lies on the disk. */
+/**
+ * Splits and merges of tablets over the whole system: the rows of METADATA, the answers of reads, and the files on the
+ * disk.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { BigtableError, Code } from '../base/index.ts';
@@ -52,7 +55,7 @@ before(() => void ends.push(keepAlive()));
 after(() => ends.forEach((end) => end()));
 
 describe('splits of tablets', () => {
-  test('a tablet is split at a row, and both parts are read, written, and there after a start', async () => {
+  test('a tablet is split at a row, and both parts are read, written, and served after a start', async () => {
     const world = new World();
     let db = await filled(world);
     await split(db, 'k030');
@@ -82,7 +85,7 @@ describe('splits of tablets', () => {
       ],
     );
     await split(db, 'k030');
-    assert.equal((await tablets(db, 't')).length, 2, 'a tablet that begins there already is left as it is');
+    assert.equal((await tablets(db, 't')).length, 2, 'a tablet that begins there already is unchanged');
     await db.close();
     db = await world.start();
     await assertAllThere(db);
@@ -116,11 +119,11 @@ describe('splits of tablets', () => {
     assert.deepEqual(await db.rows('t'), [...keys].sort());
     const before = (await tablets(db, 't')).length;
     await db.database.flush();
-    assert.equal((await tablets(db, 't')).length, before, 'what shared files hold for others does not count');
+    assert.equal((await tablets(db, 't')).length, before, 'bytes of shared files that belong to others do not count');
     await db.close();
   });
 
-  test('a read that goes on while its tablet is split gives every row once', async () => {
+  test('a read that is under way while its tablet is split returns every row once', async () => {
     const db = await filled(new World());
     for (const reversed of [false, true]) {
       const seen: string[] = [];
@@ -134,13 +137,13 @@ describe('splits of tablets', () => {
     await db.close();
   });
 
-  test('writes go on while a table is split and merged, and nothing that was acknowledged is lost', async () => {
+  test('writes succeed while a table is split and merged, and nothing that was acknowledged is lost', async () => {
     const db = await filled(new World());
     let over = false;
     const counts = new Map<string, number>();
     const writer = async (key: string): Promise<void> => {
       for (let i = 1; !over; i++) {
-        // memory answers at once, and would leave no turn to anybody else
+        // memory answers immediately, and would leave no turn to other work
         await systemClock.yield();
         await db.set('t', key, String(i));
         counts.set(key, i);
@@ -157,7 +160,7 @@ describe('splits of tablets', () => {
     await db.close();
   });
 
-  test('what both parts compacted is deleted with the next sweep, and not before', async () => {
+  test('files that both parts have compacted are deleted with the next sweep, and not before', async () => {
     const world = new World();
     const db = await filled(world);
     await split(db, 'k030');
@@ -179,7 +182,7 @@ describe('splits of tablets', () => {
 });
 
 describe('merges of tablets', () => {
-  test('one that is asked for in the instant in which the only server has gone does not keep METADATA from being given to the next', async () => {
+  test('one requested in the instant in which the only server has ended does not prevent the assignment of METADATA to the next', async () => {
     let failing: string | undefined;
     const world = new World({
       faults: (operation, path) => {
@@ -189,7 +192,7 @@ describe('merges of tablets', () => {
     const db = await filled(world);
     await split(db, 'k030');
     let merging: Promise<PromiseSettledResult<void>[]> | undefined;
-    // told after the master was, before it has turned to anything else
+    // notified after the master was, before it does other work
     const stop = db.env.lockService.watch('', (event) => {
       if (
         merging !== undefined ||
@@ -210,7 +213,7 @@ describe('merges of tablets', () => {
     await db.close();
   });
 
-  test('one that is asked for after METADATA could not be given to a server fails, and does not keep it from being tried again', async () => {
+  test('one requested after METADATA could not be assigned to a server fails, and does not prevent the next attempt', async () => {
     let failing: string | undefined;
     let isUnreadable = false;
     const world = new World({
@@ -234,7 +237,7 @@ describe('merges of tablets', () => {
     await db.close();
   });
 
-  test('what one of two had deleted and compacted does not come back with the files of the other', async () => {
+  test('rows that one of two had deleted and compacted do not come back with the files of the other', async () => {
     const world = new World();
     let db = await filled(world);
     await db.database.flush();
@@ -248,7 +251,7 @@ describe('merges of tablets', () => {
     }
     await db.service.dropRowRange(db.context(), `${TABLES}t`, { start: 'k050', end: 'k055' });
     await db.database.flush();
-    // so many files of the upper part are merged, with the shared one, of which the lower part still needs its own rows
+    // the files of the upper part are merged, with the shared one, of which the lower part still needs its own rows
     while (filesOf((await tablets(db, 't'))[1]).includes(shared)) await sleep(systemClock, 5);
     assert.deepEqual(filesOf((await tablets(db, 't'))[0]), [shared]);
     const left = KEYS.filter((key) => key < 'k030' || key >= 'k055');
@@ -297,8 +300,8 @@ describe('merges of tablets', () => {
     await db.close();
   });
 
-  for (const beside of ['deletion', 'split', 'merge', 'flush'] as const) {
-    test(`a merge beside a ${beside} of the same tablets ends as one of the two orders would, whatever the turn`, async () => {
+  for (const other of ['deletion', 'split', 'merge', 'flush'] as const) {
+    test(`a merge concurrent with a ${other} of the same tablets ends as one of the two orders would, whatever the turn`, async () => {
       const allowed = new Set([Code.NOT_FOUND, Code.FAILED_PRECONDITION, Code.ABORTED, Code.UNAVAILABLE]);
       for (let turns = 0; turns < 900; turns += 13) {
         const db = await filled(new World({ tabletServers: 2 }));
@@ -311,19 +314,19 @@ describe('merges of tablets', () => {
         };
         const merged = merge(db, 'k030');
         for (let i = 0; i < turns; i++) await Promise.resolve();
-        const outcomes = await Promise.allSettled([merged, others[beside]()]);
+        const outcomes = await Promise.allSettled([merged, others[other]()]);
         for (const outcome of outcomes) {
           if (outcome.status === 'rejected')
             assert.ok(allowed.has(outcome.reason.code), `after ${turns} turns: ${outcome.reason.message}`);
         }
-        if (beside !== 'deletion') await assertAllThere(db);
+        if (other !== 'deletion') await assertAllThere(db);
         await db.close();
       }
     });
   }
 });
 
-test('a flush of all tables passes over a table that is deleted meanwhile, whatever the turn', async () => {
+test('a flush of all tables skips a table that is deleted meanwhile, whatever the turn', async () => {
   for (let turns = 0; turns < 900; turns += 13) {
     const db = await filled(new World());
     await db.create('u');
@@ -338,7 +341,7 @@ test('a flush of all tables passes over a table that is deleted meanwhile, whate
 });
 
 describe('balance of tablets', () => {
-  test('where one server has got more tablets by splits than the other, some are moved', async () => {
+  test('where one server has more tablets than the other after splits, some are moved', async () => {
     const clock = new ManualClock();
     const world = new World({ tabletServers: 2, clock });
     const work = async (): Promise<void> => {
@@ -348,7 +351,7 @@ describe('balance of tablets', () => {
         const names = (await tablets(db, 't')).map(({ server }) => server?.name);
         return [...new Set(names)].map((name) => names.filter((other) => other === name).length);
       };
-      assert.deepEqual(await serversOf(), [6], 'the parts of a tablet begin where it was');
+      assert.deepEqual(await serversOf(), [6], 'the parts of a tablet begin on its server');
       while ((db.env.metrics.snapshot()['master.movedTablets'] ?? 0) < 3) await sleep(clock, 1000);
       assert.deepEqual(await serversOf(), [3, 3]);
       await assertAllThere(db);

@@ -10,7 +10,7 @@ before(() => (release = keepAlive()));
 after(() => release());
 
 describe('tables', () => {
-  test('a thousand are created side by side, found again at the next start, and each is its own', async () => {
+  test('a thousand are created concurrently, found at the next start, and each is separate', async () => {
     const world = new World({ tabletServers: 2 });
     const first = await world.start();
     const names = Array.from({ length: 1000 }, (_, i) => `t${String(i).padStart(4, '0')}`);
@@ -45,7 +45,7 @@ describe('tables', () => {
     await db.close();
   });
 
-  test('a deleted table is gone at once, its rows, files and logs soon; its name is free', async () => {
+  test('a deleted table is gone immediately, its rows, files and logs soon; its name is free', async () => {
     const world = new World();
     const db = await world.start();
     await db.create('t', { splits: ['m'] });
@@ -69,7 +69,7 @@ describe('tables', () => {
     await db.close();
   });
 
-  test('another client library goes by the new table of an old name', async () => {
+  test('another client library uses the new table of an old name', async () => {
     const world = new World();
     const db = await world.start();
     const { Client } = await import('../client/index.ts');
@@ -106,7 +106,7 @@ describe('tables', () => {
     await db.close();
   });
 
-  test('a family dropped and made again shows nothing of the old one, over flushes and restarts', async () => {
+  test('a family dropped and created again has no cells of the old one, over flushes and restarts', async () => {
     const world = new World();
     const db = await world.start();
     await db.create('t', { families: [{ name: 'f' }, { name: 'g' }] });

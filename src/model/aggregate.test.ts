@@ -23,7 +23,7 @@ function plain(kind: (typeof KINDS)[number], all: readonly Int64[]): bigint {
 }
 
 describe('aggregates', () => {
-  test('states merged one by one give the aggregate of the inputs', () => {
+  test('states merged one by one make the aggregate of the inputs', () => {
     fc.assert(
       fc.property(fc.constantFrom(...KINDS), fc.array(inputs, { minLength: 1, maxLength: 6 }), (kind, all) => {
         const state = all.map((input) => aggregateInput(kind, input)).reduce((a, b) => mergeAggregates(kind, a, b));
@@ -47,7 +47,7 @@ describe('aggregates', () => {
     assert.deepEqual(mergeAggregates('sum', int64Bytes(INT64_MAX), int64Bytes(1)), int64Bytes(INT64_MIN));
   });
 
-  test('inputs and states that are none are refused', () => {
+  test('invalid inputs and states are refused', () => {
     for (const kind of KINDS) {
       assert.throws(() => aggregateInput(kind, Buffer.alloc(8)), { code: Code.INVALID_ARGUMENT });
       assert.throws(() => checkAggregateInput(kind, Buffer.alloc(8)), { code: Code.INVALID_ARGUMENT });

@@ -5,7 +5,7 @@ import { CellBatchBuilder } from './cell-batch.ts';
 import { columnAt, mutationList } from './cell-run.ts';
 import { setCell } from './mutation.ts';
 
-/** Cells as text: family, qualifier and value, one behind the other, each of the length given. */
+/** Cells as text: family, qualifier and value, one after the other, each of the given length. */
 const cell = fc.record({
   family: fc.constantFrom('f', 'g', 'family'),
   qualifier: fc.oneof(
@@ -15,7 +15,7 @@ const cell = fc.record({
   value: fc.constantFrom('', 'value'),
 });
 
-test('a run gives the cells that were gathered, of few columns and of many', () => {
+test('a run has the cells that were gathered, of few columns and of many', () => {
   fc.assert(
     fc.property(fc.array(cell, { maxLength: 300 }), fc.nat(50), (cells, dropped) => {
       const bytes = Buffer.from(
@@ -48,7 +48,7 @@ test('a run gives the cells that were gathered, of few columns and of many', () 
   );
 });
 
-test('of few columns each is one object, wherever it comes again', () => {
+test('each of few columns is one object, wherever it recurs', () => {
   const names = Array.from({ length: 30 }, (_, i) => `f${String(i % 10).padStart(2, '0')}`);
   const builder = new CellBatchBuilder(Buffer.from(names.join('')));
   for (let i = 0; i < names.length; i++) {

@@ -32,15 +32,15 @@ const entries: fc.Arbitrary<Entry> = fc.oneof(
     .map(([row, family, qualifier, timestamp, kind]) => entry(row, columnKey(family, qualifier), kind, timestamp)),
 );
 
-/** Where an entry stands, as a list to be compared part by part; the rule of entry.ts, spelled out. */
-function place(one: Entry): readonly (string | Int64)[] {
+/** The position of an entry, as a list to be compared part by part; the rule of entry.ts, written out. */
+function positionOf(one: Entry): readonly (string | Int64)[] {
   const rank = one.kind >= EntryKind.put ? EntryKind.put : one.kind;
   const time = BigInt(one.timestamp);
   return [one.row, one.column, rank, one.kind >= EntryKind.put ? -time : time];
 }
 
 function comparePlaces(a: Entry, b: Entry): number {
-  const [x, y] = [place(a), place(b)];
+  const [x, y] = [positionOf(a), positionOf(b)];
   const at = x.findIndex((part, i) => part !== y[i]);
   return at < 0 ? 0 : (x[at] as string) < (y[at] as string) ? -1 : 1;
 }
@@ -91,7 +91,7 @@ describe('column keys', () => {
     );
   });
 
-  test('a family stands before its columns, and its end behind them and before the next', () => {
+  test('a family stands before its columns, and its end after them and before the next', () => {
     fc.assert(
       fc.property(families, families, qualifiers, (family, other, qualifier) => {
         const column = columnKey(other, qualifier);

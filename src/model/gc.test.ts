@@ -54,7 +54,7 @@ describe('garbage collection on read', () => {
     );
   });
 
-  test('is monotone: behind a version dropped none is kept', () => {
+  test('is monotone: after a dropped version none is kept', () => {
     fc.assert(
       fc.property(rule, columns, (one, versions) => {
         const keeps = versionKeeper(one, NOW);

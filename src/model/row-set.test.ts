@@ -79,7 +79,7 @@ describe('normalizeRanges', () => {
     );
   });
 
-  test('ranges that touch become one; one without an end takes all behind it', () => {
+  test('ranges that touch become one; one without an end takes all after it', () => {
     assert.deepEqual(
       normalizeRanges([
         { start: 'b', end: 'c' },

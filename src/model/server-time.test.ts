@@ -9,7 +9,7 @@ const SET: SetCell = { kind: 'setCell', family: 'cf', qualifier: 'q', timestamp:
 describe("the server's time", () => {
   const now = 1_700_000_000_123_456;
 
-  test('fills in what has none, rounded down to the granularity', () => {
+  test('is filled in where a cell has none, rounded down to the granularity', () => {
     const bare: SetCell = { kind: 'setCell', family: 'cf', qualifier: 'r', value: SET.value };
     const mutations: readonly Mutation[] = [SET, { ...SET, timestamp: undefined }, { kind: 'deleteFromRow' }, bare];
     const times = (granularity: Granularity) =>
@@ -25,12 +25,12 @@ describe("the server's time", () => {
     );
   });
 
-  test('gives back the same array where nothing is missing', () => {
+  test('the same array is returned where no time is missing', () => {
     const mutations: readonly Mutation[] = [SET, { kind: 'deleteFromFamily', family: 'cf' }];
     assert.equal(resolveTimestamps(mutations, now, 'millis'), mutations);
   });
 
-  test('rounds down, before 1970 too', () => {
+  test('is rounded down, before 1970 too', () => {
     assert.equal(cutToGranularity(1999, 'millis'), 1000);
     assert.equal(cutToGranularity(-1, 'millis'), -1000);
     assert.equal(cutToGranularity(-1, 'micros'), -1);

@@ -8,7 +8,7 @@ before(() => (release = keepAlive()));
 after(() => release());
 
 describe('a database in one process', () => {
-  test('starts from nothing, keeps what it is given, and finds it again', async () => {
+  test('starts empty, keeps its data, and finds it at the next start', async () => {
     const world = new World();
     const first = await world.start();
     await first.create('t');
@@ -33,7 +33,7 @@ describe('a database in one process', () => {
       ['b', '2'],
       ['c', '3'],
     ]);
-    // what had its power cut may have been at work, and say so
+    // servers whose power was cut may have been at work, and log that
     assert.deepEqual(
       world.messages.filter((message) => message.includes('could not') && !message.includes('has crashed')),
       [],
@@ -79,7 +79,7 @@ describe('a database in one process', () => {
     await db.close();
   });
 
-  test('a batch goes to all tablets, and tells of every entry', async () => {
+  test('a batch goes to all tablets, and reports on every entry', async () => {
     const world = new World({ tabletServers: 2 });
     const db = await world.start();
     await db.create('t', { splits: ['b', 'c'] });
@@ -170,7 +170,7 @@ describe('a database in one process', () => {
     await db.close();
   });
 
-  test('what a request says wrong is told', async () => {
+  test('errors of a request are reported', async () => {
     const world = new World();
     const db = await world.start();
     await db.create('t');

@@ -11,7 +11,7 @@ describe('shares of descriptors', () => {
     serves: fc.boolean(),
   });
 
-  test('leave room for logs, threads and files, whatever the limit; where it is too low they say what is enough', () => {
+  test('leave descriptors for logs, threads and files, whatever the limit; where it is too low the error states a sufficient one', () => {
     fc.assert(
       fc.property(uses, fc.integer({ min: 1, max: 1_100_000 }), (use, limit) => {
         const fileSystems =

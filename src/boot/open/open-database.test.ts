@@ -42,7 +42,7 @@ const newTable = {
 } as const;
 
 describe('openDatabase', () => {
-  test('in a directory: kept over closing, with and without a flush, and owned by one', async () => {
+  test('in a directory: kept over closing, with and without a flush, and owned by one process', async () => {
     const where = join(directory, 'kept');
     let database = await openDatabase({ directory: where });
     await database.service.createTable(requestContext({ budget: database.env.requestBudget }), newTable);

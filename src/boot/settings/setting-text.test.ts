@@ -83,10 +83,10 @@ describe('settings as text', () => {
     [WORD, 'on'],
   ];
   for (const [setting, text] of wrong)
-    test(`${setting.kind} ${JSON.stringify(text.slice(0, 20))} is none`, () =>
+    test(`${setting.kind} ${JSON.stringify(text.slice(0, 20))} is invalid`, () =>
       assert.equal(parseSetting(setting, text), undefined));
 
-  test('what is printed is read as the same value', () => {
+  test('a printed value is read as the same value', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(SIZE, DURATION),

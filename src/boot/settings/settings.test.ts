@@ -14,7 +14,7 @@ import {
 } from './settings.ts';
 
 describe('settings', () => {
-  test('what is not given is the default', () => {
+  test('a setting that is left out has its default', () => {
     assert.deepEqual(checkSettings(), DEFAULT_SETTINGS);
     assert.deepEqual(checkSettings({ limits: 'cloud', blockCacheBytes: 0 }), {
       ...DEFAULT_SETTINGS,
@@ -39,11 +39,11 @@ describe('settings', () => {
     assert.ok(serverCacheBytes() >= gib / 16);
   });
 
-  test('names that the caller inherits count, too', () => {
+  test('inherited names are read, too', () => {
     assert.equal(checkSettings(Object.create({ blockCacheBytes: 1 })).blockCacheBytes, 1);
   });
 
-  test('each has a docstring, and it says what the table says', () => {
+  test('each has a docstring that agrees with the table', () => {
     const source = readFileSync('src/boot/settings/settings.ts', 'utf8');
     const [body = ''] = /export interface DatabaseSettings \{[^}]*\}/.exec(source) ?? [];
     const documented = [...body.matchAll(/\/\*\*([^/]*)\*\/\s*readonly (\w+):/g)].map(([, text = '', name]) => [

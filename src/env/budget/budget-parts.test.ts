@@ -4,7 +4,7 @@ import { BudgetParts, Part } from './budget-parts.ts';
 
 const MIB = 1024 * 1024;
 const LIMIT = 128 * MIB;
-/** An eighth each for small requests and for what arrives, a sixteenth for what is unread. */
+/** An eighth each for small requests and for arriving bytes, a sixteenth for unread answers. */
 const SMALL = LIMIT / 8;
 const COMMON = LIMIT - (5 * LIMIT) / 16;
 
@@ -38,7 +38,7 @@ describe('the parts of a budget', () => {
     assert.equal(parts.usedBytes, LIMIT);
   });
 
-  test('small ones borrow what is common, but not while somebody waits for it', () => {
+  test('small requests borrow from the common part, but not while a call waits for it', () => {
     const parts = new BudgetParts(LIMIT);
     parts.take(Part.small, SMALL);
     assert.equal(parts.fits(Part.small, COMMON, false), true);
@@ -48,12 +48,12 @@ describe('the parts of a budget', () => {
     assert.deepEqual([parts.commonUsedBytes, parts.fits(Part.common, 1, false)], [COMMON, false]);
   });
 
-  test('what is larger than its part is taken alone', () => {
+  test('a request that is larger than its part is admitted when it is alone in it', () => {
     const parts = new BudgetParts(LIMIT);
     assert.equal(parts.fits(Part.common, 10 * LIMIT, false), true);
     parts.take(Part.common, 1);
     assert.equal(parts.fits(Part.common, COMMON, false), false);
-    assert.equal(parts.fits(Part.common, COMMON, false, 1), true, 'its own bytes are nobody else’s');
+    assert.equal(parts.fits(Part.common, COMMON, false, 1), true, 'its own bytes do not count against it');
     assert.equal(parts.fits(Part.unread, LIMIT, true), true);
   });
 });

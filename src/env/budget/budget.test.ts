@@ -11,7 +11,7 @@ const LIMIT = 88;
 const PARTS = new BudgetParts(LIMIT);
 const COMMON = PARTS.sizeOf(Part.common);
 
-/** All that is ready to run has run. */
+/** Resolves when everything that is ready to run has run. */
 async function settled(): Promise<void> {
   for (let i = 0; i < 10; i++) await Promise.resolve();
 }
@@ -21,7 +21,7 @@ interface Grown {
   isDone: boolean;
 }
 
-/** Asks for a request's bytes. */
+/** Requests the bytes of a request. */
 function grow(
   budget: ByteBudget,
   bytes: number,
@@ -42,7 +42,7 @@ function holding(budget: ByteBudget, bytes: number, owner?: Owner): Reservation 
 }
 
 describe('the budget', () => {
-  test('gives at once while it lasts', () => {
+  test('grants immediately while bytes are left', () => {
     const budget = new ByteBudget(LIMIT);
     const one = holding(budget, 40);
     assert.equal(budget.reservation().tryGrow(22), false);
@@ -53,7 +53,7 @@ describe('the budget', () => {
     assert.equal(budget.usedBytes, 0);
   });
 
-  test('one caller alone may use all that there is for its kind of request', () => {
+  test('a single caller may use all bytes for its kind of request', () => {
     const budget = new ByteBudget(LIMIT);
     const owner = new Owner(new Owner());
     for (let i = 0; i < 3; i++) holding(budget, (COMMON - 1) / 3, owner);
@@ -61,7 +61,7 @@ describe('the budget', () => {
     assert.equal(owner.heldBytes, COMMON + 9);
   });
 
-  test('a large request does not pass a large one that waits; small ones are admitted meanwhile', async () => {
+  test('a large request does not overtake a waiting large one; small ones are admitted meanwhile', async () => {
     const budget = new ByteBudget(LIMIT);
     const held = holding(budget, 50);
     const [first, second] = [grow(budget, 40), grow(budget, 12)];
@@ -70,13 +70,13 @@ describe('the budget', () => {
     assert.deepEqual([first.isDone, second.isDone, small.every(({ isDone }) => isDone)], [false, false, true]);
     const late = grow(budget, 1);
     await settled();
-    assert.equal(late.isDone, false, 'what is common is not lent while somebody waits for it');
+    assert.equal(late.isDone, false, 'the common part is not lent while a call waits for it');
     held.release();
     await settled();
     assert.deepEqual([first.isDone, second.isDone, late.isDone], [true, true, true]);
   });
 
-  test('what is larger than the whole budget is taken alone, and small ones go on', async () => {
+  test('a request larger than the whole budget is admitted alone, and small ones continue', async () => {
     const budget = new ByteBudget(LIMIT);
     const held = holding(budget, 20);
     const giant = grow(budget, 1000);
@@ -102,7 +102,7 @@ describe('the budget', () => {
     assert.deepEqual([more.isDone, first.isDone], [false, true]);
   });
 
-  test('whoever gives up leaves the queue, and those behind move up', async () => {
+  test('a cancelled caller leaves the queue, and later ones move up', async () => {
     const budget = new ByteBudget(LIMIT);
     const held = holding(budget, 50);
     const abort = new AbortController();
@@ -119,7 +119,7 @@ describe('the budget', () => {
     assert.equal(budget.waiting, 0);
   });
 
-  test('giving up after the grant changes nothing', async () => {
+  test('a cancellation after the grant changes nothing', async () => {
     const budget = new ByteBudget(LIMIT);
     const held = holding(budget, COMMON);
     const abort = new AbortController();
@@ -130,7 +130,7 @@ describe('the budget', () => {
     assert.deepEqual([taken.isDone, budget.usedBytes], [true, 50]);
   });
 
-  test('whoever finds no room has others ended that are too slow, and has their room then', async () => {
+  test('a caller that finds no space has calls ended that are too slow, and then gets their bytes', async () => {
     const budget = new ByteBudget(LIMIT);
     const slow = [1, 2, 3].map(() => holding(budget, 20));
     let asked = 0;
@@ -154,7 +154,7 @@ describe('the budget', () => {
 });
 
 describe('a reservation', () => {
-  test('holds, shrinks and gives everything back once', async () => {
+  test('holds, shrinks and returns everything once', async () => {
     const budget = new ByteBudget(LIMIT);
     const owner = new Owner(new Owner());
     const one = budget.reservation(owner);
@@ -162,7 +162,7 @@ describe('a reservation', () => {
     await one.grow(40);
     assert.equal(one.tryGrow(30), false);
     other.release();
-    assert.equal(one.tryGrow(30), true, 'alone it may take what is larger than the part');
+    assert.equal(one.tryGrow(30), true, 'alone it may take more than the part');
     one.shrink(29);
     assert.deepEqual([one.heldBytes, budget.usedBytes, owner.heldBytes, owner.principal?.heldBytes], [41, 41, 41, 41]);
     one.shrink(100);
@@ -173,7 +173,7 @@ describe('a reservation', () => {
     assert.deepEqual([one.heldBytes, budget.usedBytes, owner.heldBytes, owner.principal?.heldBytes], [0, 0, 0, 0]);
   });
 
-  test('takes nothing any more once it is released, also not what it waited for', async () => {
+  test('takes nothing once it is released, not even bytes it waited for', async () => {
     const budget = new ByteBudget(LIMIT);
     const held = holding(budget, COMMON);
     const owner = new Owner();
@@ -187,7 +187,7 @@ describe('a reservation', () => {
     assert.equal(late.tryHoldAnswer(1), 'refused');
   });
 
-  test('what arrives is held apart, and given back when it is admitted', async () => {
+  test('arriving bytes are held apart, and returned when they are admitted', async () => {
     const budget = new ByteBudget(LIMIT);
     holding(budget, COMMON);
     const one = budget.reservation();
@@ -201,7 +201,7 @@ describe('a reservation', () => {
     assert.deepEqual([one.heldBytes, budget.usedOf(Part.arriving)], [0, 0]);
   });
 
-  test('answers are held in what is common, then tightly in a part of their own, then not at all', () => {
+  test('answers are held in the common part, then tightly in a part of their own, then not at all', () => {
     const budget = new ByteBudget(LIMIT);
     const one = budget.reservation();
     const other = holding(budget, 51);
@@ -217,7 +217,7 @@ describe('a reservation', () => {
     assert.equal(budget.usedBytes, 0);
   });
 
-  test('one message that grows may be larger than what is common where nobody else uses it', () => {
+  test('one message that grows may exceed the common part where no other call uses that', () => {
     const budget = new ByteBudget(LIMIT);
     const held = budget.reservation();
     for (let i = 0; i < 8; i++) assert.equal(held.tryHoldAnswer(LIMIT / 8, true), 'held');
@@ -235,7 +235,7 @@ describe('a reservation', () => {
     assert.equal(budget.usedBytes, 0);
   });
 
-  test('what a request does not need any more holds its answers, however little is left', () => {
+  test('bytes that a request does not need any more hold its answers, however few are left', () => {
     const budget = new ByteBudget(LIMIT);
     const one = holding(budget, 20);
     for (const held of [holding(budget, 41), budget.reservation()]) held.tryHoldAnswer(5);
@@ -250,7 +250,7 @@ describe('a reservation', () => {
     one.release();
   });
 
-  test('what cannot be refused is counted, and others wait for it', async () => {
+  test('bytes that cannot be refused are counted, and others wait for them', async () => {
     const budget = new ByteBudget(LIMIT);
     const forced = budget.reservation();
     holding(budget, COMMON);
@@ -263,7 +263,7 @@ describe('a reservation', () => {
   });
 });
 
-describe('whatever is asked for', () => {
+describe('any requests', () => {
   const kinds = ['request', 'request', 'arrive', 'answer', 'give', 'give', 'abort'] as const;
   const step = fc.record({
     kind: fc.constantFrom(...kinds),
@@ -272,7 +272,7 @@ describe('whatever is asked for', () => {
     which: fc.nat({ max: 50 }),
   });
 
-  test('never above the limit but alone, small ones never wait for large ones, and nobody waits for ever', async () => {
+  test('never exceed the limit but alone, small ones never wait for large ones, and none waits for ever', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
         const budget = new ByteBudget(LIMIT);

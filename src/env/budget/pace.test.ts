@@ -11,7 +11,7 @@ describe('the pace', () => {
     assert.deepEqual([pace.isTooSlow(5999), pace.isTooSlow(6000)], [false, true]);
   });
 
-  test('whatever moves at the least rate is never too slow', () => {
+  test('a transfer at the least rate is never too slow', () => {
     const pace = new Pace(OPTIONS, 0);
     for (let nowMs = 100; nowMs < 100_000; nowMs += 100) {
       pace.moved(10, nowMs);
@@ -32,7 +32,7 @@ describe('the pace', () => {
     assert.deepEqual([pace.isTooSlow(1099), pace.isTooSlow(1100)], [false, true]);
   });
 
-  test('whatever moved before, a standstill is too slow after three times the grace', () => {
+  test('a standstill is too slow after three times the grace, however fast the transfer was before', () => {
     const move = fc.record({ afterMs: fc.nat({ max: 3000 }), bytes: fc.nat({ max: 1_000_000 }) });
     fc.assert(
       fc.property(fc.array(move), (moves) => {

@@ -5,8 +5,8 @@ import { Owner, type Turn, TurnQueue } from './turn-queue.ts';
 
 const turn = (owner: Owner | undefined, bytes = 1): Turn => ({ owner, bytes });
 
-describe('whose turn it is', () => {
-  test('in order of arrival among those who hold the same', () => {
+describe('the order of turns', () => {
+  test('is that of arrival among callers that hold the same', () => {
     const queue = new TurnQueue<Turn>(1000);
     const turns = [turn(undefined), turn(new Owner()), turn(undefined)];
     for (const each of turns) queue.add(each);
@@ -17,7 +17,7 @@ describe('whose turn it is', () => {
     assert.deepEqual([queue.next(), queue.length], [undefined, 0]);
   });
 
-  test('the principal that holds least, then its connection that holds least', () => {
+  test('prefers the principal that holds least, then its connection that holds least', () => {
     const [rich, poor] = [new Owner(), new Owner()];
     const [full, empty, other] = [new Owner(poor), new Owner(poor), new Owner(rich)];
     full.hold(10);
@@ -34,7 +34,7 @@ describe('whose turn it is', () => {
     assert.deepEqual(order, [turns[2], turns[1], turns[0]]);
   });
 
-  test('whoever was passed over for long enough is next, and those behind it in their order', () => {
+  test('puts a call next that was passed over for long enough, and later ones in their order', () => {
     const queue = new TurnQueue<Turn>(100);
     const rich = new Owner();
     rich.hold(1000);
@@ -51,7 +51,7 @@ describe('whose turn it is', () => {
   });
 });
 
-test('however they come and whatever they hold: nobody waits for more than the patience, those before it, and one more', () => {
+test('lets no call wait for more than the patience, the calls before it, and one more, whatever they hold', () => {
   const arrival = fc.record({
     owner: fc.nat({ max: 5 }),
     bytes: fc.integer({ min: 1, max: 50 }),
@@ -64,7 +64,7 @@ test('however they come and whatever they hold: nobody waits for more than the p
       const owners = Array.from({ length: 6 }, (_, i) => new Owner(principals[i % 2]));
       const queue = new TurnQueue<Turn>(patience);
       let granted = 0;
-      /** What may be granted until each has its turn. */
+      /** The bytes that may be granted until each has its turn. */
       const bounds = new Map<Turn, number>();
       const grant = (): void => {
         const next = queue.next();

@@ -38,7 +38,7 @@ describe('the request context', () => {
     assert.deepEqual(rest, { ...given, notes: undefined });
   });
 
-  test('is good until its deadline', () => {
+  test('is valid until its deadline', () => {
     const clock = new ManualClock();
     const context = requestContext({ budget: new ByteBudget(1), deadlineMs: 100 });
     clock.advance(99);
@@ -47,7 +47,7 @@ describe('the request context', () => {
     assert.throws(() => checkContext(context, clock), { code: Code.DEADLINE_EXCEEDED, retry: false });
   });
 
-  test('without a deadline it is good for ever; an abort ends it, and counts before the deadline', () => {
+  test('without a deadline it is valid for ever; an abort ends it, and takes precedence over the deadline', () => {
     const clock = new ManualClock();
     const abort = new AbortController();
     const context = requestContext({ budget: new ByteBudget(1), signal: abort.signal });
@@ -67,7 +67,7 @@ describe('the context of a call from a wire', () => {
     return { told, interrupt: (error: BigtableError) => void told.push(error) };
   };
 
-  test('tells everybody who listens of the first interruption, and nobody of another', () => {
+  test('notifies every listener of the first interruption, and none of a second', () => {
     const call = context();
     const [a, b, gone] = [listener(), listener(), listener()];
     for (const each of [a, b, gone]) call.listen(each);
@@ -79,7 +79,7 @@ describe('the context of a call from a wire', () => {
     assert.throws(() => checkContext(call, new ManualClock()), given);
   });
 
-  test('who stops listening while others listen is not told', () => {
+  test('a listener that is removed while others listen is not notified', () => {
     const call = context();
     const [a, b] = [listener(), listener()];
     call.listen(a);
@@ -90,7 +90,7 @@ describe('the context of a call from a wire', () => {
     assert.deepEqual([a.told, b.told], [[], []]);
   });
 
-  test('its signal aborts, whether it is asked for before the interruption or after it', () => {
+  test('its signal aborts, whether it is first read before the interruption or after it', () => {
     const [before, after] = [context(), context()];
     const { signal } = before;
     assert.equal(signal.aborted, false);
@@ -99,7 +99,7 @@ describe('the context of a call from a wire', () => {
     assert.equal(after.signal.reason, given);
   });
 
-  test('is good until it is interrupted: its maker keeps the time', () => {
+  test('is valid until it is interrupted: its maker keeps the time', () => {
     const clock = new ManualClock();
     const call = new CallContext({ budget: new ByteBudget(1), deadlineMs: 5 });
     clock.advance(10);
@@ -127,7 +127,7 @@ describe('waiting for shared work under a context', () => {
     assert.equal(clock.nextTimerMs(), Number.POSITIVE_INFINITY);
   });
 
-  test('ends with the context of whoever waits, whichever it is, and the work goes on', async () => {
+  test('ends with the context of the waiting caller, and the work continues', async () => {
     const clock = new ManualClock();
     const shared = work();
     const abort = new AbortController();
@@ -142,7 +142,7 @@ describe('waiting for shared work under a context', () => {
     await assert.rejects(byDeadline, { code: Code.DEADLINE_EXCEEDED });
     await assert.rejects(byAbort, { code: Code.CANCELLED });
     await assert.rejects(byWire, /the peer has gone/);
-    // whose context has ended already does not wait at all
+    // a caller whose context has ended already does not wait at all
     await assert.rejects(
       within(shared.promise, requestContext({ budget: new ByteBudget(1), signal: abort.signal }), clock),
       { code: Code.CANCELLED },
@@ -151,7 +151,7 @@ describe('waiting for shared work under a context', () => {
     assert.equal(await patient, 'done');
   });
 
-  test('a failure that comes after everybody has left ends nothing', async () => {
+  test('a failure after every caller has left ends nothing', async () => {
     const clock = new ManualClock();
     const shared = work();
     const wait = within(shared.promise, requestContext({ budget: new ByteBudget(1), deadlineMs: 0 }), clock);

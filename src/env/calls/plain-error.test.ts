@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { BigtableError, Code, CorruptionError } from '../../base/index.ts';
 import { fromPlainThrown, toPlainThrown } from './plain-error.ts';
 
-/** As it would cross between threads. */
+/** Clones the value as between threads. */
 function cross(thrown: unknown): BigtableError {
   return fromPlainThrown(structuredClone(toPlainThrown(thrown)));
 }
@@ -45,7 +45,7 @@ describe('errors as plain data', () => {
     assert.equal(cross('text').message, 'text');
   });
 
-  test('details that cannot be cloned stay behind', () => {
+  test('details that cannot be cloned are omitted', () => {
     const error = cross(new BigtableError(Code.ABORTED, 'x', { details: { callback: () => 1 } }));
     assert.deepEqual([error.code, error.details], [Code.ABORTED, {}]);
   });

@@ -39,13 +39,13 @@ describe('pull streams', () => {
     assert.equal(stream.pull(), undefined);
   });
 
-  test('who leaves an iteration ends the stream', async () => {
+  test('leaving an iteration ends the stream', async () => {
     const stream = new Counting(4);
     for await (const value of stream) if (value === 1) break;
     assert.equal(stream.ends, 1);
   });
 
-  test('a stream stays what it is; anything else that gives values becomes one', async () => {
+  test('a stream is returned unchanged; any other iterable of values becomes one', async () => {
     const stream = new Counting(1);
     assert.equal(pullStreamOf(stream), stream);
     let left = false;
@@ -64,7 +64,7 @@ describe('pull streams', () => {
     assert.equal(await generated.pull(), undefined);
   });
 
-  test('after an error there is nothing more', async () => {
+  test('after an error the stream has ended', async () => {
     const failing = pullStreamOf(
       (async function* () {
         yield 1;

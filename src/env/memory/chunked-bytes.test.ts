@@ -18,7 +18,7 @@ describe('ChunkedBytes', () => {
     );
   });
 
-  test('what was appended may be reused, and what was read changed', () => {
+  test('appended bytes may be reused, and read ones changed', () => {
     const chunked = new ChunkedBytes();
     const part = Buffer.from('abc');
     chunked.append(part);

@@ -6,7 +6,7 @@ import { Pacer, SLICE_MS } from '../seams/pacer.ts';
 import { ManualClock } from './manual-clock.ts';
 
 describe('ManualClock', () => {
-  test('both clocks move by what was told, and only then', () => {
+  test('both clocks move when they are advanced, by that time, and only then', () => {
     const clock = new ManualClock(5_000_000);
     assert.equal(clock.nowMicros(), 5_000_000);
     assert.equal(clock.monotonicMs(), 0);
@@ -16,7 +16,7 @@ describe('ManualClock', () => {
     assert.throws(() => clock.advance(-1), /does not go -1 ms/);
   });
 
-  test('real time is set alone: the monotonic clock and its timers go on', () => {
+  test('real time is set alone: the monotonic clock and its timers continue', () => {
     const clock = new ManualClock(5_000_000);
     let fired = 0;
     clock.advance(1);

@@ -29,7 +29,7 @@ fileSystemContract('memory, every operation delayed', async () => {
   };
 });
 
-/** Holds back the operations named until let go. */
+/** Holds back the named operations until they are released. */
 class Gate {
   readonly #held: FileOperation;
   #open: () => void = () => {};
@@ -147,7 +147,7 @@ describe('MemoryFileSystem crashes', () => {
         const found = await logTexts(next);
         await fails(writing, Code.UNAVAILABLE);
         assert.deepEqual(found.slice(0, acknowledged.length), acknowledged);
-        assert.ok(found.length <= acknowledged.length + 1, 'at most the append in flight is there besides');
+        assert.ok(found.length <= acknowledged.length + 1, 'at most the append in flight is found as well');
         seen.add(`${found.length - acknowledged.length}`);
       }),
       { numRuns: 200, seed: 1 },
@@ -184,7 +184,7 @@ describe('MemoryFileSystem faults', () => {
     assert.deepEqual(await logTexts(fs.crash('nothing', () => {})), []);
   });
 
-  test('a full disk refuses an append and the log goes on', async () => {
+  test('a full disk refuses an append and the log can be used further', async () => {
     let full = true;
     const fs = new MemoryFileSystem({
       faults: (operation) => {
@@ -198,14 +198,14 @@ describe('MemoryFileSystem faults', () => {
     assert.deepEqual(await logTexts(fs), ['y']);
   });
 
-  test('a failed close leaves no file, and what is no BigtableError becomes one', async () => {
+  test('a failed close leaves no file, and an error that is not a BigtableError becomes one', async () => {
     const fs = failing('syncFile', new TypeError('broken disk'));
     await fails(writeFile(fs, 'f', 'x'), Code.INTERNAL);
     assert.deepEqual(await fs.list(''), []);
     assert.deepEqual(fs.counts, { written: 1, synced: 0 });
   });
 
-  test('every operation is asked for with its path', async () => {
+  test('the faults are called for every operation with its path', async () => {
     const asked: string[] = [];
     const fs = new MemoryFileSystem({ faults: (operation, path) => void asked.push(`${operation} ${path}`) });
     await writeFile(fs, 'f', 'x');
@@ -265,7 +265,7 @@ describe('MemoryFileSystem logs', () => {
     assert.deepEqual(await logTexts(fs), []);
   });
 
-  test('the fence of a log that is not there takes its name', async () => {
+  test('the fence of a missing log takes its name', async () => {
     const fs = new MemoryFileSystem();
     await fs.fence('log');
     await fails(fs.openLog('log'), Code.ALREADY_EXISTS);
@@ -286,7 +286,7 @@ describe('MemoryFileSystem logs', () => {
     assert.deepEqual(await fs.listLogs(''), []);
   });
 
-  test('two concurrent appends are a mistake of the caller', async () => {
+  test('two concurrent appends are a bug of the caller', async () => {
     const log = await new MemoryFileSystem().openLog('log');
     const first = log.append([Buffer.from('x')]);
     await fails(log.append([Buffer.from('y')]), Code.INTERNAL);
@@ -338,7 +338,7 @@ async function logTexts(fs: FileSystem): Promise<string[]> {
   return texts;
 }
 
-/** Lets everything that waits for promises alone get as far as it can. */
+/** Resolves when all work that waits only for promises has run. */
 async function turns(): Promise<void> {
   for (let i = 0; i < 20; i++) await undefined;
 }

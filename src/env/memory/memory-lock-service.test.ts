@@ -23,12 +23,12 @@ describe('MemoryLockService', () => {
     assert.equal(service.leaseDeadlineMs(session), Number.POSITIVE_INFINITY);
     service.setLeaseDeadlineMs(session, 1234);
     assert.equal(service.leaseDeadlineMs(session), 1234);
-    assert.ok(await service.tryAcquire('l', session), 'the session itself goes on');
+    assert.ok(await service.tryAcquire('l', session), 'the session itself continues');
     await service.expireSession(session);
     assert.equal(service.leaseDeadlineMs(session), Number.NEGATIVE_INFINITY);
   });
 
-  test('an expired session is told to every watcher, last, and a closed one is not', async () => {
+  test('an expired session is reported to every watcher, last, and a closed one is not', async () => {
     const service = new MemoryLockService();
     const told: LockEvent[] = [];
     service.watch('elsewhere/', (event) => told.push(event));
@@ -46,7 +46,7 @@ describe('MemoryLockService', () => {
     ]);
   });
 
-  test('a watch stopped between a change and its telling hears nothing', async () => {
+  test('a watch stopped between a change and its report receives nothing', async () => {
     const service = new MemoryLockService();
     let heard = 0;
     const stop = service.watch('', () => heard++);

@@ -20,7 +20,7 @@ async function logOf(fs: OverlayFileSystem | MemoryFileSystem, path: string): Pr
 }
 
 describe('overlay file system', () => {
-  test('what is below is read, hidden by a deletion, and never changed', async () => {
+  test('files below are read, hidden by a deletion, and never changed', async () => {
     const below = new MemoryFileSystem();
     for (const name of ['a', 'c']) await write(below, name, `below ${name}`);
     const log = await below.openLog('logs/1');
@@ -49,7 +49,7 @@ describe('overlay file system', () => {
     assert.deepEqual(await logOf(overlay, 'logs/1'), []);
     for (const path of ['a', 'b']) await assert.rejects(overlay.size(path), { code: Code.NOT_FOUND });
     assert.equal(overlay.readNow('a', 0, 1), undefined);
-    // deleted here or not: it is there
+    // deleted here or not: it exists below
     await assert.rejects(overlay.create('a'), { code: Code.ALREADY_EXISTS });
     assert.deepEqual(
       [await text(below, 'a'), await logOf(below, 'logs/1'), below.counts],

@@ -4,7 +4,7 @@ import { sleep } from './clock.ts';
 import { ManualClock } from '../memory/manual-clock.ts';
 
 describe('sleep', () => {
-  test('lasts as long as it was told to', async () => {
+  test('lasts for the given time', async () => {
     const clock = new ManualClock();
     let awake = false;
     const sleeping = sleep(clock, 50).then(() => {

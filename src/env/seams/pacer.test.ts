@@ -52,7 +52,7 @@ describe('work in slices', () => {
 
   test('ends at the first failure', async () => {
     const work = inSlices(new ManualClock(), 5000, (from) => {
-      assert.ok(from < 2000, 'gone on');
+      assert.ok(from < 2000, 'no items after the failure');
       if (from === 1000) throw new Error('no');
     });
     await assert.rejects(Promise.resolve(work), /no/);

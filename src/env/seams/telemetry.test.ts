@@ -27,7 +27,7 @@ test('a histogram counts each value at the first bound that is not below it', ()
   );
 });
 
-test('gauges of one name are added up, and end when they are told to', () => {
+test('gauges of one name are added up, and end when they are stopped', () => {
   const metrics = new Metrics();
   const stop = metrics.gauge('a', () => 1);
   const stopBoth = metrics.gauges({ a: () => 2, b: () => 5 });

@@ -41,8 +41,8 @@ const integers = [-15, 42, 0, INT64_MAX, INT64_MIN];
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
 /**
- * How many distinct inputs: linear counting while registers are free, else the harmonic mean (Heule et al., without the
- * bias tables).
+ * The number of distinct inputs: linear counting while registers are free, else the harmonic mean (Heule et al.,
+ * without the bias tables).
  */
 function estimate({ data }: Sketch): number {
   if ('sparse' in data) {
@@ -95,12 +95,12 @@ describe('registers', () => {
       rank: firstOne < 0 ? MAX_RANK : firstOne + 1,
     };
   }
-  // many leading zeros behind the index are rare by chance alone
+  // many leading zeros after the index are rare by chance alone
   const hashes = fc
     .tuple(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), fc.nat(64))
     .map(([hash, low]) => (hash >> BigInt(64 - 15)) * 2n ** 49n + BigInt.asUintN(Math.max(0, 49 - low), hash));
 
-  test('a sparse value tells register and rank', () => {
+  test('a sparse value contains register and rank', () => {
     fc.assert(
       fc.property(hashes, (hash) => {
         const value = sparseValueOf(hash);
@@ -225,7 +225,7 @@ describe('merging', () => {
   }
 });
 
-describe('what is refused', () => {
+describe('refused are', () => {
   const refused = (state: Uint8Array, words: RegExp): void =>
     assert.throws(() => checkHllState(state), { code: Code.INVALID_ARGUMENT, message: words });
   const good = stateOf(numbers(3));
@@ -263,7 +263,7 @@ describe('what is refused', () => {
     refused(Buffer.alloc(0), /the aggregator/);
   });
 
-  test('lists that are out of order, too short, too long or of values that no hash gives', () => {
+  test('lists that are out of order, too short, too long or of values that no hash has', () => {
     const listed = (sparse: readonly number[]): Buffer =>
       encodeSketch({ inputs: 1, valueType: 8, data: { sparse: Uint32Array.from(sparse) } });
     refused(listed([5, 5]), /does not come after/);
@@ -275,7 +275,7 @@ describe('what is refused', () => {
     refused(altered('1003180f', '107f180f'), /cannot be in/);
   });
 
-  test('registers too few, too high, or beside a list', () => {
+  test('registers that are too few, too high, or next to a list', () => {
     const dense = (registers: Uint8Array): Buffer => encodeSketch({ inputs: 1, valueType: 8, data: { registers } });
     refused(dense(new Uint8Array(REGISTERS - 1)), /number of registers must be 32768/);
     refused(dense(new Uint8Array(REGISTERS).fill(MAX_RANK + 1, 7)), /register 7 holds 51/);

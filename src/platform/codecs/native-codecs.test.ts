@@ -7,7 +7,7 @@ import { nativeCodecs } from './native-codecs.ts';
 describe('nativeCodecs', () => {
   const { checksum } = nativeCodecs();
 
-  test('equals the plain checksum for every length, seed and place in memory', () => {
+  test('equals the plain checksum for every length, seed and alignment', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 2000 }), fc.nat(0xffff_ffff), fc.nat(50), (bytes, seed, skip) => {
         const part = bytes.subarray(skip);
@@ -22,14 +22,14 @@ describe('nativeCodecs', () => {
     }
   });
 
-  test('goes on from what came before, across the border between the two', () => {
+  test('continues from earlier bytes, across the border between the two', () => {
     const bytes = Buffer.alloc(1000, 'abcdefg');
     for (const cut of [1, 200, 255, 256, 500, 999]) {
       assert.equal(checksum(bytes.subarray(cut), checksum(bytes.subarray(0, cut))), checksum(bytes), `cut at ${cut}`);
     }
   });
 
-  test('the value that everybody has for nine digits', () => {
+  test('the published value for nine digits', () => {
     assert.equal(checksum(Buffer.from('123456789')), 0xe3069283);
   });
 
@@ -61,7 +61,7 @@ describe('LZ4 in native code', () => {
   const block = (length: number, seed: number): Buffer =>
     Buffer.from(Array.from({ length }, (_, i) => ((i >> 1) * seed) % 251));
 
-  test('blocks of all sizes come back, and stay as they are when others follow', () => {
+  test('blocks of all sizes are decompressed, and stay unchanged when others follow', () => {
     const raw = [1, 100, 4096, 65_536, 131_072, 300_000].flatMap((length) => [block(length, 7), block(length, 30_011)]);
     const packed = raw.map((bytes) => lz4.compress(bytes));
     for (const order of [packed.keys(), [...packed.keys()].reverse()]) {
@@ -73,7 +73,7 @@ describe('LZ4 in native code', () => {
     }
   });
 
-  test('a block that is cut off, or is of another size, is none, and the next one is not troubled', () => {
+  test('a block that is cut off, or of another size, is refused, and the next one is not affected', () => {
     const raw = block(50_000, 7);
     const packed = lz4.compress(raw);
     assert.throws(() => lz4.decompress(packed.subarray(0, packed.length - 20), raw.length), RangeError);

@@ -7,7 +7,7 @@ import { nativeCodecs } from './native-codecs.ts';
 import { nodeZstd } from './node-zstd.ts';
 import { wasmZstd } from './wasm-zstd.ts';
 
-/** Those that the running Node has. */
+/** The adapters that the running Node has. */
 const ADAPTERS = new Map<string, Zstd>([['WebAssembly', wasmZstd()]]);
 const ofNode = nodeZstd();
 if (ofNode) ADAPTERS.set('node:zlib', ofNode);
@@ -20,7 +20,7 @@ const DICTIONARY = TEXT.subarray(1000, 9000);
 
 for (const { name, writer, reader } of PAIRS) {
   describe(`zstd, ${name}`, () => {
-    test('gives back what went in, with and without a dictionary, at every level', () => {
+    test('decompresses its own frames, with and without a dictionary, at every level', () => {
       const [mine, theirs] = [writer.dictionary(DICTIONARY), reader.dictionary(DICTIONARY)];
       for (const level of [1, 3, 9, 19]) {
         for (const block of [Buffer.alloc(0), Buffer.of(7), TEXT, Buffer.alloc(300_000)]) {
@@ -52,7 +52,7 @@ for (const { name, writer, reader } of PAIRS) {
       for (const one of [dictionary, other]) one.close();
     });
 
-    test('goes on after damage', () => {
+    test('works after damage', () => {
       const packed = Buffer.from(writer.compress(TEXT, 3));
       for (let at = 0; at < packed.length; at += 7) {
         const damaged = Buffer.from(packed);
@@ -69,7 +69,7 @@ for (const { name, writer, reader } of PAIRS) {
 }
 
 describe('zstd', () => {
-  test('in WebAssembly keeps no memory of what is done, nor of closed dictionaries', () => {
+  test('in WebAssembly keeps no memory of finished calls, nor of closed dictionaries', () => {
     const zstd = wasmZstd();
     const large = Buffer.alloc(1_000_000, 'dictionary');
     const round = (): void => {
@@ -94,7 +94,7 @@ describe('zstd', () => {
     assert.throws(() => zstd.compress(TEXT, 3, { bytes: DICTIONARY, close() {} }), AssertionError);
   });
 
-  test('a frame that asks for a window above 8 MiB gets no memory', { skip: !ofNode }, () => {
+  test('a frame that requests a window above 8 MiB gets no memory', { skip: !ofNode }, () => {
     // magic, no content size, window descriptor of 2^31 bytes, then an RLE block of 1 byte
     const frame = Buffer.from('28b52ffd00a80b000041', 'hex');
     assert.throws(() => ofNode!.decompress(frame, 1), /zstd/);

@@ -8,7 +8,7 @@ import { formatText, openDirectory, parseFormat } from './directory.ts';
 
 const OPTIONS = { checksum: crc32c };
 
-/** docs/formats/directory.md shows it. */
+/** The example of docs/formats/directory.md. */
 const GOLDEN = `edubba directory
 version 1
 requires 00000000
@@ -36,14 +36,14 @@ describe('a database directory', () => {
     await other.release();
   });
 
-  test('where no directory can be made the start fails, also where the system says that something is missing though the parent is there', {
+  test('where no directory can be made the start fails, also where the system reports a missing name though the parent exists', {
     timeout: 60_000,
   }, async () => {
     await assert.rejects(openDirectory('/proc/edubba', OPTIONS), BigtableError);
     await assert.rejects(openDirectory('/proc/edubba/deeper', OPTIONS), BigtableError);
   });
 
-  test('of two that make the same directory at once one owns it', async (t) => {
+  test('of two that make the same directory concurrently one owns it', async (t) => {
     const directory = join(temporaryDirectory(t), 'a', 'b', 'c');
     const outcomes = await Promise.allSettled([openDirectory(directory, OPTIONS), openDirectory(directory, OPTIONS)]);
     const opened = outcomes.filter((outcome) => outcome.status === 'fulfilled');
@@ -51,7 +51,7 @@ describe('a database directory', () => {
     await opened[0]?.value.release();
   });
 
-  test('a directory with something else in it is refused and left as it is', async (t) => {
+  test('a directory with other content is refused and left unchanged', async (t) => {
     const directory = temporaryDirectory(t);
     fs.writeFileSync(join(directory, 'thesis.tex'), 'x');
     const refusal = await fails(openDirectory(directory, OPTIONS), Code.FAILED_PRECONDITION);
@@ -61,7 +61,7 @@ describe('a database directory', () => {
     await (await openDirectory(directory, OPTIONS)).release();
   });
 
-  test('a file system’s own lost+found, and the leavings of a crash while it was made, do not make it something else', async (t) => {
+  test('a file system’s own lost+found, and the remains of a crash while it was made, are not other content', async (t) => {
     const directory = temporaryDirectory(t);
     fs.mkdirSync(join(directory, 'lost+found'));
     fs.writeFileSync(join(directory, 'LOCK'), '');
@@ -70,7 +70,7 @@ describe('a database directory', () => {
     assert.ok(!fs.existsSync(join(directory, 'EDUBBA.new')));
   });
 
-  test('a directory without its format file is refused: nobody knows what its files are', async (t) => {
+  test('a directory without its format file is refused: the format of its files is unknown', async (t) => {
     const directory = temporaryDirectory(t);
     await (await openDirectory(directory, OPTIONS)).release();
     fs.rmSync(join(directory, 'EDUBBA'));
@@ -86,7 +86,7 @@ describe('a database directory', () => {
     }
   });
 
-  test('a format that is refused gives the lock back', async (t) => {
+  test('a refused format releases the lock', async (t) => {
     const directory = temporaryDirectory(t);
     fs.writeFileSync(join(directory, 'EDUBBA'), formatText('00'.repeat(16), 2));
     for (let i = 0; i < 2; i++)
@@ -101,7 +101,7 @@ describe('the format file', () => {
     assert.equal(parseFormat(GOLDEN, 'EDUBBA'), '00112233445566778899aabbccddeeff');
   });
 
-  test('later versions and unknown features are refused in words', () => {
+  test('later versions and unknown features are refused with a message', () => {
     const identity = '00'.repeat(16);
     const refused = (text: string, words: RegExp): void => {
       assert.throws(

@@ -1,4 +1,4 @@
-/** Looking into a directory without owning it: nothing is changed, and a running owner does not confuse the reader. */
+/** Reading a directory without owning it: nothing is changed, and a running owner does not confuse the reader. */
 import assert from 'node:assert/strict';
 import * as fs from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,8 +20,8 @@ function temporaryDirectory(t: TestContext): string {
   return directory;
 }
 
-/** A database directory with an owner, and a reader beside it. */
-async function beside(t: TestContext, logSegmentBytes = 8192) {
+/** A database directory with an owner, and a reader next to it. */
+async function nextToOwner(t: TestContext, logSegmentBytes = 8192) {
   const directory = join(temporaryDirectory(t), 'data');
   const { fileSystem: owner, release } = await openDirectory(directory, { ...OPTIONS, logSegmentBytes });
   const reader = await openReadOnlyDirectory(directory, OPTIONS);
@@ -33,7 +33,7 @@ async function beside(t: TestContext, logSegmentBytes = 8192) {
 }
 
 async function write(
-  fileSystem: Awaited<ReturnType<typeof beside>>['owner'],
+  fileSystem: Awaited<ReturnType<typeof nextToOwner>>['owner'],
   path: string,
   text: string,
 ): Promise<void> {
@@ -70,8 +70,8 @@ async function fails(work: Promise<unknown>, code: Code): Promise<BigtableError>
 }
 
 describe('a directory for reading only', () => {
-  test('shows files and logs of an owner that goes on writing', async (t) => {
-    const { owner, reader } = await beside(t);
+  test('shows files and logs of an owner that continues to write', async (t) => {
+    const { owner, reader } = await nextToOwner(t);
     await write(owner, 'tables/a', 'one');
     assert.deepEqual(await reader.fileSystem.list(''), [{ path: 'tables/a', sizeBytes: 3 }]);
     assert.equal((await reader.fileSystem.read('tables/a', 0, 3)).toString(), 'one');
@@ -88,8 +88,8 @@ describe('a directory for reading only', () => {
     await fails(reader.fileSystem.size('tables/b'), Code.NOT_FOUND);
   });
 
-  test('changes nothing: every change is refused, and the directory stays as it is to the byte', async (t) => {
-    const { directory, owner, reader } = await beside(t);
+  test('changes nothing: every change is refused, and the directory stays the same to the byte', async (t) => {
+    const { directory, owner, reader } = await nextToOwner(t);
     await write(owner, 'tables/a', 'one');
     const log = await owner.openLog('logs/x');
     await log.append([Buffer.from('first')]);
@@ -108,12 +108,12 @@ describe('a directory for reading only', () => {
     await reader.lockServiceFiles();
     await reader.logFiles('logs/x');
     assert.deepEqual(snapshot(directory), before);
-    // the owner goes on
+    // the owner continues
     await log.append([Buffer.from('second')]);
   });
 
-  test('gives the newest version of every lasting file of the lock service, and leaves older ones alone', async (t) => {
-    const { directory, owner, reader } = await beside(t);
+  test('reads the newest version of every lasting file of the lock service, and does not touch older ones', async (t) => {
+    const { directory, owner, reader } = await nextToOwner(t);
     assert.deepEqual(await reader.lockServiceFiles(), []);
     const service = await openLocalLockService(owner);
     await service.write('root', Buffer.from('old'));
@@ -136,7 +136,7 @@ describe('a directory for reading only', () => {
   });
 
   test('is found from any path inside, and refused where there is none', async (t) => {
-    const { directory, owner, reader } = await beside(t);
+    const { directory, owner, reader } = await nextToOwner(t);
     await write(owner, 'tables/deep/a', 'one');
     for (const path of ['', 'EDUBBA', 'files/tables/deep/a', 'logs/not/there'])
       assert.equal(await findDirectory(join(directory, path)), directory);
@@ -147,7 +147,7 @@ describe('a directory for reading only', () => {
     await fails(openReadOnlyDirectory(directory, OPTIONS), Code.DATA_LOSS);
   });
 
-  test('a lone file is read by whatever name it has', async (t) => {
+  test('a lone file is read, whatever its name', async (t) => {
     const directory = temporaryDirectory(t);
     for (const name of ['one.sst', 'a name with spaces', '...']) {
       fs.writeFileSync(join(directory, name), 'hello');
@@ -159,9 +159,9 @@ describe('a directory for reading only', () => {
   });
 });
 
-describe('a log beside its writer', () => {
-  test('what is read is a prefix of what is written, however the two take turns', async (t) => {
-    const { owner, reader } = await beside(t);
+describe('a log next to its writer', () => {
+  test('a read returns a prefix of the written appends, however the two take turns', async (t) => {
+    const { owner, reader } = await nextToOwner(t);
     const log = await owner.openLog('logs/x');
     const written: string[] = [];
     let done = false;
@@ -186,8 +186,8 @@ describe('a log beside its writer', () => {
     t.diagnostic(`${readings} readings`);
   });
 
-  test('a reader that is slow sees what came meanwhile, behind what it has', async (t) => {
-    const { owner, reader } = await beside(t);
+  test('a slow reader sees the appends that came meanwhile, after its own', async (t) => {
+    const { owner, reader } = await nextToOwner(t);
     const log = await owner.openLog('logs/x');
     for (let i = 0; i < 5; i++) await log.append([Buffer.from(`${i}`)]);
     const texts: string[] = [];
@@ -203,7 +203,7 @@ describe('a log beside its writer', () => {
   });
 
   test('one that is trimmed under the reader ends with UNAVAILABLE and not with a hole', async (t) => {
-    const { owner, reader } = await beside(t);
+    const { owner, reader } = await nextToOwner(t);
     const log = await owner.openLog('logs/x');
     const append = (i: number): Promise<number> => log.append([Buffer.alloc(3000, i)]);
     for (let i = 0; i < 12; i++) await append(i);
@@ -219,7 +219,7 @@ describe('a log beside its writer', () => {
   });
 
   test('damage stays damage', async (t) => {
-    const { directory, owner, reader } = await beside(t);
+    const { directory, owner, reader } = await nextToOwner(t);
     const log = await owner.openLog('logs/x');
     for (let i = 0; i < 3; i++) await log.append([Buffer.alloc(600, i + 1)]);
     const file = join(directory, 'logs', 'logs/x', '0000000000000000.segment');
@@ -230,7 +230,7 @@ describe('a log beside its writer', () => {
     assert.ok(error instanceof CorruptionError && error.offset === 64 && error.file.endsWith('.segment'));
   });
 
-  test('its files are told: segments, fence, and a tail that was cut off', async (t) => {
+  test('its files are reported: segments, fence, and a tail that was cut off', async (t) => {
     const directory = temporaryDirectory(t);
     const data = join(directory, 'data');
     const first = await openDirectory(data, { ...OPTIONS, logSegmentBytes: 8192 });

@@ -14,7 +14,7 @@ lockServiceContract('local', async () => {
 const TABLE = 'schemas/projects/p/instances/i/tables/t';
 
 describe('local lock service, reopened', () => {
-  test('lasting files come back as they were; ephemeral ones, locks and sessions do not', async () => {
+  test('lasting files come back unchanged; ephemeral ones, locks and sessions do not', async () => {
     const fs = new MemoryFileSystem();
     const service = await openLocalLockService(fs);
     const session = await service.openSession();
@@ -36,7 +36,7 @@ describe('local lock service, reopened', () => {
     await assert.rejects(again.tryAcquire('lock', session), hasCode(Code.FAILED_PRECONDITION));
   });
 
-  test('versions, epochs and session ids are never used again, whatever was lost or deleted', async () => {
+  test('versions, epochs and session ids are never reused, whatever was lost or deleted', async () => {
     let fs = new MemoryFileSystem();
     const sessions = new Set<string>();
     let last = 0;
@@ -88,7 +88,7 @@ describe('local lock service, reopened', () => {
     assert.equal((await fs.list('lock-service/numbers/')).length, 1);
   });
 
-  test('a deletion stays while an older file of its path is there', async () => {
+  test('a deletion stays while an older file of its path exists', async () => {
     // removals of outdated files fail, as where the process dies before them
     let keep = true;
     const faults = (operation: FileOperation): void => {
@@ -120,7 +120,7 @@ describe('local lock service, reopened', () => {
 });
 
 describe('local lock service, durability', () => {
-  test('no change is answered, shown or told before its file is durable', async () => {
+  test('no change is answered, visible or reported before its file is durable', async () => {
     let release: () => void = () => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -144,7 +144,7 @@ describe('local lock service, durability', () => {
     await assert.rejects(writing, hasCode(Code.UNAVAILABLE));
   });
 
-  test('after a crash anywhere, acknowledged changes are there and unacknowledged ones whole or not at all', async () => {
+  test('after a crash anywhere, acknowledged changes are kept, and unacknowledged ones whole or not at all', async () => {
     const outcomes = new Set<string>();
     await fc.assert(
       fc.asyncProperty(fc.integer(), fc.nat(150), async (seed, crashAfter) => {
@@ -203,7 +203,7 @@ describe('local lock service, durability', () => {
     }
   });
 
-  test('where it is not sure whether a change happened, nothing is changed any more', async () => {
+  test('after a change of unknown outcome every change is refused', async () => {
     let broken = false;
     const fs = new MemoryFileSystem({
       faults: (operation) => {
@@ -223,7 +223,7 @@ describe('local lock service, durability', () => {
     await (await openLocalLockService(fs.crash())).write('b', bytes('1'));
   });
 
-  test('two that change one directory find each other out', async () => {
+  test('two services that change one directory detect each other', async () => {
     const fs = new MemoryFileSystem();
     const [one, two] = [await openLocalLockService(fs), await openLocalLockService(fs)];
     await one.write('a', bytes('1'));
@@ -256,7 +256,7 @@ describe('local lock service, damaged files', () => {
     }
   });
 
-  test('a file under the name of another, and a name that is none, are corruption', async () => {
+  test('a file under the name of another, and an invalid name, are corruption', async () => {
     for (const [directory, name] of [
       ['files', `${'0'.repeat(32)}-${'0'.repeat(16)}`],
       ['files', 'something-else'],

@@ -30,7 +30,7 @@ const lockFiles = fc.oneof(
 );
 
 describe('lock service files', () => {
-  test('decode to what was encoded', () => {
+  test('decode to the encoded value', () => {
     fc.assert(
       fc.property(lockFiles, (file) => assert.deepEqual(decodeLockFile('f', encodeLockFile(file)), { ...file })),
     );
@@ -46,7 +46,7 @@ describe('lock service files', () => {
     assert.equal(bytes.toString('hex'), GOLDEN + GOLDEN_CHECKSUM);
   });
 
-  test('every flipped bit, every cut and every byte too many is corruption that names the file', () => {
+  test('every flipped bit, every cut and every extra byte is corruption that names the file', () => {
     const whole = encodeLockFile({
       kind: LockFileKind.contents,
       version: 7,
@@ -69,7 +69,7 @@ describe('lock service files', () => {
     refused(Buffer.concat([whole, Buffer.of(0)]), 'one byte more');
   });
 
-  test('what no writer writes is corruption even where the checksum is right', () => {
+  test('bytes that no writer makes are corruption even where the checksum is right', () => {
     const cases: [number, number, RegExp][] = [
       [10, 9, /unknown kind 2305/],
       [20, 0xff, /version/],
@@ -97,7 +97,7 @@ describe('lock service files', () => {
     );
   });
 
-  test('a later release’s file is refused with words', () => {
+  test('a later release’s file is refused with a message', () => {
     const refused = (bytes: Buffer, message: RegExp): void => {
       assert.throws(
         () => decodeLockFile('the/file', bytes),
@@ -108,7 +108,7 @@ describe('lock service files', () => {
     refused(altered(9, 2), /the\/file: written in format version 2, this release reads version 1/);
     refused(altered(15, 4), /the\/file: needs features 0x4 /);
     refused(altered(12, 0x80), /needs features 0x80000000 /);
-    assert.equal(decodeLockFile('f', altered(19, 1)).path, 'root', 'optional features are passed over');
+    assert.equal(decodeLockFile('f', altered(19, 1)).path, 'root', 'optional features are ignored');
   });
 });
 

@@ -29,7 +29,7 @@ lockServiceContract('memory, across threads', async () => {
 });
 
 describe('LockServiceClient', () => {
-  test('a lease holds in shared memory: when the handler takes it away the thread sees it in the same instant', async () => {
+  test('a lease holds in shared memory: when the handler removes it the thread sees that in the same instant', async () => {
     const { client, handler, close } = await overPort();
     const session = await client.openSession();
     assert.equal(client.leaseDeadlineMs(session), Number.POSITIVE_INFINITY);
@@ -52,7 +52,7 @@ describe('LockServiceClient', () => {
     close();
   });
 
-  test('a session that is closed holds no more, and its place in memory is free for another', async () => {
+  test('a closed session holds no lease, and its slot in memory is free for another', async () => {
     const { client, leases, close } = await overPort();
     for (let i = 0; i < 3; i++) {
       const session = await client.openSession();

@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import { collectYoungObjects } from './gc-hint.ts';
 
 test('young objects are collected once there are many of them', () => {
-  // before the first call, which looks V8's function up
+  // before the first call, which finds V8's function
   setFlagsFromString('--expose-gc');
   const kept: object[] = [];
   let collections = 0;

@@ -6,13 +6,13 @@ import { RealTime } from './real-time.ts';
 const START_MS = 1_800_000_000_000;
 
 /**
- * A machine whose true time is known: each reading takes some time, and the two clocks part from one another only as
- * they are told to.
+ * A machine whose true time is known: each reading takes some time, and the two clocks differ only as the test sets
+ * them.
  */
 class Machine {
-  /** Since START_MS: a double would not hold all of it. */
+  /** Since START_MS: a double could not hold the whole time. */
   trueMs: number;
-  /** What the fine clock tells at START_MS. */
+  /** The reading of the fine clock at START_MS. */
   #fineOffsetMs: number;
   readonly #readingMs: () => number;
   readonly realTime: RealTime;
@@ -33,23 +33,23 @@ class Machine {
     return read;
   }
 
-  /** Somebody sets the real-time clock; the fine one goes on. */
+  /** Sets the real-time clock; the fine one continues. */
   set(byMs: number): void {
     this.trueMs += byMs;
     this.#fineOffsetMs -= byMs;
   }
 
   /**
-   * By how much the time that is told now is behind the true one before the readings began, and ahead of that after
+   * The lag of the measured time after the true one before the readings began, and its lead over the true one after
    * them; in microseconds.
    */
-  error(): { readonly behind: number; readonly ahead: number } {
+  error(): { readonly late: number; readonly ahead: number } {
     const before = this.trueMs;
     const micros = this.micros();
-    return { behind: before * 1000 - micros, ahead: micros - this.trueMs * 1000 };
+    return { late: before * 1000 - micros, ahead: micros - this.trueMs * 1000 };
   }
 
-  /** What is told, since START_MS. */
+  /** The measured time, since START_MS. */
   micros(): number {
     const micros = this.realTime.nowMicros();
     assert.ok(Number.isSafeInteger(micros));
@@ -61,14 +61,14 @@ class Machine {
 const ROUNDING_MICROS = 2;
 
 describe('real time out of a coarse and a fine clock', () => {
-  test('is behind by no more than a reading takes, and never ahead, from the first call on', () => {
+  test('is late by no more than a reading takes, and never ahead, from the first call on', () => {
     for (const fraction of [0, 0.0005, 0.1, 0.37, 0.5, 0.9, 0.9995]) {
       const machine = new Machine(fraction);
       for (let i = 0; i < 2000; i++) {
-        const { behind, ahead } = machine.error();
+        const { late, ahead } = machine.error();
         assert.ok(
-          behind <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS,
-          `call ${i} at ${fraction}: ${behind} us behind, ${ahead} us ahead`,
+          late <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS,
+          `call ${i} at ${fraction}: ${late} us late, ${ahead} us ahead`,
         );
         machine.trueMs += 0.0137 * (i % 97);
       }
@@ -80,15 +80,15 @@ describe('real time out of a coarse and a fine clock', () => {
       const machine = new Machine(0.4);
       machine.error();
       machine.set(byMs);
-      const { behind, ahead } = machine.error();
+      const { late, ahead } = machine.error();
       assert.ok(
-        behind <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS,
-        `${byMs} ms: ${behind} us behind, ${ahead} us ahead`,
+        late <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS,
+        `${byMs} ms: ${late} us late, ${ahead} us ahead`,
       );
     }
   });
 
-  test('is found again bit by bit where the real-time clock was set by less than a millisecond, or the two clocks drift', () => {
+  test('is found again step by step where the real-time clock was set by less than a millisecond, or the two clocks drift', () => {
     for (const byMs of [0.6, -0.6, 0.06, -0.06]) {
       const machine = new Machine(0.4);
       machine.error();
@@ -97,15 +97,15 @@ describe('real time out of a coarse and a fine clock', () => {
         machine.error();
         machine.trueMs += 0.0713;
       }
-      const { behind, ahead } = machine.error();
+      const { late, ahead } = machine.error();
       assert.ok(
-        behind <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS,
-        `${byMs} ms: ${behind} us behind, ${ahead} us ahead`,
+        late <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS,
+        `${byMs} ms: ${late} us late, ${ahead} us ahead`,
       );
     }
   });
 
-  test('lies in the millisecond that the coarse clock tells around it, whatever happens between readings', () => {
+  test('lies in the millisecond that the coarse clock shows around it, whatever happens between readings', () => {
     const step = fc.oneof(
       { weight: 6, arbitrary: fc.double({ min: 0, max: 5, noNaN: true }).map((ms) => ({ kind: 'wait', ms })) },
       { weight: 1, arbitrary: fc.constantFrom(-5000, -1.5, -0.3, 0.3, 1.5, 5000).map((ms) => ({ kind: 'set', ms })) },
@@ -117,7 +117,7 @@ describe('real time out of a coarse and a fine clock', () => {
         fc.array(fc.constantFrom(0.0001, 0.0001, 0.0002, 0.04, 3), { minLength: 1 }),
         (fraction, steps, delays) => {
           let reading = 0;
-          // the thread is put aside within a call now and then
+          // the thread is suspended within a call now and then
           const machine = new Machine(fraction, () => delays[reading++ % delays.length] as number);
           for (const { kind, ms } of steps) {
             if (kind === 'set') machine.set(ms);
@@ -134,7 +134,7 @@ describe('real time out of a coarse and a fine clock', () => {
     );
   });
 
-  test('a clock that somebody holds still is told as it stands', () => {
+  test('a clock that is held still is read as it stands', () => {
     const held = new RealTime({ coarseMs: () => START_MS, fineMs: () => 7 });
     for (let i = 0; i < 3; i++) assert.equal(held.nowMicros(), START_MS * 1000);
   });

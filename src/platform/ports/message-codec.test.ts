@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { MessageDecoder } from './message-decoder.ts';
 import { MessageEncoder, MAX_NUMBERED } from './message-encoder.ts';
 
-/** What comes out at the other side, message by message; encoder and decoder keep their tables. */
+/** The values decoded at the other side, message by message; encoder and decoder keep their tables. */
 function pair() {
   const [encoder, decoder] = [new MessageEncoder(), new MessageDecoder()];
   return {
@@ -49,7 +49,7 @@ const plain = fc.letrec((tie) => ({
 })).any;
 
 describe('messages between threads', () => {
-  test('any plain data comes out as it went in, message after message', () => {
+  test('any plain data is decoded unchanged, message after message', () => {
     fc.assert(
       fc.property(fc.array(fc.array(plain, { maxLength: 4 }), { maxLength: 4 }), (messages) => {
         const { pass } = pair();
@@ -58,7 +58,7 @@ describe('messages between threads', () => {
     );
   });
 
-  test('what structured cloning knows beside plain data crosses too', () => {
+  test('the types of structured cloning cross, as plain data does', () => {
     const values = [new Map([['a', 1]]), new Set([1, 2]), new Date(5), /x/g, 10n ** 30n];
     assert.deepStrictEqual(pair().pass(...values), values);
   });
@@ -71,14 +71,14 @@ describe('messages between threads', () => {
     assert.equal((passed as { polluted?: number }).polluted, undefined);
   });
 
-  test('an object that comes again behind itself is told once, and is one object there too', () => {
+  test('an object that recurs directly after itself is sent once, and is one object at the other side too', () => {
     const { encoder } = pair();
     const batch = { bytes: new Uint8Array(100_000).fill(7), starts: [1, 2, 3] };
     const rows = Array.from({ length: 100 }, (_, i) => ({ row: `r${i}`, mutations: { batch, from: i, length: 1 } }));
     encoder.whole(() => encoder.value(rows));
     assert.ok(encoder.lengthBytes < 105_000, `${encoder.lengthBytes} bytes`);
     const there = pair();
-    // a message does not speak of objects of the one before, which is gone there
+    // a message does not refer to objects of the one before, which the other side has dropped
     for (let message = 0; message < 2; message++) {
       const [passed] = there.pass(rows) as [typeof rows];
       assert.deepStrictEqual(passed, rows);
@@ -86,7 +86,7 @@ describe('messages between threads', () => {
     }
   });
 
-  test('a large message leaves no large buffer behind, however full it was', () => {
+  test('no large buffer is kept after a large message, however full it was', () => {
     for (const pieces of [1, 25, 50, 75, 100]) {
       const { encoder, pass } = pair();
       pass(...Array.from({ length: pieces }, () => new Uint8Array(50_000)));
@@ -97,7 +97,7 @@ describe('messages between threads', () => {
     }
   });
 
-  test('an object that changes between two calls is told anew', () => {
+  test('an object that changes between two calls is sent anew', () => {
     const { encoder, decoder } = pair();
     const changing = { a: 1 };
     encoder.whole(() => encoder.value(changing));
@@ -107,7 +107,7 @@ describe('messages between threads', () => {
     assert.deepEqual([decoder.value(), decoder.value()], [{ a: 1 }, { a: 2 }]);
   });
 
-  test('what was taken back is spoken of by nothing that comes later', () => {
+  test('later messages do not refer to a message that was taken back', () => {
     const { encoder, pass } = pair();
     const shared = { a: 1, b: [2] };
     pass(shared);
@@ -117,7 +117,7 @@ describe('messages between threads', () => {
     ]);
   });
 
-  test('objects that occur several times come out as they went in', () => {
+  test('objects that occur several times are decoded unchanged', () => {
     const shared = fc
       .array(plain, { minLength: 1, maxLength: 5 })
       .chain((values) => fc.array(fc.array(fc.constantFrom(...values), { maxLength: 6 }), { maxLength: 6 }));
@@ -129,7 +129,7 @@ describe('messages between threads', () => {
     );
   });
 
-  test('bytes that are a view of a large memory bring their own part alone', () => {
+  test('of bytes that are a view of a large memory only their own part is sent', () => {
     const large = Buffer.alloc(1 << 20, 1);
     const { encoder, pass } = pair();
     assert.deepEqual(pass(large.subarray(5, 8)), [Buffer.from([1, 1, 1])]);
@@ -137,7 +137,7 @@ describe('messages between threads', () => {
     assert.ok(encoder.take().buffer.byteLength < 100);
   });
 
-  test('a shape and a name are told once', () => {
+  test('a shape and a name are sent once', () => {
     const [encoder, decoder] = [new MessageEncoder(), new MessageDecoder()];
     const lengths = [1, 2].map((value) => {
       encoder.whole(() => {
@@ -170,7 +170,7 @@ describe('messages between threads', () => {
     }
   });
 
-  test('what cannot be cloned leaves no trace, in the bytes and in the tables', () => {
+  test('a value that cannot be cloned leaves no trace, in the bytes and in the tables', () => {
     const { encoder, pass } = pair();
     assert.throws(() =>
       encoder.whole(() => {

@@ -6,8 +6,8 @@ import { ByteBudget, type CallHandler, type ContextOptions, ManualClock, request
 import { acrossPort, portPair } from '../fixtures.ts';
 
 /**
- * Time stands still but where a test lets it pass; turns of the event loop are real ones, since messages of ports come
- * in them.
+ * Time stands still unless a test advances it; turns of the event loop are real ones, since ports deliver messages in
+ * them.
  */
 class PortClock extends ManualClock {
   override yield(): Promise<void> {
@@ -54,7 +54,7 @@ describe('PortTransport', () => {
     );
   });
 
-  test('a caller whose thread ends gives up what it had asked for', async () => {
+  test('the requests of a thread that ends are cancelled', async () => {
     let given: (() => void) | undefined;
     const aborted = new Promise<void>((resolve) => {
       given = resolve;
@@ -78,7 +78,7 @@ describe('PortTransport', () => {
     close();
   });
 
-  test('items of a stream that was given up while they were on their way harm nobody', async () => {
+  test('items of a stream that is cancelled while they are in flight do no harm', async () => {
     const { here, close } = await served({
       call: async () => 'still here',
       stream: async function* () {
@@ -90,7 +90,7 @@ describe('PortTransport', () => {
     close();
   });
 
-  test('what a handler reserves is given back when its call or stream is over, however that is', async () => {
+  test('bytes that a handler reserves are released when its call or stream ends, in every way', async () => {
     const { here, there, close } = await served({
       call: async (method, _message, received) => {
         assert.ok(received.reservation.tryGrow(1000));
@@ -110,7 +110,7 @@ describe('PortTransport', () => {
     close();
   });
 
-  test('a call that is passed on holds its bytes at both ends, and never waits for those who wait there', async () => {
+  test('a call that is passed on holds its bytes at both ends, and never waits for calls that wait there', async () => {
     let heldInside = 0;
     const { here, there, close } = await served({
       call: async (_method, _message, received) => {
@@ -129,7 +129,7 @@ describe('PortTransport', () => {
     close();
   });
 
-  test('what is served in this thread is called straight, and comes back as it is', async () => {
+  test('a handler of this thread is called directly, and its answer is passed unchanged', async () => {
     const { here, close } = await served({});
     const answer = { same: true };
     await here.transport.serve('mine', { call: async () => answer, stream: async function* () {} });

@@ -38,7 +38,7 @@ for (const [name, options] of [
 }
 
 describe('files in a directory', () => {
-  test('what an earlier owner left unfinished is removed, and empty directories with it', async (t) => {
+  test('unfinished files of an earlier owner are removed, and empty directories with them', async (t) => {
     const { directory, fileSystem } = await open(t);
     const writer = await fileSystem.create('a/b/never');
     await writer.append(Buffer.from('half'));
@@ -51,7 +51,7 @@ describe('files in a directory', () => {
     assert.deepEqual(fs.readdirSync(join(directory, 'files')), ['d']);
   });
 
-  test('files are read when the process has few descriptors left: those that are kept are given up', async (t) => {
+  test('files are read when the process has few descriptors left: kept ones are closed', async (t) => {
     let left = Number.POSITIVE_INFINITY;
     const syscalls: Syscalls = {
       ...nodeSyscalls,
@@ -70,7 +70,7 @@ describe('files in a directory', () => {
     left = 3;
     for (let i = 0; i < 30; i++)
       assert.equal((await fileSystem.read(`f${i % 10}`, 0, 9)).toString(), `content ${i % 10}`);
-    // none is kept, and none is to be had
+    // none is kept, and none is available
     for (let i = 0; i < 10; i++) await fileSystem.delete(`f${i}`);
     left = Number.POSITIVE_INFINITY;
     await writeFile(fileSystem, 'last', 'content');
@@ -135,12 +135,12 @@ describe('files in a directory', () => {
     await fails(fileSystem.read('f', -1, 1), Code.OUT_OF_RANGE);
   });
 
-  test('a file that is open is read at once, and nothing but what it holds', async (t) => {
+  test('an open file is read synchronously, within its size', async (t) => {
     const { fileSystem } = await open(t);
     await writeFile(fileSystem, 'f', 'abcdef');
-    assert.equal(fileSystem.readNow?.('f', 0, 6), undefined, 'nobody has opened it');
+    assert.equal(fileSystem.readNow?.('f', 0, 6), undefined, 'it is not open yet');
     await fileSystem.read('f', 0, 1);
-    // a slow machine may have used up the time for reads in step
+    // a slow machine may have used up the time for synchronous reads
     const read = fileSystem.readNow?.('f', 2, 3);
     if (read !== undefined) assert.deepEqual(read, Buffer.from('cde'));
     for (const [offset, length] of [
@@ -221,7 +221,7 @@ describe('files in a directory', () => {
     }
   });
 
-  test('a file is closed whole or not at all: a write that failed is not forgotten', async (t) => {
+  test('a file is closed whole or not at all: a failed write is remembered', async (t) => {
     const faults = failing();
     const { fileSystem } = await open(t, { ...OPTIONS, syscalls: faults.syscalls });
     const writer = await fileSystem.create('f');
@@ -343,7 +343,7 @@ function counting(): { syscalls: Syscalls; counts: { open: number; close: number
   return { syscalls, counts };
 }
 
-/** Closes of descriptors are not waited for by anybody; the runner's time limit ends what never comes. */
+/** No caller waits for closes of descriptors; the runner's time limit ends a wait in vain. */
 async function eventually(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }

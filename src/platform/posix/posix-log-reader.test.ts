@@ -1,6 +1,6 @@
 /**
- * What a reader makes of damaged segments. Logs are written to a real directory, loaded into memory, damaged there in
- * every way, and read back through system calls that answer from memory.
+ * Reading of damaged segments. Logs are written to a real directory, loaded into memory, damaged there in every way,
+ * and read back through system calls that answer from memory.
  */
 import assert from 'node:assert/strict';
 import * as fs from 'node:fs';
@@ -55,7 +55,7 @@ function payload(length: number, seed: number): Buffer {
   return Buffer.from(Uint8Array.from({ length }, (_, i) => ((i * 31 + seed * 7) % 251) + 1));
 }
 
-/** As its writer leaves it that was killed, or that closed it. */
+/** The log as left by a writer that was killed, or that closed it. */
 async function writeLog(payloads: readonly Buffer[], logSegmentBytes: number, isClosed = false): Promise<Files> {
   const directory = fs.mkdtempSync(join(tmpdir(), 'edubba-log-'));
   try {
@@ -161,7 +161,7 @@ function judge(outcome: Outcome, written: readonly Buffer[], what: string): 'all
 const WRITTEN = [10, 0, 700, 40, 1900, 1500, 31, 300].map(payload);
 const LONGER = [...WRITTEN, payload(1300, 8), payload(1100, 9)];
 
-test('a log is read once from end to end, whatever the sizes of its appends, and what was handed out stays as it was', async () => {
+test('a log is read once from end to end, whatever the sizes of its appends, and returned bytes stay unchanged', async () => {
   const sizes = [10, 700_000, 300_000, 2_500_000, 15_000, 17_000, 1, 1_048_576, 60_000];
   const written = sizes.map(payload);
   const files = await writeLog(written, 3 << 20);
@@ -169,12 +169,12 @@ test('a log is read once from end to end, whatever the sizes of its appends, and
   const outcome = await read(files, 0, undefined, (bytes) => (readBytes += bytes));
   assert.equal(judge(outcome, written, 'large appends'), 'all');
   const totalBytes = [...files.values()].reduce((sum, bytes) => sum + bytes.length, 0);
-  // behind the end a window is looked through once more
+  // after the end a window is searched once more
   assert.ok(files.size > 1 && readBytes <= totalBytes + (1 << 20), `${readBytes} bytes were read of ${totalBytes}`);
 });
 
 describe('a damaged log', () => {
-  test('every byte flipped: everything comes back, or a CorruptionError; never wrong bytes, and no append lost in silence', async (t) => {
+  test('with every byte flipped: everything comes back, or a CorruptionError; never wrong bytes, and no append lost in silence', async (t) => {
     const files = await writeLog(WRITTEN, 4096);
     assert.equal(files.size, 2);
     const outcomes = { all: 0, torn: 0, corrupt: 0 };
@@ -192,7 +192,7 @@ describe('a damaged log', () => {
     assert.ok(outcomes.corrupt >= payloadBytes);
   });
 
-  test('every truncation: everything comes back, or a CorruptionError', async (t) => {
+  test('after every truncation everything comes back, or a CorruptionError', async (t) => {
     const files = await writeLog(WRITTEN, 4096);
     const outcomes = { all: 0, torn: 0, corrupt: 0 };
     for (const [name, bytes] of files) {
@@ -230,7 +230,7 @@ describe('a damaged log', () => {
     }
   });
 
-  test('a segment that becomes shorter while it is read is damage, told where it ends', async () => {
+  test('a segment that becomes shorter while it is read is damage at its end', async () => {
     const files = await writeLog(WRITTEN, 4096);
     const name = segmentName(0);
     let reads = 0;
@@ -276,7 +276,7 @@ describe('a damaged log', () => {
     }
   });
 
-  test('appends of the last segment that became zeros are missed: all in a log that was closed, those before the last step of room in another', async () => {
+  test('appends of the last segment that became zeros are missed: all in a closed log, those before the last piece of space in another', async () => {
     const payloads = Array.from({ length: 60 }, (_, i) => payload(100_000, i));
     for (const isClosed of [true, false]) {
       const files = await writeLog(payloads, 16 << 20, isClosed);
@@ -292,7 +292,7 @@ describe('a damaged log', () => {
         if (error === undefined) undetected++;
         else assert.match(String(error), /appends up to position \d+ are missing/);
       }
-      // the room made last is as large as what was filled before it: here 2 or 4 MiB of 6
+      // the last piece of space is as large as the space filled before it: here 2 or 4 MiB of 6
       assert.ok(
         isClosed ? undetected === 0 : undetected < 45,
         `${undetected} of 60 places where zeros begin are not detected`,
@@ -300,7 +300,7 @@ describe('a damaged log', () => {
     }
   });
 
-  test('a torn append with a whole one behind it is corrupt, however far behind', async () => {
+  test('a torn append with a whole one after it is corrupt, however far after', async () => {
     const written = [payload(600, 1), payload(2000, 2), payload(2_000_000, 3), payload(5, 4)];
     const files = await writeLog(written, 4 << 20);
     const name = segmentName(0);
@@ -316,7 +316,7 @@ describe('a damaged log', () => {
       assert.ok(outcome.error instanceof CorruptionError, `zeros from ${from} to ${to}`);
       assert.match(outcome.error.message, /a valid one follows/);
     }
-    // all of the tail gone: nothing tells the loss from an append that was never made
+    // with all of the tail gone, the loss looks like an append that was never made
     const cut = await read(damaged(files, name, (copy) => void copy.fill(0, third)));
     assert.equal(cut.payloads.length, 2);
   });
@@ -354,7 +354,7 @@ describe('a damaged log', () => {
     const renamed = new Map(without).set(segmentName(32), files.get(middle)!);
     assert.equal(judge(await read(renamed), LONGER, 'a segment under another name'), 'corrupt');
     assert.ok((await read(new Map(files).set('notes.txt', Buffer.from('x')))).error instanceof CorruptionError);
-    // without the first segments: what trimming leaves
+    // without the first segments, as after a trim
     without.delete(names[0]!);
     const rest = await read(without);
     assert.equal(rest.error, undefined);
@@ -367,7 +367,7 @@ describe('a damaged log', () => {
     const files = await writeLog([stolen, payload(40, 2), stolen], 8192);
     const outcome = await read(files);
     assert.deepEqual(outcome.payloads, [stolen, payload(40, 2), stolen]);
-    // even a copy of this very log's frames behind a torn tail: they tell another place
+    // even a copy of this very log's frames after a torn tail: they have another position
     const name = segmentName(0);
     const whole = files.get(name)!;
     const last = SEGMENT_HEADER_BYTES + frameBytes(1024) + frameBytes(40);
@@ -378,7 +378,7 @@ describe('a damaged log', () => {
     assert.deepEqual((await read(torn)).payloads, [stolen, payload(40, 2)]);
   });
 
-  test('a segment of a later version is refused in words', async () => {
+  test('a segment of a later version is refused with a message', async () => {
     const files = await writeLog([payload(10, 1)], 4096);
     for (const [offset, value] of [
       [8, 2],
@@ -433,7 +433,7 @@ describe('the bytes of a segment', () => {
     assert.deepEqual((await read(files)).payloads.map(String), ['tablet', 'house']);
   });
 
-  test('golden: a segment header that tells how far frames are there; a log of an earlier version tells 0', () => {
+  test('golden: a segment header with the end of its frames; a log of an earlier version has 0', () => {
     const nonce = Buffer.from('0102030405060708', 'hex');
     const bytes = encodeSegmentHeader({ nonce, base: 96, written: 224 }, crc32c);
     assert.equal(bytes.toString('hex'), MARKED.replace(/\s/g, ''));
@@ -444,7 +444,7 @@ describe('the bytes of a segment', () => {
     );
   });
 
-  test('what can be torn', () => {
+  test('a frame can be torn where a sector is all zero', () => {
     assert.equal(isZero(Buffer.alloc(200_000)), true);
     assert.equal(isZero(Buffer.alloc(200_000).fill(1, 199_999)), false);
     const frame = Buffer.alloc(2048, 1);

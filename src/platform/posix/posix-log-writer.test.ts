@@ -1,4 +1,4 @@
-/** What the log's writer promises when system calls are slow or fail. */
+/** The promises of the log's writer when system calls are slow or fail. */
 import assert from 'node:assert/strict';
 import * as fs from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ describe('acknowledgements and syncs', () => {
       ...nodeSyscalls,
       writeDurable: async (fd, buffers, position) => {
         await nodeSyscalls.writeDurable(fd, buffers, position);
-        // the disk takes its time, each append another
+        // the disk takes a different time for each append
         for (let i = 0; i < (syncs * 7) % 5; i++) await new Promise((resolve) => setImmediate(resolve));
         syncs++;
       },
@@ -41,7 +41,7 @@ describe('acknowledgements and syncs', () => {
     assert.equal(syncs, 400);
   });
 
-  test('a sync that fails poisons the log: nothing is acknowledged from there on', async (t) => {
+  test('a sync that fails poisons the log: nothing is acknowledged afterwards', async (t) => {
     for (const when of ['before', 'after'] as const) {
       let syncs = 0;
       let acknowledged = 0;
@@ -89,7 +89,7 @@ describe('acknowledgements and syncs', () => {
 describe('a full disk', () => {
   // small ones into zeros, large ones into the hole, and both in turn
   for (const sizes of [[9_000], [100_000], [9_000, 300_000, 10, 10, 70_000], [150_000, 10]]) {
-    test(`an append without room is RESOURCE_EXHAUSTED and not written, and the log goes on when there is room again: ${sizes.join(', ')} bytes`, async (t) => {
+    test(`an append without space is RESOURCE_EXHAUSTED and not written, and the log continues when there is space again: ${sizes.join(', ')} bytes`, async (t) => {
       const disk = smallDisk();
       const { fileSystem } = await open(t, { syscalls: disk.syscalls, logSegmentBytes: 512 << 10 });
       const log = await fileSystem.openLog('log');
@@ -97,12 +97,12 @@ describe('a full disk', () => {
       let refused = 0;
       disk.freeBytes = 3_000_000;
       for (let i = 0; written.length < 60; i++) {
-        assert.ok(i < 10_000, 'it goes on');
+        assert.ok(i < 10_000, 'the log continues');
         const text = `${i} `.padEnd(sizes[i % sizes.length]!, 'x');
         try {
           await log.append([Buffer.from(text)]);
           written.push(text);
-          // what is read while the log is written to, and by who opens it after a crash
+          // read while the log is written to, and as if opened after a crash
           if (i % 10 === 0) assert.equal((await readTexts(fileSystem, 'log')).length, written.length);
         } catch (error) {
           assert.ok(error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED, `${error}`);
@@ -120,7 +120,7 @@ describe('a full disk', () => {
     });
   }
 
-  test('a crash while an append that found no room is taken back loses nothing else', async (t) => {
+  test('a crash while an append that found no space is taken back loses nothing else', async (t) => {
     for (const failing of ['write', 'datasync', 'truncate'] as const) {
       const disk = smallDisk();
       let broken = false;
@@ -146,7 +146,7 @@ describe('a full disk', () => {
     }
   });
 
-  test('a small append still finds room where a large one does not', async (t) => {
+  test('a small append still finds space where a large one does not', async (t) => {
     const disk = smallDisk();
     const { fileSystem } = await open(t, { syscalls: disk.syscalls });
     const log = await fileSystem.openLog('log');
@@ -163,7 +163,7 @@ describe('a full disk', () => {
 
   for (const code of ['EMFILE', 'ENFILE', 'ENOMEM', 'EDQUOT', 'EROFS']) {
     for (const call of ['open', 'openDurable', 'link', 'truncate'] as const) {
-      test(`${code} from ${call} while a segment is begun: nothing is written, no descriptor is lost, and the log goes on when it is over`, async (t) => {
+      test(`${code} from ${call} while a segment is begun: nothing is written, no descriptor is lost, and the log continues afterwards`, async (t) => {
         let failing = false;
         let opened = 0;
         const counted = async (work: Promise<number>): Promise<number> => work.then((fd) => (opened++, fd));
@@ -212,7 +212,7 @@ describe('a full disk', () => {
     }
   }
 
-  test('appends into reserved room open, name and extend nothing', async (t) => {
+  test('appends into reserved space open, name and extend nothing', async (t) => {
     const calls: string[] = [];
     const recorded = new Proxy(nodeSyscalls, {
       get: (target, name: keyof Syscalls) => {
@@ -233,7 +233,7 @@ describe('a full disk', () => {
     }
   });
 
-  test('a log that is closed keeps no more of the disk than what it holds', async (t) => {
+  test('a closed log takes no more of the disk than its frames need', async (t) => {
     const { fileSystem, directory } = await open(t);
     const log = await fileSystem.openLog('log');
     await log.append([Buffer.alloc(10_000, 1)]);
@@ -248,7 +248,7 @@ describe('a full disk', () => {
     );
   });
 
-  test('a failure to make room that is not a lack of room poisons the log', async (t) => {
+  test('a failure to allocate space that is not a lack of space poisons the log', async (t) => {
     for (const call of ['truncate', 'datasync'] as const) {
       let fail = false;
       const syscalls: Syscalls = {
@@ -273,7 +273,7 @@ describe('a full disk', () => {
     }
   });
 
-  test('a failure while room is made ahead poisons the log, too', async (t) => {
+  test('a failure while space is allocated ahead poisons the log, too', async (t) => {
     let failed = (): void => undefined;
     const hasFailed = new Promise<void>((resolve) => (failed = resolve));
     const syscalls: Syscalls = {
@@ -335,7 +335,7 @@ describe('segments', () => {
     }
   });
 
-  test('what a writer holds: descriptors of one segment and of the directory, however many segments it has filled', async (t) => {
+  test('a writer holds descriptors of one segment and of the directory, however many segments it has filled', async (t) => {
     let opened = 0;
     const syscalls: Syscalls = {
       ...nodeSyscalls,
@@ -354,7 +354,7 @@ describe('segments', () => {
     await fails(log.append([Buffer.from('x')]), Code.FAILED_PRECONDITION);
   });
 
-  test('an append larger than a segment has one of its own, and positions go on', async (t) => {
+  test('an append larger than a segment has one of its own, and positions continue', async (t) => {
     const { fileSystem, directory } = await open(t, { logSegmentBytes: 4096 });
     const log = await fileSystem.openLog('log');
     const sizes = [10, 100_000, 10, 3000, 2000, 4096, 1];
@@ -425,7 +425,7 @@ describe('segments', () => {
     let fenced = false;
     const fence = fileSystem.fence('log').then(() => (fenced = true));
     await turns();
-    assert.equal(fenced, false, 'whoever replays after the fence must find what was acknowledged');
+    assert.equal(fenced, false, 'a replay after the fence must find acknowledged appends');
     release();
     await inFlight;
     await fence;
@@ -433,7 +433,7 @@ describe('segments', () => {
     assert.deepEqual(await readTexts(fileSystem, 'log'), ['in flight']);
   });
 
-  test('100 MB in one append: read back, and the event loop goes on turning meanwhile', async (t) => {
+  test('100 MB in one append are read back, and the event loop keeps turning meanwhile', async (t) => {
     const { fileSystem } = await open(t);
     const log = await fileSystem.openLog('log');
     const value = Buffer.alloc(100_000_000, 'edubba');
@@ -464,7 +464,7 @@ async function open(t: TestContext, options: Partial<PosixOptions> = {}): Promis
   return { directory, fileSystem: Object.assign(fileSystem, { directory }) };
 }
 
-/** The same log as one finds it who opens the directory after its owner is gone. */
+/** The same log as found by a process that opens the directory after its owner has ended. */
 async function copyOf(t: TestContext, { directory }: Opened['fileSystem']): Promise<FileSystem> {
   const copy = fs.mkdtempSync(join(tmpdir(), 'edubba-log-'));
   t.after(() => fs.rmSync(copy, { recursive: true, force: true }));
@@ -488,7 +488,7 @@ async function readTexts(fileSystem: FileSystem, path: string, from?: number): P
   return (await readAll(fileSystem, path, from)).map((bytes) => bytes.toString('latin1'));
 }
 
-/** Some turns of the event loop, in which what must not happen could. */
+/** Some turns of the event loop, in which a forbidden event could happen. */
 async function turns(): Promise<void> {
   for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -19,14 +19,14 @@ class Disk {
   }
 }
 
-describe('reads in step', () => {
-  test('go on for as long as they are quick', () => {
+describe('synchronous reads', () => {
+  test('continue as long as they are quick', () => {
     const disk = new Disk();
     for (let i = 0; i < 1000; i++) assert.equal(disk.read(0.05), true);
     assert.equal(disk.reads, 1000);
   });
 
-  test('go on after a few slow ones', () => {
+  test('continue after a few slow ones', () => {
     const disk = new Disk();
     for (let i = 0; i < 1000; i++) {
       assert.equal(disk.read(i % 100 === 0 ? 2 : 0.02), true);
@@ -34,7 +34,7 @@ describe('reads in step', () => {
     }
   });
 
-  test('rest after a very slow one until it has taken no more than its share', () => {
+  test('pause after a very slow one until it has taken no more than its share', () => {
     const disk = new Disk();
     assert.equal(disk.read(120), true);
     assert.equal(disk.read(0), false);
@@ -53,12 +53,12 @@ describe('reads in step', () => {
     assert.ok(disk.reads > 100);
   });
 
-  test('go on where it is their memory that takes time, and not the disk', () => {
+  test('continue where their memory takes the time, and not the disk', () => {
     const disk = new Disk();
     for (let i = 0; i < 1000; i++) assert.equal(disk.read(0.05, 0.5), true);
   });
 
-  test('one that fails is timed too', () => {
+  test('are timed where they fail, too', () => {
     const disk = new Disk();
     assert.throws(
       () =>

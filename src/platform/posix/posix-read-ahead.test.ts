@@ -27,14 +27,14 @@ function open(file: Buffer, chunkBytes: number, most = Number.POSITIVE_INFINITY,
 const bytesOf = (length: number): Buffer => Buffer.from(Uint8Array.from({ length }, (_, i) => i * 7 + (i >> 8)));
 
 describe('reading ahead', () => {
-  test('answers what the file holds, forwards and back, over any chunks, and what was handed out stays as it was', async () => {
-    const asked = fc.array(fc.tuple(fc.nat(300), fc.nat(300)), { minLength: 1, maxLength: 12 });
+  test('returns the bytes of the file, forwards and back, over any chunks, and returned bytes stay unchanged', async () => {
+    const requested = fc.array(fc.tuple(fc.nat(300), fc.nat(300)), { minLength: 1, maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(
         fc.nat(300),
         fc.integer({ min: 1, max: 90 }),
         fc.integer({ min: 1, max: 50 }),
-        asked,
+        requested,
         async (size, chunkBytes, most, places) => {
           const file = bytesOf(size);
           const { ahead, state } = open(file, chunkBytes, most);
@@ -52,10 +52,10 @@ describe('reading ahead', () => {
     );
   });
 
-  test('reads everything once where it is asked for in order, the next chunk before it is asked for', async () => {
+  test('reads everything once where it is requested in order, the next chunk before it is requested', async () => {
     const file = bytesOf(1000);
     const { ahead, reads } = open(file, 300);
-    assert.deepEqual(reads, [{ at: 0, length: 300 }], 'at once');
+    assert.deepEqual(reads, [{ at: 0, length: 300 }], 'immediately');
     await ahead.bytes(0, 10);
     assert.deepEqual(reads.at(-1), { at: 300, length: 300 });
     for (let at = 10; at < 1000; at += 90) assert.ok((await ahead.bytes(at, 90)).equals(file.subarray(at, at + 90)));
@@ -66,7 +66,7 @@ describe('reading ahead', () => {
     await ahead.stop();
   });
 
-  test('what lies in one chunk is not copied', async () => {
+  test('bytes of one chunk are not copied', async () => {
     const { ahead } = open(bytesOf(100), 50);
     const [a, b, across] = [await ahead.bytes(0, 10), await ahead.bytes(10, 10), await ahead.bytes(40, 20)];
     assert.equal(a.buffer, b.buffer);
@@ -74,7 +74,7 @@ describe('reading ahead', () => {
     await ahead.stop();
   });
 
-  test('a read that fails is told to who asks for its bytes, and to nobody else', async () => {
+  test('a failed read is reported to the caller that requests its bytes, and to no other', async () => {
     const { ahead, reads } = open(bytesOf(70), 50, undefined, 100);
     assert.equal((await ahead.bytes(0, 50)).length, 50);
     while (reads.length < 3) await new Promise<void>((resolve) => setImmediate(resolve));

@@ -28,7 +28,7 @@ describe('packages', () => {
     assert.throws(() => moduleUrl('../b/task.js', 'file:///src/a/main.ts'), /no module of the sources/);
   });
 
-  test('a package is looked for from each place in turn, be it a path or a URL', () => {
+  test('a package is searched from each origin in turn, be it a path or a URL', () => {
     const app = join(folder, 'app/main.js');
     const elsewhere = join(folder, 'elsewhere/bundle.js');
     for (const places of [[app], [pathToFileURL(app).href], [elsewhere, app], ['webpack://not-a-file', app]]) {
@@ -36,7 +36,7 @@ describe('packages', () => {
     }
   });
 
-  test('a package that is nowhere is a failed precondition that says what a bundler has to be told', () => {
+  test('a missing package is a failed precondition with a hint for the bundler', () => {
     assert.throws(
       () => requirePackage('a-native', [join(folder, 'elsewhere/bundle.js')]),
       (error) =>
@@ -53,11 +53,11 @@ describe('packages', () => {
     assert.throws(() => requirePackage('a-native'), /a-native was not found/);
   });
 
-  test('what a package throws while it loads comes through', () => {
+  test('an error that a package throws while it loads is passed on', () => {
     assert.throws(() => requirePackage('broken', [join(folder, 'app/main.js')]), /no binary/);
   });
 
-  test('the code of a thread lies beside its importer, or in the installed package of the same version, or nowhere', async () => {
+  test('the code of a thread lies next to its importer, or in the installed package of the same version, or is missing', async () => {
     const beside = await write('built/task.js', '');
     assert.equal(
       threadModule('./task.ts', pathToFileURL(join(folder, 'built/main.js')).href)?.href,

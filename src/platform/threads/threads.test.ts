@@ -27,7 +27,7 @@ workersContract('one thread, over a port', async () => {
 });
 
 describe('ThreadWorkers', () => {
-  test('a thread that dies rejects its own task with INTERNAL, and the pool goes on', async () => {
+  test('a thread that dies rejects its own task with INTERNAL, and the pool continues', async () => {
     const workers = new ThreadWorkers({ clock: systemClock, size: 1, tasks: TASKS });
     try {
       for (const [how, why] of [
@@ -64,7 +64,7 @@ describe('ThreadWorkers', () => {
     }
   });
 
-  test('tasks give way to the thread that asks for them', {
+  test('tasks yield to the thread that requests them', {
     skip: process.platform !== 'linux' && 'priorities are of the whole process here',
   }, async () => {
     const workers = new ThreadWorkers({ clock: systemClock, size: 1, tasks: TASKS });
@@ -86,7 +86,7 @@ describe('ThreadWorkers', () => {
       clock.advance(29_000);
       assert.equal(await threadOfTask(), first);
       clock.advance(29_000);
-      assert.equal(await threadOfTask(), first, 'a task begins the time anew');
+      assert.equal(await threadOfTask(), first, 'a task restarts the idle time');
       clock.advance(30_000);
       assert.notEqual(await threadOfTask(), first);
     } finally {
