@@ -1,7 +1,7 @@
 /**
- * The errors of Edubba: one kind that tells the caller what to do, and its two special cases.
+ * The errors of Edubba: one class that states what the caller can do, and its two special cases.
  *
- * A message names the thing, quotes the value and gives the limit; it is no part of the contract, the code is.
+ * A message names the thing, quotes the value and states the limit; it is not part of the contract, the code is.
  * Codes are gRPC's numbers (https://grpc.io/docs/guides/status-codes).
  */
 

@@ -35,7 +35,7 @@ describe('options', () => {
       { preffix: 'a' },
       /^scan: unknown option "preffix" \(did you mean prefix\?\); there are prefix, reverse$/,
     ],
-    ['a misspelt name beside a good one', { prefix: 'a', revers: true }, /"revers"/],
+    ['a misspelt name next to a correct one', { prefix: 'a', revers: true }, /"revers"/],
     ['an inherited misspelt name', Object.create({ preffix: 'a' }), /"preffix"/],
     ['a name in other letters', { Reverse: true }, /did you mean reverse\?/],
     ['a name like none', { nothing: 1 }, /"nothing"; there are/],

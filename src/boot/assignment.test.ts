@@ -128,7 +128,7 @@ describe('a sweep during deaths', () => {
     const shared = { ...env, transport: intercepted(inner, () => undefined, stream) };
     const db = await start(shared, 2);
     await db.create('t');
-    await db.create('behind');
+    await db.create('second');
     await db.set('t', 'a', '1');
     const third = await startServer(shared, 2);
     await db.database.sweep();

@@ -104,7 +104,7 @@ describe('a wall clock that steps back', () => {
     assert.deepEqual(await cellsOf(db, 'r'), [`newer@${NOON + 2}`]);
     world.wall.micros = NOON + 10;
     await put(db, 'r', 'newest');
-    assert.deepEqual(await cellsOf(db, 'r'), [`newest@${NOON + 10}`], 'from then on the clock is used again');
+    assert.deepEqual(await cellsOf(db, 'r'), [`newest@${NOON + 10}`], 'from then on the clock sets the time');
     await db.close();
   });
 
@@ -208,7 +208,7 @@ describe('a wall clock that steps back', () => {
     assert.equal(world.warnings.length, 1, world.warnings.join('\n'));
     assert.match(String(world.warnings[0]), /"behindMs":90000\b/);
     world.wall.micros = NOON + 60 * SECOND;
-    await put(db, 'r', 'in step');
+    await put(db, 'r', 'in sync');
     world.wall.micros = NOON;
     for (let i = 0; i < 20; i++) await put(db, `r${i % 3}`, `${i}`);
     assert.equal(world.warnings.length, 2, world.warnings.join('\n'));

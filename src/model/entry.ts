@@ -9,7 +9,7 @@
  *   range deletion    column 'fam NUL q'   hides versions with start <= timestamp < end; disjoint, ascending
  *   put, merge        column 'fam NUL q'   a cell; merge = an aggregate's operand for what older layers hold
  *
- * Invariant: a deletion entry speaks only of the layers OLDER than its own; inside one layer deletions have been
+ * Invariant: a deletion entry applies only to the layers OLDER than its own; inside one layer deletions have been
  * applied already, so the cells next to it in the layer stay visible (docs/ARCHITECTURE.md, "Order and deletion").
  * Hence no cell needs a sequence number and a merged read is a walk over layers, newest first; only layers that are
  * neighbours in age are ever merged. A merge entry's value is the aggregate's encoded state. Within a layer there is at

@@ -17,7 +17,7 @@ export const ENV_FAULTS: readonly Fault[] = [
     run: (planted) => {
       const parts = new BudgetParts(1000);
       parts.take(Part.small, 10);
-      parts.give(Part.small, planted ? 11 : 10);
+      parts.release(Part.small, planted ? 11 : 10);
     },
   },
   {

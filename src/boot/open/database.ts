@@ -2,7 +2,8 @@
  * A database in one process, over the adapters it is given: tablet servers, a master and a client library, composed as
  * a cluster is. No part depends on being in the same process as the others.
  *
- * Invariant: a tablet server that ends itself is followed by a new incarnation, to which the master gives its tablets.
+ * Invariant: a tablet server that ends itself is followed by a new incarnation, to which the master assigns its
+ * tablets.
  */
 import { type ByteString, toBigtableError } from '../../base/index.ts';
 import { Client } from '../../client/index.ts';

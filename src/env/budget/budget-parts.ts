@@ -90,8 +90,8 @@ export class BudgetParts {
     this.#used[part]! += bytes;
   }
 
-  give(part: Part, bytes: number): void {
-    assert(bytes <= this.usedOf(part), 'a part of the budget is given back more than was taken of it');
+  release(part: Part, bytes: number): void {
+    assert(bytes <= this.usedOf(part), 'a part of the budget releases no more than was taken of it');
     this.#used[part]! -= bytes;
   }
 

@@ -92,7 +92,7 @@ describe('the budget', () => {
     assert.equal(after.isDone, true);
   });
 
-  test('the caller who holds least is next, whoever came first', async () => {
+  test('the caller that holds least is next, whatever the order of arrival', async () => {
     const budget = new ByteBudget(LIMIT);
     const [greedy, modest] = [new Owner(), new Owner()];
     const held = [1, 2, 3].map(() => holding(budget, 20, greedy));
@@ -133,23 +133,23 @@ describe('the budget', () => {
   test('a caller that finds no space has calls ended that are too slow, and then gets their bytes', async () => {
     const budget = new ByteBudget(LIMIT);
     const slow = [1, 2, 3].map(() => holding(budget, 20));
-    let asked = 0;
+    let reliefs = 0;
     const relief = {
       relieve: (isEnough: () => boolean) => {
-        asked++;
+        reliefs++;
         while (!isEnough() && slow.length > 1) slow.pop()?.release();
       },
     };
     budget.addRelief(relief);
     const waiting = grow(budget, 15);
     await settled();
-    assert.deepEqual([waiting.isDone, slow.length, asked], [true, 2, 1]);
+    assert.deepEqual([waiting.isDone, slow.length, reliefs], [true, 2, 1]);
     assert.equal(budget.reservation().tryGrow(15), true);
-    assert.deepEqual([slow.length, asked], [1, 2]);
+    assert.deepEqual([slow.length, reliefs], [1, 2]);
     assert.equal(budget.reservation().tryGrow(30), false);
     budget.removeRelief(relief);
     assert.equal(budget.reservation().tryGrow(30), false);
-    assert.equal(asked, 3);
+    assert.equal(reliefs, 3);
   });
 });
 
@@ -227,10 +227,10 @@ describe('a reservation', () => {
     another.release();
     held.release();
     const other = holding(budget, 20);
-    const beside = budget.reservation();
-    assert.equal(beside.tryHoldAnswer(COMMON - 20, true), 'held');
-    assert.notEqual(beside.tryHoldAnswer(COMMON, true), 'held');
-    beside.release();
+    const neighbour = budget.reservation();
+    assert.equal(neighbour.tryHoldAnswer(COMMON - 20, true), 'held');
+    assert.notEqual(neighbour.tryHoldAnswer(COMMON, true), 'held');
+    neighbour.release();
     other.release();
     assert.equal(budget.usedBytes, 0);
   });
@@ -264,7 +264,7 @@ describe('a reservation', () => {
 });
 
 describe('any requests', () => {
-  const kinds = ['request', 'request', 'arrive', 'answer', 'give', 'give', 'abort'] as const;
+  const kinds = ['request', 'request', 'arrive', 'answer', 'release', 'release', 'abort'] as const;
   const step = fc.record({
     kind: fc.constantFrom(...kinds),
     bytes: fc.integer({ min: 1, max: 100 }),
@@ -281,19 +281,19 @@ describe('any requests', () => {
         const waiting: { readonly bytes: number; readonly abort: AbortController; readonly dueAfter: number }[] = [];
         /** Bytes of large requests that were admitted. */
         let granted = 0;
-        const ask = (bytes: number, owner: Owner | undefined): void => {
+        const request = (bytes: number, owner: Owner | undefined): void => {
           const before = waiting.reduce((sum, other) => sum + (other.bytes > PARTS.smallBytes ? other.bytes : 0), 0);
           const one = { bytes, abort: new AbortController(), dueAfter: granted + COMMON + before + 100 };
           const reservation = budget.reservation(owner);
           waiting.push(one);
-          const leave = (): unknown => waiting.splice(waiting.indexOf(one), 1);
+          const dequeue = (): unknown => waiting.splice(waiting.indexOf(one), 1);
           reservation.grow(bytes, one.abort.signal).then(() => {
-            leave();
+            dequeue();
             held.push(reservation);
             if (bytes <= PARTS.smallBytes) return;
             assert.ok(granted <= one.dueAfter, 'a large request waits for its turn and no longer');
             granted += bytes;
-          }, leave);
+          }, dequeue);
         };
         const check = (): void => {
           assert.equal(
@@ -317,9 +317,9 @@ describe('any requests', () => {
         for (const { kind, bytes, small, which } of steps) {
           const owner = owners[which % 5];
           const size = small ? 1 + (bytes % PARTS.smallBytes) : bytes;
-          if (kind === 'request') ask(size, owner);
+          if (kind === 'request') request(size, owner);
           else if (kind === 'abort') waiting[which % Math.max(1, waiting.length)]?.abort.abort();
-          else if (kind === 'give') {
+          else if (kind === 'release') {
             if (held.length > 0) held.splice(which % held.length, 1)[0]!.release();
           } else {
             const one = budget.reservation(owner);

@@ -128,8 +128,8 @@ export class ByteBudget {
     });
   }
 
-  give(part: Part, bytes: number): void {
-    this.#parts.give(part, bytes);
+  release(part: Part, bytes: number): void {
+    this.#parts.release(part, bytes);
     if (this.waiting > 0) this.#wake();
   }
 
@@ -217,7 +217,7 @@ export class Reservation {
     await budget.take(part, bytes, this.owner, signal);
     if (this.#released) {
       this.owner?.hold(-bytes);
-      budget.give(part, bytes);
+      budget.release(part, bytes);
     } else this.#add(part, bytes);
   }
 
@@ -244,7 +244,7 @@ export class Reservation {
     if (given === 0) return;
     this.#arrivingBytes -= given;
     this.owner?.hold(-given);
-    this.#budget.give(Part.arriving, given);
+    this.#budget.release(Part.arriving, given);
   }
 
   /**
@@ -298,9 +298,9 @@ export class Reservation {
     this.#smallBytes -= small;
     this.owner?.hold(-unread - common - small);
     if (this.#asideBytes > 0) this.#asideBytes = Math.min(this.#asideBytes, this.heldBytes);
-    if (small > 0) this.#budget.give(Part.small, small);
-    if (unread > 0) this.#budget.give(Part.unread, unread);
-    if (common > 0) this.#budget.give(Part.common, common);
+    if (small > 0) this.#budget.release(Part.small, small);
+    if (unread > 0) this.#budget.release(Part.unread, unread);
+    if (common > 0) this.#budget.release(Part.common, common);
   }
 
   release(): void {

@@ -60,11 +60,11 @@ describe('the request context', () => {
 });
 
 describe('the context of a call from a wire', () => {
-  const given = new BigtableError(Code.CANCELLED, 'given up');
+  const given = new BigtableError(Code.CANCELLED, 'cancelled');
   const context = () => new CallContext({ budget: new ByteBudget(1) });
   const listener = () => {
-    const told: BigtableError[] = [];
-    return { told, interrupt: (error: BigtableError) => void told.push(error) };
+    const notified: BigtableError[] = [];
+    return { notified, interrupt: (error: BigtableError) => void notified.push(error) };
   };
 
   test('notifies every listener of the first interruption, and none of a second', () => {
@@ -74,7 +74,7 @@ describe('the context of a call from a wire', () => {
     call.unlisten(gone);
     call.interrupt(given);
     call.interrupt(new BigtableError(Code.DEADLINE_EXCEEDED, 'too late'));
-    assert.deepEqual([a.told, b.told, gone.told], [[given], [given], []]);
+    assert.deepEqual([a.notified, b.notified, gone.notified], [[given], [given], []]);
     assert.equal(call.interruption, given);
     assert.throws(() => checkContext(call, new ManualClock()), given);
   });
@@ -87,7 +87,7 @@ describe('the context of a call from a wire', () => {
     call.unlisten(b);
     call.unlisten(a);
     call.interrupt(given);
-    assert.deepEqual([a.told, b.told], [[], []]);
+    assert.deepEqual([a.notified, b.notified], [[], []]);
   });
 
   test('its signal aborts, whether it is first read before the interruption or after it', () => {
@@ -156,7 +156,7 @@ describe('waiting for shared work under a context', () => {
     const shared = work();
     const wait = within(shared.promise, requestContext({ budget: new ByteBudget(1), deadlineMs: 0 }), clock);
     await assert.rejects(wait, { code: Code.DEADLINE_EXCEEDED });
-    shared.reject(new Error('nobody waits'));
+    shared.reject(new Error('no caller waits'));
     await new Promise((resolve) => setImmediate(resolve));
   });
 });

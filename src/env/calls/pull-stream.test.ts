@@ -68,11 +68,11 @@ describe('pull streams', () => {
     const failing = pullStreamOf(
       (async function* () {
         yield 1;
-        throw new Error('as asked');
+        throw new Error('as planned');
       })(),
     );
     assert.equal(await failing.pull(), 1);
-    await assert.rejects(async () => failing.pull(), /as asked/);
+    await assert.rejects(async () => failing.pull(), /as planned/);
     assert.equal(await failing.pull(), undefined);
   });
 });

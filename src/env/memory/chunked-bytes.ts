@@ -4,7 +4,7 @@
 
 export class ChunkedBytes {
   readonly #chunks: Buffer[] = [];
-  /** Where each chunk begins. */
+  /** The offset at which each chunk begins. */
   readonly #starts: number[] = [];
   #length = 0;
 

@@ -67,11 +67,11 @@ describe('LocalTransport', () => {
     };
     await transport.serve('a', {
       call: async (method) => {
-        if (method === 'fail') throw new Error('as asked');
+        if (method === 'fail') throw new Error('as planned');
       },
       async *stream(method) {
         yield 1;
-        if (method === 'fail') throw new Error('as asked');
+        if (method === 'fail') throw new Error('as planned');
         yield 2;
       },
     });

@@ -206,8 +206,8 @@ describe('MemoryFileSystem faults', () => {
   });
 
   test('the faults are called for every operation with its path', async () => {
-    const asked: string[] = [];
-    const fs = new MemoryFileSystem({ faults: (operation, path) => void asked.push(`${operation} ${path}`) });
+    const calls: string[] = [];
+    const fs = new MemoryFileSystem({ faults: (operation, path) => void calls.push(`${operation} ${path}`) });
     await writeFile(fs, 'f', 'x');
     await fs.size('f');
     await fs.read('f', 0, 1);
@@ -220,7 +220,7 @@ describe('MemoryFileSystem faults', () => {
     await logTexts(fs);
     await fs.listLogs('q');
     await fs.deleteLog('log');
-    assert.deepEqual(asked, [
+    assert.deepEqual(calls, [
       'create f',
       'appendFile f',
       'closeFile f',

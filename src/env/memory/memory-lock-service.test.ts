@@ -30,16 +30,16 @@ describe('MemoryLockService', () => {
 
   test('an expired session is reported to every watcher, last, and a closed one is not', async () => {
     const service = new MemoryLockService();
-    const told: LockEvent[] = [];
-    service.watch('elsewhere/', (event) => told.push(event));
-    service.watch('l', (event) => told.push(event));
+    const reported: LockEvent[] = [];
+    service.watch('elsewhere/', (event) => reported.push(event));
+    service.watch('l', (event) => reported.push(event));
     const [one, two] = [await service.openSession(), await service.openSession()];
     await service.tryAcquire('l', one);
     await service.expireSession(one);
     await service.closeSession(two);
     await service.expireSession(two);
     await turns();
-    assert.deepEqual(told, [
+    assert.deepEqual(reported, [
       { kind: 'lock-lost', path: 'l', sessionId: one },
       { kind: 'session-expired', sessionId: one },
       { kind: 'session-expired', sessionId: one },

@@ -14,8 +14,8 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 export type LogFields = Readonly<Record<string, string | number | boolean>>;
 
 /**
- * `debug`: what happens in normal work, for a person who looks for a cause. `info`: changes of state, and faults of
- * clients. `warn`: a person should look at it. `error`: something has failed.
+ * `debug`: what happens in normal work, for a person who searches a cause. `info`: changes of state, and faults of
+ * clients. `warn`: a person should check it. `error`: something has failed.
  */
 export interface Logger {
   debug(message: string, fields?: LogFields): void;

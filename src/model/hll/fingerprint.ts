@@ -91,7 +91,7 @@ function fold32(bytes: Buffer, at: number, seedA: bigint, seedB: bigint): Pair {
   return [wrap(a + last), wrap(b + first)];
 }
 
-/** More than 64 bytes: the end first, then 64 bytes a step; the last step covers what the end does not. */
+/** More than 64 bytes: the end first, then 64 bytes a step; the last step covers the bytes before the end. */
 function ofLong(bytes: Buffer): bigint {
   const { length } = bytes;
   const size = BigInt(length);

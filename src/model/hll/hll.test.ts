@@ -46,8 +46,8 @@ const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes)
  */
 function estimate({ data }: Sketch): number {
   if ('sparse' in data) {
-    const places = 2 ** SPARSE_PRECISION;
-    return places * Math.log(places / (places - data.sparse.length));
+    const slots = 2 ** SPARSE_PRECISION;
+    return slots * Math.log(slots / (slots - data.sparse.length));
   }
   const zeros = data.registers.filter((rank) => rank === 0).length;
   if (zeros > 0) return REGISTERS * Math.log(REGISTERS / zeros);

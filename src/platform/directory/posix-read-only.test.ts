@@ -93,7 +93,7 @@ describe('a directory for reading only', () => {
     await write(owner, 'tables/a', 'one');
     const log = await owner.openLog('logs/x');
     await log.append([Buffer.from('first')]);
-    fs.writeFileSync(join(directory, 'tmp', 'left-behind'), 'x');
+    fs.writeFileSync(join(directory, 'tmp', 'left-over'), 'x');
     const before = snapshot(directory);
     const { fileSystem } = reader;
     await fails(

@@ -249,13 +249,13 @@ class ReadOnlyFileSystem extends DirectoryFileSystem {
     const fd = await systemCall(file, syscalls.open(file, constants.O_RDONLY));
     try {
       const window = Buffer.allocUnsafe(TAIL_WINDOW_BYTES);
-      let behind = from;
+      let end = from;
       for (let at = from; ; ) {
         const got = await syscalls.read(fd, window, 0, window.length, at);
-        if (got === 0) return behind - from;
+        if (got === 0) return end - from;
         for (let i = got - 1; i >= 0; i--) {
           if (window[i] === 0) continue;
-          behind = at + i + 1;
+          end = at + i + 1;
           break;
         }
         at += got;

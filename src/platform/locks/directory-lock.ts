@@ -160,7 +160,7 @@ function whoHas(fd: number, directory: string, wanted: 'read-only' | 'for writin
   const remedy =
     wanted === 'for writing'
       ? 'One process owns a directory: stop that one first'
-      : 'A directory is opened read-only while no process writes to it: stop that process first, or ask it';
+      : 'A directory is opened read-only while no process writes to it: stop that process first, or send it the request';
   return `is in use by another Edubba, ${holder}${thisProcess}. ${remedy}. Deleting ${LOCK_NAME} frees nothing`;
 }
 

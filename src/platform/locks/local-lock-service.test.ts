@@ -130,15 +130,15 @@ describe('local lock service, durability', () => {
     });
     const service = await openLocalLockService(fs);
     let answered = false;
-    let told = false;
+    let reported = false;
     service.watch('', () => {
-      told = true;
+      reported = true;
     });
     const writing = service.write('a', bytes('x')).then(() => {
       answered = true;
     });
     for (let i = 0; i < 50; i++) await undefined;
-    assert.deepEqual([answered, told, await service.read('a')], [false, false, undefined]);
+    assert.deepEqual([answered, reported, await service.read('a')], [false, false, undefined]);
     assert.deepEqual(await contentsOf(await openLocalLockService(fs.crash('nothing', () => {}))), {});
     release();
     await assert.rejects(writing, hasCode(Code.UNAVAILABLE));

@@ -74,7 +74,7 @@ export class PortPeer {
   call(address: string, method: string, message: unknown, context: RequestContext): Promise<unknown> {
     return new Promise((resolve, reject) => {
       checkContext(context, this.#options.clock);
-      const id = this.#ask(Frame.call, address, method, message, context);
+      const id = this.#request(Frame.call, address, method, message, context);
       const call = new SentCall(context, this.#options.clock, {
         resolve: (value) => {
           this.#receivers.delete(id);
@@ -95,7 +95,7 @@ export class PortPeer {
     const { clock } = this.#options;
     return new SentStream(context, clock, {
       begin: (stream) => {
-        id = this.#ask(Frame.stream, address, method, message, context);
+        id = this.#request(Frame.stream, address, method, message, context);
         this.#receivers.set(id, stream);
       },
       more: (count) => this.#send(Frame.more, id, (encoder) => encoder.uint(count)),
@@ -111,7 +111,7 @@ export class PortPeer {
     this.#end();
   }
 
-  #ask(frame: FrameKind, address: string, method: string, message: unknown, context: RequestContext): number {
+  #request(frame: FrameKind, address: string, method: string, message: unknown, context: RequestContext): number {
     if (this.#closed) throw noServerAt(address);
     this.#lastId = (this.#lastId + 1) % MAX_IDS;
     const id = this.#lastId;

@@ -94,7 +94,7 @@ describe('PortTransport', () => {
     const { here, there, close } = await served({
       call: async (method, _message, received) => {
         assert.ok(received.reservation.tryGrow(1000));
-        if (method === 'fail') throw new Error('as asked');
+        if (method === 'fail') throw new Error('as planned');
       },
       stream: async function* (_method, _message, received) {
         received.reservation.tryGrow(1000);

@@ -295,7 +295,7 @@ describe('a damaged log', () => {
       // the last piece of space is as large as the space filled before it: here 2 or 4 MiB of 6
       assert.ok(
         isClosed ? undetected === 0 : undetected < 45,
-        `${undetected} of 60 places where zeros begin are not detected`,
+        `${undetected} of 60 positions where zeros begin are not detected`,
       );
     }
   });

@@ -233,10 +233,10 @@ export class LogSegment {
   }
 
   #nextSize(from: number): number {
-    return Math.min(this.#limitBytes, from + this.#step());
+    return Math.min(this.#limitBytes, from + this.#growthBytes());
   }
 
-  #step(): number {
+  #growthBytes(): number {
     return Math.min(MAX_STEP_BYTES, Math.max(MIN_STEP_BYTES, this.#filledBytes));
   }
 
@@ -244,7 +244,7 @@ export class LogSegment {
   #fillAhead(): void {
     if (this.#filling || this.#aheadStopped || this.#filledBytes >= this.#limitBytes || isLarge(this.#meanFrameBytes))
       return;
-    if (this.#filledBytes - this.#usedBytes >= this.#step() / 2) return;
+    if (this.#filledBytes - this.#usedBytes >= this.#growthBytes() / 2) return;
     this.#filling = this.#extend(() => this.#fill(this.#nextSize(this.#filledBytes)))
       .catch((error: unknown) => {
         this.#aheadStopped = true;

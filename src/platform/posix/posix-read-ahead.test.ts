@@ -35,11 +35,11 @@ describe('reading ahead', () => {
         fc.integer({ min: 1, max: 90 }),
         fc.integer({ min: 1, max: 50 }),
         requested,
-        async (size, chunkBytes, most, places) => {
+        async (size, chunkBytes, most, ranges) => {
           const file = bytesOf(size);
           const { ahead, state } = open(file, chunkBytes, most);
           const got: [Buffer, Buffer][] = [];
-          for (const [a, b] of places) {
+          for (const [a, b] of ranges) {
             const offset = Math.min(a, size);
             const length = Math.min(b, size - offset);
             got.push([await ahead.bytes(offset, length), file.subarray(offset, offset + length)]);

@@ -31,8 +31,8 @@ describe('packages', () => {
   test('a package is searched from each origin in turn, be it a path or a URL', () => {
     const app = join(folder, 'app/main.js');
     const elsewhere = join(folder, 'elsewhere/bundle.js');
-    for (const places of [[app], [pathToFileURL(app).href], [elsewhere, app], ['webpack://not-a-file', app]]) {
-      assert.deepEqual(requirePackage('a-native', places), { loaded: true });
+    for (const origins of [[app], [pathToFileURL(app).href], [elsewhere, app], ['webpack://not-a-file', app]]) {
+      assert.deepEqual(requirePackage('a-native', origins), { loaded: true });
     }
   });
 
@@ -58,10 +58,10 @@ describe('packages', () => {
   });
 
   test('the code of a thread lies next to its importer, or in the installed package of the same version, or is missing', async () => {
-    const beside = await write('built/task.js', '');
+    const sibling = await write('built/task.js', '');
     assert.equal(
       threadModule('./task.ts', pathToFileURL(join(folder, 'built/main.js')).href)?.href,
-      pathToFileURL(beside).href,
+      pathToFileURL(sibling).href,
     );
 
     const bundle = pathToFileURL(join(folder, 'bundled/out.js')).href;

@@ -72,8 +72,8 @@ export function threadModule(
   version: string | undefined = ownVersion(),
 ): URL | undefined {
   if (importer?.startsWith('file:')) {
-    const beside = moduleUrl(path, importer);
-    if (existsSync(beside)) return beside;
+    const sibling = moduleUrl(path, importer);
+    if (existsSync(sibling)) return sibling;
   }
   const name = `${path.slice(path.lastIndexOf('/') + 1, -3)}.js`;
   for (const origin of from) {

@@ -82,7 +82,7 @@ export class ThreadWorkers implements Workers {
     while (this.#waiting.length > 0) {
       const thread = this.#takeIdle() ?? (this.#busy.size < this.#size ? this.#start() : undefined);
       if (!thread) return;
-      this.#give(thread, this.#waiting.shift()!);
+      this.#assign(thread, this.#waiting.shift()!);
     }
   }
 
@@ -103,7 +103,7 @@ export class ThreadWorkers implements Workers {
     this.#idle.push(idle);
   }
 
-  #give(thread: Worker, job: Job): void {
+  #assign(thread: Worker, job: Job): void {
     try {
       thread.postMessage(job.request);
     } catch (thrown) {
