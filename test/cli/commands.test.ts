@@ -349,7 +349,7 @@ describe('where the data is', () => {
     refused(
       await edubba(['--dir', join(directory, 'other'), 'createtable', 't']),
       'FAILED_PRECONDITION',
-      /is no Edubba directory/,
+      /is not an Edubba directory/,
     );
     assert.deepEqual(
       (await readdir(join(directory, 'other'))).filter((entry) => entry !== 'LOCK'),

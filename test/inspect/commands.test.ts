@@ -110,7 +110,7 @@ describe('the commands over a damaged database', () => {
     );
     assert.match(
       (await edubba(['--dir', copy, 'inspect', 'repair', '--write-to', elsewhere])).err,
-      /ALREADY_EXISTS: there is a database in/,
+      /ALREADY_EXISTS: .* holds a database already/,
     );
   });
 

@@ -153,7 +153,7 @@ describe('what is written down decides nothing', () => {
     await holder(t, directory);
     const notes = [
       ['pid 999999999 on host gone', 'pid 999999999 on host'],
-      ['', 'has not said yet who it is'],
+      ['', 'has not written its note yet'],
       ['\x1b[2J\x07bell', '?[2J?bell'],
     ] as const;
     for (const [note, shown] of notes) {

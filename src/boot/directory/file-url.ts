@@ -8,7 +8,7 @@ export function filePathOf(url: URL): string {
     return fileURLToPath(url);
   } catch (error) {
     throw invalidArgument(
-      `the URL ${url.href} names no file of this machine: ${error instanceof Error ? error.message : String(error)}`,
+      `invalid URL "${url.href}": expected a file of this machine: ${error instanceof Error ? error.message : String(error)}`,
     );
   }
 }

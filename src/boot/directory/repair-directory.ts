@@ -30,7 +30,7 @@ export async function repairDirectory(directory: string, writeTo?: string): Prom
   try {
     if (writeTo !== undefined) {
       if ((await findDirectory(writeTo)) !== undefined)
-        throw new BigtableError(Code.ALREADY_EXISTS, `there is a database in ${writeTo}: name a directory that is new`);
+        throw new BigtableError(Code.ALREADY_EXISTS, `${writeTo} holds a database already: name a new directory`);
       const plan = await planRepair(source);
       return await write(source, plan, writeTo, true);
     }

@@ -234,7 +234,7 @@ class ServerThread implements HostedServer {
 
   async releaseTablets(kind: 'users' | 'metadata' | 'root'): Promise<void> {
     await this.call('releaseTablets', kind).catch((error: unknown) => {
-      this.#env.logger.warn('tablets are left to be replayed', {
+      this.#env.logger.warn('tablets were not flushed and will be replayed', {
         thread: this.index,
         error: toBigtableError(error).message,
       });
@@ -244,7 +244,7 @@ class ServerThread implements HostedServer {
   async close(): Promise<void> {
     this.#closing = true;
     await this.call('close').catch((error: unknown) => {
-      this.#env.logger.warn('a tablet server did not end in good order', {
+      this.#env.logger.warn('a tablet server did not shut down cleanly', {
         thread: this.index,
         error: toBigtableError(error).message,
       });

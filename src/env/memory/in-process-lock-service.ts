@@ -241,7 +241,7 @@ function checkPath(path: string): void {
   if (bytes.length > MAX_PATH_BYTES)
     throw invalidArgument(`a lock service path has ${bytes.length} bytes, at most ${MAX_PATH_BYTES} are allowed`);
   if (bytes.toString('utf8') !== path)
-    throw invalidArgument(`lock service path ${JSON.stringify(path)} is no well-formed text`);
+    throw invalidArgument(`lock service path ${JSON.stringify(path)} is not well-formed text`);
   if (path.split('/').includes(''))
     throw invalidArgument(`lock service path ${JSON.stringify(path)} has an empty part`);
 }

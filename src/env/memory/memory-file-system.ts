@@ -484,5 +484,5 @@ function sortedWith<T>(entries: ReadonlyMap<string, T>, prefix: string): [string
 }
 
 function exists(path: string, kind: 'file' | 'log'): BigtableError {
-  return new BigtableError(Code.ALREADY_EXISTS, `${path}: there is such a ${kind} already`);
+  return new BigtableError(Code.ALREADY_EXISTS, `${path}: the ${kind} exists already`);
 }

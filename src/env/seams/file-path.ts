@@ -11,6 +11,6 @@ const DOTS = /(?:^|\/)\.{1,2}(?:\/|$)/;
 export function checkFilePath(path: string): void {
   if (PATH.test(path) && !DOTS.test(path)) return;
   throw invalidArgument(
-    `path ${JSON.stringify(path)}: parts of [A-Za-z0-9._-] joined by "/" are wanted, none of them "." or ".."`,
+    `invalid path ${JSON.stringify(path)}: expected parts of [A-Za-z0-9._-] joined by "/", none of them "." or ".."`,
   );
 }

@@ -116,7 +116,7 @@ function sparseList(bytes: Buffer, size: number): Uint32Array {
   for (let i = 0; i < size; i++) {
     const before = value;
     value += next(reader);
-    if (!isSparseValue(value)) throw bad(`${value} is no sparse value`);
+    if (!isSparseValue(value)) throw bad(`${value} is not a sparse value`);
     if (i > 0 && sparseIndexOf(value) <= sparseIndexOf(before))
       throw bad(`sparse value ${value} does not come after ${before}`);
     values[i] = value;

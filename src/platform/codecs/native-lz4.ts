@@ -45,14 +45,14 @@ export function nativeLz4(native: NativeLz4): Lz4 {
     compress: (bytes) => native.compressSync(asBuffer(bytes)).subarray(PREFIX_BYTES),
     decompress(bytes, sizeBytes) {
       if (sizeBytes > bytes.length * MAX_RATIO)
-        throw new RangeError(`no LZ4 block: ${bytes.length} bytes cannot hold ${sizeBytes}`);
+        throw new RangeError(`invalid LZ4 block: ${bytes.length} bytes cannot hold ${sizeBytes}`);
       let raw: Buffer;
       try {
         raw = native.uncompressSync(withPrefix(bytes, sizeBytes));
       } catch (error) {
-        throw new RangeError(`no LZ4 block: ${error instanceof Error ? error.message : String(error)}`);
+        throw new RangeError(`invalid LZ4 block: ${error instanceof Error ? error.message : String(error)}`);
       }
-      if (raw.length !== sizeBytes) throw new RangeError(`no LZ4 block: ${raw.length} bytes of ${sizeBytes}`);
+      if (raw.length !== sizeBytes) throw new RangeError(`invalid LZ4 block: ${raw.length} bytes of ${sizeBytes}`);
       return raw;
     },
   };

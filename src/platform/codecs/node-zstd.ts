@@ -55,10 +55,10 @@ function adapter(zstd: NodeZstd): Zstd {
         });
       } catch (error) {
         throw new RangeError(
-          `no zstd frame of ${sizeBytes} bytes: ${error instanceof Error ? error.message : String(error)}`,
+          `invalid zstd frame of ${sizeBytes} bytes: ${error instanceof Error ? error.message : String(error)}`,
         );
       }
-      if (raw.length !== sizeBytes) throw new RangeError(`no zstd frame: ${raw.length} bytes of ${sizeBytes}`);
+      if (raw.length !== sizeBytes) throw new RangeError(`invalid zstd frame: ${raw.length} bytes of ${sizeBytes}`);
       return raw;
     },
   };

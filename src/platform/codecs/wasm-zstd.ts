@@ -169,7 +169,7 @@ class WasmZstd implements Zstd {
         size,
       );
     });
-    if (raw.length !== sizeBytes) throw new RangeError(`no zstd frame: ${raw.length} bytes of ${sizeBytes}`);
+    if (raw.length !== sizeBytes) throw new RangeError(`invalid zstd frame: ${raw.length} bytes of ${sizeBytes}`);
     return raw;
   }
 

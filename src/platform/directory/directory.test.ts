@@ -55,7 +55,7 @@ describe('a database directory', () => {
     const directory = temporaryDirectory(t);
     fs.writeFileSync(join(directory, 'thesis.tex'), 'x');
     const refusal = await fails(openDirectory(directory, OPTIONS), Code.FAILED_PRECONDITION);
-    assert.match(refusal.message, /no Edubba directory: it has no file EDUBBA but holds "thesis.tex"/);
+    assert.match(refusal.message, /not an Edubba directory: it has no file EDUBBA but holds "thesis.tex"/);
     assert.deepEqual(fs.readdirSync(directory).sort(), ['LOCK', 'thesis.tex']);
     fs.rmSync(join(directory, 'thesis.tex'));
     await (await openDirectory(directory, OPTIONS)).release();

@@ -129,7 +129,7 @@ async function checkFormat(directory: string): Promise<string> {
   const strange = (await readdir(directory)).find((name) => !HARMLESS.has(name));
   if (strange !== undefined) {
     const what = `it has no file ${FORMAT_NAME} but holds ${JSON.stringify(strange)}`;
-    throw new BigtableError(Code.FAILED_PRECONDITION, `${directory} is no Edubba directory: ${what}`);
+    throw new BigtableError(Code.FAILED_PRECONDITION, `${directory} is not an Edubba directory: ${what}`);
   }
   const identity = randomBytes(16).toString('hex');
   await writeFormat(file, formatText(identity));

@@ -156,7 +156,7 @@ function settingOf(directories: Directories, { checksum, clock }: ReadOnlyOption
 }
 
 async function denied(): Promise<never> {
-  throw Object.assign(new Error('the directory is open for reading only'), { code: 'EROFS' });
+  throw Object.assign(new Error('the directory is open read-only'), { code: 'EROFS' });
 }
 
 const READ_ONLY: Syscalls = Object.freeze({

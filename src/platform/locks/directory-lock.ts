@@ -153,7 +153,7 @@ function whoHas(fd: number, directory: string, wanted: 'read-only' | 'for writin
     return 'is open read-only, here or in another process: close all readers first';
   }
   const note = readNote(fd);
-  const holder = note === '' ? 'which has not said yet who it is' : `which calls itself: ${note}`;
+  const holder = note === '' ? 'which has not written its note yet' : `which calls itself: ${note}`;
   const thisProcess = note.startsWith(`pid ${process.pid} on host ${hostname()},`)
     ? ' (the number of this very process: another thread of it, perhaps)'
     : '';

@@ -178,7 +178,7 @@ function hashOf(path: string): string {
 
 function hashIn(name: string): string {
   const hash = NAME.exec(name.slice(FILES.length))?.[1];
-  if (hash === undefined) throw new CorruptionError(name, 0, 'no name of a lock service file');
+  if (hash === undefined) throw new CorruptionError(name, 0, 'not the name of a lock service file');
   return hash;
 }
 

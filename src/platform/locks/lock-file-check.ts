@@ -33,7 +33,7 @@ export async function readAllLockFiles(fileSystem: FileSystem): Promise<LockFile
           throw new CorruptionError(info.path, 20, `reserves numbers up to ${version}`);
         endOfNumbers = Math.max(endOfNumbers, version);
       } else {
-        throw new CorruptionError(info.path, 0, 'no file of the lock service');
+        throw new CorruptionError(info.path, 0, 'not a file of the lock service');
       }
     } catch (thrown) {
       const error = toBigtableError(thrown);

@@ -137,7 +137,7 @@ export class MessageDecoder {
     const start = this.#skip(this.uint());
     const { buffer, byteOffset } = this.#bytes;
     if (tag === Tag.bytes) return new Uint8Array(buffer, byteOffset + start, this.#at - start);
-    assert(tag === Tag.buffer || tag === Tag.cloned, `${tag} is no tag`);
+    assert(tag === Tag.buffer || tag === Tag.cloned, `unknown tag ${tag}`);
     const bytes = viewOf(this.#bytes, start, this.#at);
     return tag === Tag.buffer ? bytes : deserialize(bytes);
   }

@@ -63,7 +63,7 @@ export async function openPosixFileSystem(directory: string, options: PosixOptio
   const { syscalls = nodeSyscalls, logger = silentLogger, logSegmentBytes = LOG_SEGMENT_BYTES, clock } = options;
   assert(
     logSegmentBytes >= 4096 && logSegmentBytes % 4096 === 0,
-    `segments of ${logSegmentBytes} bytes: whole pages are wanted`,
+    `invalid segment size ${logSegmentBytes}: expected whole pages`,
   );
   const directories = new Directories(directory, syscalls, randomBytes(NONCE_BYTES).toString('hex'));
   const pause = clock ? () => clock.yield() : () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -103,7 +103,7 @@ async function prepare(syscalls: Syscalls, directories: Directories, logger: Log
   const leftovers = await syscalls.readdir(temporary);
   for (const entry of leftovers) await directories.removeTree(join(temporary, entry.name), entry.isDirectory);
   if (leftovers.length > 0)
-    logger.info('removed what an earlier owner left unfinished', {
+    logger.info('removed unfinished files of an earlier owner', {
       directory: directories.root,
       count: leftovers.length,
     });
@@ -211,7 +211,7 @@ export class DirectoryFileSystem implements FileSystem {
         writer = await PosixLogWriter.create(this.#setting, path, directory, randomBytes(NONCE_BYTES));
         return writer;
       });
-      if (!placed) throw new BigtableError(Code.ALREADY_EXISTS, `${path}: there is such a log already`);
+      if (!placed) throw new BigtableError(Code.ALREADY_EXISTS, `${path}: the log exists already`);
       this.#writers.set(path, placed);
       return placed;
     } catch (error) {

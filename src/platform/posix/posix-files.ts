@@ -76,7 +76,7 @@ export class PosixFileWriter implements FileWriter {
       await this.#directories.publish(this.#temporary, this.#directories.filePath(this.#path));
     } catch (error) {
       if (errnoOf(error) === 'EEXIST')
-        throw new BigtableError(Code.ALREADY_EXISTS, `${this.#path}: there is such a file already`, { cause: error });
+        throw new BigtableError(Code.ALREADY_EXISTS, `${this.#path}: the file exists already`, { cause: error });
       await systemCall(`naming ${this.#path}`, Promise.reject(error));
     }
   }
@@ -94,7 +94,7 @@ export class PosixFileWriter implements FileWriter {
       const sizeBytes = await systemCall(`sizing ${this.#path}`, this.#syscalls.fileSize(this.#fd));
       assert(
         sizeBytes === this.#sizeBytes,
-        `${this.#path}: ${this.#sizeBytes} bytes were written, ${sizeBytes} are there`,
+        `${this.#path}: ${this.#sizeBytes} bytes were written, the file has ${sizeBytes}`,
       );
     } finally {
       await systemCall(`closing ${this.#path}`, this.#syscalls.close(this.#fd));

@@ -44,7 +44,7 @@ export function resolvePackage(name: string): string {
 function packageMissing(name: string): BigtableError {
   return new BigtableError(
     Code.FAILED_PRECONDITION,
-    `the package ${name} was not found. npm installs it with edubba, but a bundle does not hold it. ${KEEP_EXTERNAL}`,
+    `the package ${name} was not found. npm installs it with edubba, but a bundle does not contain it. ${KEEP_EXTERNAL}`,
   );
 }
 
@@ -53,7 +53,7 @@ function packageMissing(name: string): BigtableError {
  * where compiled.
  */
 export function moduleUrl(path: string, importer: string): URL {
-  assert(path.endsWith('.ts'), `${path} is no module of the sources`);
+  assert(path.endsWith('.ts'), `${path} is not a module of the sources`);
   return new URL(isSource(importer) ? path : `${path.slice(0, -3)}.js`, importer);
 }
 
