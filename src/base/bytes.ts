@@ -55,12 +55,12 @@ export function viewOf(bytes: Uint8Array, from: number, to: number): Buffer {
 
 /** Copies bytes [from, to) of the source to `at` in the target. Hot path: makes no view. */
 export function copyBytes(source: Uint8Array, from: number, to: number, target: Buffer, at: number): void {
-  if (to - from > LOOPED_BYTES) asBuffer(source).copy(target, at, from, to);
+  if (to - from > MAX_LOOPED_BYTES) asBuffer(source).copy(target, at, from, to);
   else for (let i = from; i < to; i++) target[at++] = source[i]!;
 }
 
-/** Up to here a loop is cheaper than a call. */
-const LOOPED_BYTES = 64;
+/** Most bytes that are copied by a loop: more are cheaper by a call. */
+const MAX_LOOPED_BYTES = 64;
 
 /** The smallest byte string above `key`. */
 export function successor(key: ByteString): ByteString {

@@ -18,7 +18,7 @@ import { type DatabaseSettings, tabletServerSettings } from '../settings/setting
 export const MASTER_ADDRESS = 'master';
 const RESTART_MS = 500;
 /** A start that cannot reach METADATA fails after this time. */
-const START_PATIENCE_MS = 5000;
+const MAX_START_MS = 5000;
 
 /** A tablet server under the database's control: in this thread, or in one of its own. */
 export interface HostedServer {
@@ -82,7 +82,7 @@ export class Database {
     let firstFailureMs: number | undefined;
     const isCancelled = (): boolean => {
       firstFailureMs ??= env.clock.monotonicMs();
-      return database === undefined && (failed || env.clock.monotonicMs() - firstFailureMs > START_PATIENCE_MS);
+      return database === undefined && (failed || env.clock.monotonicMs() - firstFailureMs > MAX_START_MS);
     };
     try {
       const starts = Array.from({ length: tabletServers }, (_, index) => startServer(index, () => onEnd(index)));

@@ -14,19 +14,19 @@ import { DEFAULT_SETTINGS } from '../settings/settings.ts';
  * look-ups of names. An idle server has 22. The rest is for the port with metrics and probes, and its eight
  * connections.
  */
-const PROCESS = 28 + 9;
+const PER_PROCESS = 28 + 9;
 /** Descriptors of each further thread: its event loop has 5. */
-const THREAD = 6;
+const PER_THREAD = 6;
 /**
  * Descriptors of each commit log: two for the segment being written, two for the next one, two for directories being
  * synced.
  */
-const LOG = 6;
+const PER_LOG = 6;
 /**
  * Descriptors of each file system: SSTables and small files being written, directories being synced, opens that
  * overtake closes.
  */
-const WORK = 8;
+const PER_FILE_SYSTEM = 8;
 const MIN_OPEN_FILES = 4;
 const MAX_OPEN_FILES = 256;
 /** Connections of each tablet server. */
@@ -54,7 +54,7 @@ export function shareDescriptors(
   const compactions = tabletServers * compactionsAtOnce;
   const serverThreads = tabletServers > 1 ? tabletServers : 0;
   const fileSystems = 1 + serverThreads + compactions;
-  const fixed = PROCESS + (serverThreads + compactions) * THREAD + tabletServers * LOG + fileSystems * WORK;
+  const fixed = PER_PROCESS + (serverThreads + compactions) * PER_THREAD + tabletServers * PER_LOG + fileSystems * PER_FILE_SYSTEM;
   const needed = fixed + fileSystems * MIN_OPEN_FILES + (serves ? tabletServers * MIN_CONNECTIONS : 0);
   if (limit === undefined) return { openFiles: MAX_OPEN_FILES, connections: Number.POSITIVE_INFINITY };
   if (limit < needed) {

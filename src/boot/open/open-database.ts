@@ -99,7 +99,7 @@ export async function openDatabase(options: OpenOptions): Promise<OpenDatabase> 
   const { logger = silentLogger, clock = systemClock, random = systemRandom } = options;
   const checked = checkSettings(options.settings);
   const readOnly = options.readOnly === true;
-  const settings = readOnly ? { ...checked, ...AT_REST } : checked;
+  const settings = readOnly ? { ...checked, ...READ_ONLY_SETTINGS } : checked;
   const storage = await (readOnly
     ? readOnlyStorage(options, clock)
     : storageOf(options, { clock, logger, compactionsAtOnce: settings.compactionsAtOnce }));
@@ -144,7 +144,7 @@ export async function startOn(storage: Storage, options: DatabaseOptions): Promi
 }
 
 /** A read-only database is neither compacted nor split: that would read all of it, and write it to memory. */
-const AT_REST = {
+const READ_ONLY_SETTINGS = {
   compactionsAtOnce: 0,
   tabletBytes: Number.MAX_SAFE_INTEGER,
 } as const satisfies Partial<DatabaseSettings>;

@@ -393,7 +393,7 @@ class MemoryFileWriter implements FileWriter {
 }
 
 /** The operations of the file system that a log's writer needs. */
-interface LogDeeds {
+interface LogOperations {
   append(parts: readonly Uint8Array[], reserved: boolean): Promise<LogPosition>;
   reserve(bytes: number): Promise<void>;
   trim(position: LogPosition): Promise<void>;
@@ -403,33 +403,33 @@ interface LogDeeds {
 class MemoryLogWriter implements LogWriter {
   readonly #path: string;
   readonly #log: StoredLog;
-  readonly #deeds: LogDeeds;
+  readonly #operations: LogOperations;
   #appending = false;
   /** The reason why every append is refused; undefined while the log is open. */
   #ended: string | undefined;
 
-  constructor(path: string, log: StoredLog, deeds: LogDeeds) {
+  constructor(path: string, log: StoredLog, operations: LogOperations) {
     this.#path = path;
     this.#log = log;
-    this.#deeds = deeds;
+    this.#operations = operations;
   }
 
   async append(parts: readonly Uint8Array[], { reserved = false }: AppendOptions = {}): Promise<LogPosition> {
     assert(!this.#appending, `${this.#path}: two concurrent appends`);
     this.#appending = true;
     try {
-      return await this.#unlessEnded(() => this.#deeds.append(parts, reserved));
+      return await this.#unlessEnded(() => this.#operations.append(parts, reserved));
     } finally {
       this.#appending = false;
     }
   }
 
   reserve(bytes: number): Promise<void> {
-    return this.#unlessEnded(() => this.#deeds.reserve(bytes));
+    return this.#unlessEnded(() => this.#operations.reserve(bytes));
   }
 
   trimBefore(position: LogPosition): Promise<void> {
-    return this.#deeds.trim(position);
+    return this.#operations.trim(position);
   }
 
   sizeBytes(): number {
@@ -439,7 +439,7 @@ class MemoryLogWriter implements LogWriter {
 
   async close(): Promise<void> {
     this.#ended ??= 'the log is closed';
-    this.#deeds.close();
+    this.#operations.close();
   }
 
   async #unlessEnded<T>(deed: () => Promise<T>): Promise<T> {

@@ -19,7 +19,7 @@ const MAX_RATIO = 255;
  * Blocks up to this size are put after their prefix in reused memory: V8 counts memory outside its heap, and collects
  * the sooner for it.
  */
-const KEPT_BYTES = 128 * 1024;
+const MAX_KEPT_BYTES = 128 * 1024;
 
 /** Throws where no binary fits this machine. */
 export function loadNativeLz4(): NativeLz4 {
@@ -32,9 +32,9 @@ export function nativeLz4(native: NativeLz4): Lz4 {
   const withPrefix = (bytes: Uint8Array, sizeBytes: number): Buffer => {
     const length = PREFIX_BYTES + bytes.length;
     let prefixed: Buffer;
-    if (length > KEPT_BYTES) prefixed = Buffer.allocUnsafe(length);
+    if (length > MAX_KEPT_BYTES) prefixed = Buffer.allocUnsafe(length);
     else {
-      kept ??= Buffer.allocUnsafeSlow(KEPT_BYTES);
+      kept ??= Buffer.allocUnsafeSlow(MAX_KEPT_BYTES);
       prefixed = viewOf(kept, 0, length);
     }
     prefixed.writeUInt32LE(sizeBytes);

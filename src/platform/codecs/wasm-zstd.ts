@@ -52,7 +52,7 @@ interface ZstdModule {
 }
 
 /** Buffers up to this size are kept between calls. */
-const KEPT_BYTES = 1024 * 1024;
+const MAX_KEPT_BYTES = 1024 * 1024;
 
 function loadModule(): ZstdModule {
   const folder = dirname(resolvePackage('@bokuweb/zstd-wasm'));
@@ -89,7 +89,7 @@ class Scratch {
 
   /** Frees the memory of an unusually large block. */
   trim(): void {
-    if (this.#capacity > KEPT_BYTES) this.free();
+    if (this.#capacity > MAX_KEPT_BYTES) this.free();
   }
 
   free(): void {

@@ -23,7 +23,7 @@ import {
 } from '../../env/index.ts';
 import { FORMAT_NAME, parseFormat } from './directory.ts';
 import { lockForReading } from '../locks/directory-lock.ts';
-import { FILES, readFile as readLockFile, sortOut } from '../locks/local-lock-service.ts';
+import { FILES, readFile as readLockFile, sortVersions } from '../locks/local-lock-service.ts';
 import { LockFileKind } from '../locks/lock-file-format.ts';
 import { Directories } from '../posix/posix-directories.ts';
 import { errnoOf, systemCall } from '../posix/posix-errors.ts';
@@ -278,7 +278,7 @@ function trimmed(path: string, cause?: unknown): BigtableError {
 async function readLockServiceFiles(fileSystem: FileSystem): Promise<LastingFile[]> {
   for (let looks = 1; ; looks++) {
     try {
-      const { newest } = sortOut(await fileSystem.list(FILES));
+      const { newest } = sortVersions(await fileSystem.list(FILES));
       const files: LastingFile[] = [];
       for (const info of newest) {
         const { kind, path, contents, version } = await readLockFile(fileSystem, info);

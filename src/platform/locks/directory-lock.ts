@@ -107,12 +107,12 @@ function loadLocks(path: string): typeof import('fs-native-extensions') {
   } catch (error) {
     if (error instanceof BigtableError)
       throw new BigtableError(error.code, `${path}: ${error.message}`, { cause: error });
-    throw new BigtableError(Code.UNIMPLEMENTED, `${path}: ${noLocksHere(isMusl())}`, { cause: error });
+    throw new BigtableError(Code.UNIMPLEMENTED, `${path}: ${noLocksText(isMusl())}`, { cause: error });
   }
 }
 
 /** The package brings a binary for each common platform; on Linux only one that needs glibc. */
-export function noLocksHere(musl: boolean): string {
+export function noLocksText(musl: boolean): string {
   const machine = `${process.platform} ${process.arch}`;
   if (musl)
     return `no file locks on ${machine} with musl, as Alpine has it: the package fs-native-extensions needs glibc. Use an image with glibc, such as node:22-slim; ':memory:' works here`;
@@ -137,10 +137,10 @@ function alreadyOwned(
   directory: string,
   wanted: 'read-only' | 'for writing' = 'for writing',
 ): BigtableError {
-  return new BigtableError(Code.FAILED_PRECONDITION, `${directory} ${whoHas(fd, directory, wanted)}`);
+  return new BigtableError(Code.FAILED_PRECONDITION, `${directory} ${ownerText(fd, directory, wanted)}`);
 }
 
-function whoHas(fd: number, directory: string, wanted: 'read-only' | 'for writing'): string {
+function ownerText(fd: number, directory: string, wanted: 'read-only' | 'for writing'): string {
   const since = ownedHere.get(identityOf(fd));
   if (since !== undefined) {
     return (

@@ -27,7 +27,7 @@ export async function openLocalLockService(fileSystem: FileSystem): Promise<Lock
 export const FILES = 'lock-service/files/';
 export const NUMBERS = 'lock-service/numbers/';
 /** Numbers in a reservation: 2^33 reservations reach the end of the safe integers. */
-const NUMBERS_AT_ONCE = 2 ** 20;
+const NUMBERS_PER_RESERVATION = 2 ** 20;
 const READS_AT_ONCE = 32;
 const NAME = /^([0-9a-f]{32})-([0-9a-f]{16})$/;
 const NO_BYTES = new Uint8Array(0);
@@ -48,7 +48,7 @@ class LockFiles implements LockStorage {
 
   /** Reads the valid files and deletes the outdated ones. */
   static async open(fileSystem: FileSystem): Promise<{ storage: LockFiles; files: LastingFile[] }> {
-    const { newest, outdated } = sortOut(await fileSystem.list(FILES));
+    const { newest, outdated } = sortVersions(await fileSystem.list(FILES));
     const kept: LockFile[] = [];
     for (let at = 0; at < newest.length; at += READS_AT_ONCE) {
       kept.push(...(await Promise.all(newest.slice(at, at + READS_AT_ONCE).map((file) => readFile(fileSystem, file)))));
@@ -79,11 +79,11 @@ class LockFiles implements LockStorage {
 
   async reserve(): Promise<{ from: number; to: number }> {
     const from = this.#endOfNumbers;
-    const to = from + NUMBERS_AT_ONCE;
+    const to = from + NUMBERS_PER_RESERVATION;
     assert(to <= Number.MAX_SAFE_INTEGER, 'the lock service has used up its numbers');
     await this.#create(numbersName(to), { kind: LockFileKind.numbers, path: '', version: to, contents: NO_BYTES });
     this.#endOfNumbers = to;
-    await this.#clearAway(numbersName(from));
+    await this.#deleteOutdated(numbersName(from));
     return { from, to };
   }
 
@@ -92,7 +92,7 @@ class LockFiles implements LockStorage {
     assert(before === undefined || before < file.version, `version ${file.version} of ${file.path} follows ${before}`);
     await this.#create(nameOf(file.path, file.version), file);
     this.#versions.set(file.path, file.version);
-    if (before !== undefined) await this.#clearAway(nameOf(file.path, before));
+    if (before !== undefined) await this.#deleteOutdated(nameOf(file.path, before));
   }
 
   async #create(name: string, file: LockFile): Promise<void> {
@@ -103,13 +103,13 @@ class LockFiles implements LockStorage {
       await writer.append(encodeLockFile(file));
       await writer.close();
     } catch (error) {
-      await this.#takeBack(name, error);
+      await this.#undo(name, error);
       throw error;
     }
   }
 
   /** A change that failed must not show after a restart. */
-  async #takeBack(name: string, error: unknown): Promise<void> {
+  async #undo(name: string, error: unknown): Promise<void> {
     // a name that was never used before exists: another process changes this directory
     if (error instanceof BigtableError && error.code === Code.ALREADY_EXISTS) this.#failure = error;
     else {
@@ -120,13 +120,13 @@ class LockFiles implements LockStorage {
   }
 
   /** A file that stays when this fails is not valid, and the next opening deletes it. */
-  async #clearAway(name: string): Promise<void> {
+  async #deleteOutdated(name: string): Promise<void> {
     await this.#fileSystem.delete(name).catch(() => {});
   }
 }
 
 /** The newest file of each path, and the names of the files that it outdates. */
-export function sortOut(found: readonly FileInfo[]): { newest: FileInfo[]; outdated: string[] } {
+export function sortVersions(found: readonly FileInfo[]): { newest: FileInfo[]; outdated: string[] } {
   const newest = new Map<string, FileInfo>();
   const outdated: string[] = [];
   // listed by name, so the versions of a path come in their order

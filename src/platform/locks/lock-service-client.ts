@@ -15,7 +15,7 @@ import {
   type SmallFile,
   type Transport,
 } from '../../env/index.ts';
-import { LEASES, type LockCalls } from './lock-service-handler.ts';
+import { type LockCalls, MAX_LEASES } from './lock-service-handler.ts';
 
 export interface LockServiceClientOptions {
   readonly transport: Transport;
@@ -48,7 +48,7 @@ export class LockServiceClient implements LockService {
   leaseDeadlineMs(sessionId: string): number {
     const number = this.#numbers.get(sessionId);
     if (number === undefined) return Number.NEGATIVE_INFINITY;
-    return Atomics.load(this.#options.leases, number % LEASES) === number
+    return Atomics.load(this.#options.leases, number % MAX_LEASES) === number
       ? Number.POSITIVE_INFINITY
       : Number.NEGATIVE_INFINITY;
   }

@@ -11,12 +11,12 @@
 import { assert, BigtableError, Code } from '../../base/index.ts';
 import { type CallHandler, type LockEvent, type LockService, PullStream } from '../../env/index.ts';
 
-/** Sessions that a thread may have open together. Session number n stands at n modulo this. */
-export const LEASES = 1024;
+/** Sessions that a thread may have open together. Session number n is at index n modulo this. */
+export const MAX_LEASES = 1024;
 
 /** Memory for the leases of one thread. */
 export function sharedLeases(): Int32Array {
-  return new Int32Array(new SharedArrayBuffer(LEASES * Int32Array.BYTES_PER_ELEMENT));
+  return new Int32Array(new SharedArrayBuffer(MAX_LEASES * Int32Array.BYTES_PER_ELEMENT));
 }
 
 export interface OpenedSession {
@@ -80,15 +80,15 @@ export class LockServiceHandler implements CallHandler {
   async #openSession(): Promise<OpenedSession> {
     const number = ++this.#lastNumber;
     const sessionId = await this.#service.openSession();
-    if (this.#closed || Atomics.load(this.#leases, number % LEASES) !== 0) {
+    if (this.#closed || Atomics.load(this.#leases, number % MAX_LEASES) !== 0) {
       await this.#service.closeSession(sessionId);
       throw new BigtableError(
         Code.RESOURCE_EXHAUSTED,
-        `a thread has at most ${LEASES} sessions, and none after its end`,
+        `a thread has at most ${MAX_LEASES} sessions, and none after its end`,
       );
     }
     this.#numbers.set(sessionId, number);
-    Atomics.store(this.#leases, number % LEASES, number);
+    Atomics.store(this.#leases, number % MAX_LEASES, number);
     return { sessionId, number };
   }
 
@@ -101,7 +101,7 @@ export class LockServiceHandler implements CallHandler {
     const number = this.#numbers.get(sessionId);
     if (number === undefined) return;
     this.#numbers.delete(sessionId);
-    Atomics.store(this.#leases, number % LEASES, 0);
+    Atomics.store(this.#leases, number % MAX_LEASES, 0);
   }
 }
 

@@ -48,7 +48,7 @@ const FULL_SHARE = 3 / 4;
  */
 export const MAX_NUMBERED = 1024;
 /** Up to this length a string is written by a loop here, which is faster than a call of Buffer's. */
-const LOOP_CHARACTERS = 48;
+const MAX_LOOPED_CHARACTERS = 48;
 const NOT_LATIN1 = /[^\0-\xff]/;
 
 interface Shape {
@@ -234,7 +234,7 @@ export class MessageEncoder {
   #string(text: string): void {
     const { length } = text;
     this.#ensureSpace(length + 12);
-    if (length > LOOP_CHARACTERS) return this.#longString(text);
+    if (length > MAX_LOOPED_CHARACTERS) return this.#longString(text);
     const start = this.#at;
     this.#bytes[this.#at++] = Tag.latin1;
     this.#bytes[this.#at++] = length;

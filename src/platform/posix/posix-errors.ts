@@ -39,7 +39,7 @@ export function isOutOfDescriptors(error: unknown): boolean {
  * True when a resource is lacking that may return: space, descriptors, memory, a disk that can be written to. A call
  * that failed so has made, opened and named nothing.
  */
-export function isLack(error: unknown): boolean {
+export function isLackOfResources(error: unknown): boolean {
   return CODES[errnoOf(error)] === Code.RESOURCE_EXHAUSTED || errnoOf(error) === 'EROFS';
 }
 

@@ -53,8 +53,8 @@ export type PosixFileSystem = FileSystem & {
 const LOG_SEGMENT_BYTES = 16 << 20;
 const MAX_OPEN_FILES = 256;
 const PAGE_BYTES = 4096;
-/** Sizes requested together by `list`. */
-const SIZES_AT_ONCE = 16;
+/** Concurrent requests of sizes by `list`. */
+const MAX_CONCURRENT_SIZES = 16;
 
 /**
  * Opens the file system in an existing directory, removes unfinished files of an earlier owner, and runs the self-test.
@@ -163,7 +163,7 @@ export class DirectoryFileSystem implements FileSystem {
     const file = this.#openFiles.opened(path);
     if (file === undefined || !(offset >= 0 && length >= 0 && offset + length <= file.sizeBytes)) return undefined;
     return this.#quickReads.run(
-      () => touched(into ?? Buffer.allocUnsafe(length)),
+      () => withMappedPages(into ?? Buffer.allocUnsafe(length)),
       (bytes) => {
         try {
           return this.#syscalls.readNow(file.fd, bytes, 0, length, offset) === length ? bytes : undefined;
@@ -180,8 +180,8 @@ export class DirectoryFileSystem implements FileSystem {
     try {
       for await (const { files } of this.#directories.walk(base, prefix)) {
         const paths = files.filter((path) => path.startsWith(prefix));
-        for (let at = 0; at < paths.length; at += SIZES_AT_ONCE) {
-          const infos = await Promise.all(paths.slice(at, at + SIZES_AT_ONCE).map((path) => this.#infoOf(path)));
+        for (let at = 0; at < paths.length; at += MAX_CONCURRENT_SIZES) {
+          const infos = await Promise.all(paths.slice(at, at + MAX_CONCURRENT_SIZES).map((path) => this.#infoOf(path)));
           for (const info of infos) if (info) found.push(info);
         }
       }
@@ -332,7 +332,7 @@ export class DirectoryFileSystem implements FileSystem {
  * The buffer with its pages mapped: the system maps pages on the first write to them, which may take as long as a read
  * from disk and would be mistaken for one.
  */
-function touched(bytes: Buffer): Buffer {
+function withMappedPages(bytes: Buffer): Buffer {
   for (let at = 0; at < bytes.length; at += PAGE_BYTES) bytes[at] = 0;
   return bytes;
 }

@@ -37,7 +37,7 @@ import { ReadAhead } from './posix-read-ahead.ts';
  */
 const CHUNK_BYTES = 4 << 20;
 /** Payloads below this size are copied out of their window, so that a kept payload does not keep the window. */
-const COPIED_BYTES = 16 << 10;
+const MAX_COPIED_BYTES = 16 << 10;
 /** Bytes searched in one slice for frames after the end. */
 const SEARCH_BYTES = 1 << 20;
 
@@ -245,7 +245,7 @@ class SegmentReader {
       return this.#noFrame(offset, true);
     }
     this.#offset = offset + size;
-    return { position: header.position, bytes: payload.length < COPIED_BYTES ? Buffer.from(payload) : payload };
+    return { position: header.position, bytes: payload.length < MAX_COPIED_BYTES ? Buffer.from(payload) : payload };
   }
 
   /** No valid frame at `offset`: the end of the log, or damage. */

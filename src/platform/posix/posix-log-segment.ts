@@ -15,7 +15,7 @@
 import { constants } from 'node:fs';
 import { assert } from '../../base/index.ts';
 import type { Logger } from '../../env/index.ts';
-import { isLack, isOutOfSpace } from './posix-errors.ts';
+import { isLackOfResources, isOutOfSpace } from './posix-errors.ts';
 import { FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES } from './posix-log-format.ts';
 import type { Syscalls } from './posix-syscalls.ts';
 
@@ -248,7 +248,7 @@ export class LogSegment {
     this.#filling = this.#extend(() => this.#fill(this.#nextSize(this.#filledBytes)))
       .catch((error: unknown) => {
         this.#aheadStopped = true;
-        if (isLack(error)) this.#logger.warn('no space ahead in the commit log', { error: String(error) });
+        if (isLackOfResources(error)) this.#logger.warn('no space ahead in the commit log', { error: String(error) });
       })
       .finally(() => {
         this.#filling = undefined;
@@ -259,7 +259,7 @@ export class LogSegment {
     try {
       await work();
     } catch (error) {
-      if (!isLack(error)) this.#broken = error;
+      if (!isLackOfResources(error)) this.#broken = error;
       throw error;
     }
   }

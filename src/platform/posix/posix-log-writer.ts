@@ -21,7 +21,7 @@ import {
   type LogWriter,
 } from '../../env/index.ts';
 import type { Directories } from './posix-directories.ts';
-import { errnoOf, isLack, isOutOfSpace, systemCall } from './posix-errors.ts';
+import { errnoOf, isLackOfResources, isOutOfSpace, systemCall } from './posix-errors.ts';
 import {
   checksumOf,
   encodeFrameEnd,
@@ -222,7 +222,7 @@ export class PosixLogWriter implements LogWriter {
   }
 
   #spaceFailure(bytes: number, error: unknown): BigtableError {
-    return isLack(error) ? this.#noSpace(bytes, error) : this.#cancel(error, 'no space could be allocated');
+    return isLackOfResources(error) ? this.#noSpace(bytes, error) : this.#cancel(error, 'no space could be allocated');
   }
 
   #noSpace(bytes: number, cause: unknown): BigtableError {
@@ -273,7 +273,7 @@ export class PosixLogWriter implements LogWriter {
     for (let first = this.#sealed[0]; first && first.end <= position; first = this.#sealed[0]) {
       const name = segmentName(first.base);
       const path = join(this.#directory, name);
-      await systemCall(`${this.path}: removing ${name}`, this.#setting.syscalls.unlink(path).catch(unlessGone));
+      await systemCall(`${this.path}: removing ${name}`, this.#setting.syscalls.unlink(path).catch(ignoreMissing));
       // one after another: if a crash left an earlier one without a later one, the log would seem to have a hole
       await systemCall(this.path, this.#setting.syscalls.sync(this.#directoryFd));
       this.#sealed.shift();
@@ -289,7 +289,7 @@ export class PosixLogWriter implements LogWriter {
 }
 
 /** An earlier attempt may have removed it and failed after that. */
-function unlessGone(error: unknown): void {
+function ignoreMissing(error: unknown): void {
   if (errnoOf(error) !== 'ENOENT') throw error;
 }
 
