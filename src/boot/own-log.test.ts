@@ -189,7 +189,13 @@ describe('the own log of a tablet server', () => {
     );
     await db.set('t', 'b', '2');
     await other.releaseTablets('users');
-    const [refused] = await callServer(env.transport, other.address, 'load', { tablets: [refOf(assigned)] }, db.context());
+    const [refused] = await callServer(
+      env.transport,
+      other.address,
+      'load',
+      { tablets: [refOf(assigned)] },
+      db.context(),
+    );
     assert.equal(refused?.code, Code.UNAVAILABLE);
     assert.match(refused?.message ?? '', /is ending/);
     await other.close();

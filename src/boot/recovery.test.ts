@@ -33,7 +33,11 @@ describe('recovery and memory', () => {
     );
     await db.database.flush();
     await db.database.sweep();
-    assert.equal((await world.fileSystem.listLogs('logs/')).length, 1, 'the dead log is deleted once no tablet needs it');
+    assert.equal(
+      (await world.fileSystem.listLogs('logs/')).length,
+      1,
+      'the dead log is deleted once no tablet needs it',
+    );
     await db.close();
   });
 

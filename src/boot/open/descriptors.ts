@@ -54,7 +54,8 @@ export function shareDescriptors(
   const compactions = tabletServers * compactionsAtOnce;
   const serverThreads = tabletServers > 1 ? tabletServers : 0;
   const fileSystems = 1 + serverThreads + compactions;
-  const fixed = PER_PROCESS + (serverThreads + compactions) * PER_THREAD + tabletServers * PER_LOG + fileSystems * PER_FILE_SYSTEM;
+  const fixed =
+    PER_PROCESS + (serverThreads + compactions) * PER_THREAD + tabletServers * PER_LOG + fileSystems * PER_FILE_SYSTEM;
   const needed = fixed + fileSystems * MIN_OPEN_FILES + (serves ? tabletServers * MIN_CONNECTIONS : 0);
   if (limit === undefined) return { openFiles: MAX_OPEN_FILES, connections: Number.POSITIVE_INFINITY };
   if (limit < needed) {

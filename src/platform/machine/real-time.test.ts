@@ -81,10 +81,7 @@ describe('real time out of a coarse and a fine clock', () => {
       machine.error();
       machine.set(byMs);
       const { late, ahead } = machine.error();
-      assert.ok(
-        late <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS,
-        `${byMs} ms: ${late} us late, ${ahead} us ahead`,
-      );
+      assert.ok(late <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS, `${byMs} ms: ${late} us late, ${ahead} us ahead`);
     }
   });
 
@@ -98,10 +95,7 @@ describe('real time out of a coarse and a fine clock', () => {
         machine.trueMs += 0.0713;
       }
       const { late, ahead } = machine.error();
-      assert.ok(
-        late <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS,
-        `${byMs} ms: ${late} us late, ${ahead} us ahead`,
-      );
+      assert.ok(late <= ROUNDING_MICROS && ahead <= ROUNDING_MICROS, `${byMs} ms: ${late} us late, ${ahead} us ahead`);
     }
   });
 

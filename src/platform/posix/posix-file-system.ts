@@ -224,8 +224,7 @@ export class DirectoryFileSystem implements FileSystem {
     checkFilePath(path);
     await this.#writers.get(path)?.endWith('the log is fenced');
     // where there is no log its name is taken, so that a late writer does not find it free
-    if (await this.#makeLog(path, (directory) => this.#makeFence(join(directory, FENCE_NAME)).then(() => true)))
-      return;
+    if (await this.#makeLog(path, (directory) => this.#makeFence(join(directory, FENCE_NAME)).then(() => true))) return;
     await this.#writers.get(path)?.endWith('the log is fenced');
     const temporary = this.#directories.temporaryPath();
     const directory = this.#directories.logPath(path);

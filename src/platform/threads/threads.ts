@@ -140,8 +140,7 @@ export class ThreadWorkers implements Workers {
   }
 
   #died(thread: Worker, exitCode: number, failure: unknown): void {
-    if (failure !== undefined)
-      this.#logger.error('a worker thread has failed', { stack: stackOf(failure) });
+    if (failure !== undefined) this.#logger.error('a worker thread has failed', { stack: stackOf(failure) });
     const index = this.#idle.findIndex((idle) => idle.thread === thread);
     if (index >= 0) this.#idle.splice(index, 1)[0]?.timer.cancel();
     const job = this.#busy.get(thread);
