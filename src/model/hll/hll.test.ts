@@ -267,10 +267,10 @@ describe('refused are', () => {
     const listed = (sparse: readonly number[]): Buffer =>
       encodeSketch({ inputs: 1, valueType: 8, data: { sparse: Uint32Array.from(sparse) } });
     refused(listed([5, 5]), /does not come after/);
-    refused(listed([32]), /no sparse value/);
-    refused(listed([2 ** 21 + 46]), /no sparse value/);
+    refused(listed([32]), /not a sparse value/);
+    refused(listed([2 ** 21 + 46]), /not a sparse value/);
     refused(listed([2 ** 21 + 3, 2 ** 21 + 4]), /does not come after/);
-    refused(listed([2 ** 22]), /no sparse value/);
+    refused(listed([2 ** 22]), /not a sparse value/);
     refused(altered('1003180f', '1002180f'), /length of the sparse list/);
     refused(altered('1003180f', '107f180f'), /cannot be in/);
   });
