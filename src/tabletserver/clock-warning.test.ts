@@ -5,7 +5,7 @@ import { ClockWarning } from './clock-warning.ts';
 
 const SECOND = 1_000_000;
 
-test('a clock that falls behind is told of once for all tablets, and again when it falls behind what it had caught up with', () => {
+test('a clock that falls back is logged once for all tablets, and again when it falls back after it caught up', () => {
   const behindMs: unknown[] = [];
   const metrics = new Metrics();
   const warning = new ClockWarning({
@@ -24,7 +24,7 @@ test('a clock that falls behind is told of once for all tablets, and again when 
   assert.equal(metrics.get('tabletserver.timesAheadOfTheClock'), 103);
 });
 
-test('a clock that is not behind is not told of', () => {
+test('a clock that is not behind is not logged', () => {
   const warning = new ClockWarning({ metrics: new Metrics(), logger: silentLogger });
   assert.throws(() => warning.isBehind(5, 5), /a time that it has passed/);
 });

@@ -10,7 +10,7 @@ import type { ServedTablet } from './tablet-map.ts';
 
 const context = requestContext({ budget: new ByteBudget(1024) });
 
-/** As much of a tablet as the schedule looks at: files in number, and compactions that end when they are told to. */
+/** The part of a tablet that the schedule reads: the number of files, and compactions that the test ends. */
 class Files {
   crowding = 0;
   due: CompactionKind | undefined;
@@ -43,10 +43,10 @@ class Fixture {
   readonly served = new Map<string, ServedTablet>();
   readonly schedule: CompactionSchedule;
 
-  constructor(atOnce = 1, majorMs = 1e9) {
+  constructor(maxRunning = 1, majorMs = 1e9) {
     const note = (message: string): void => void this.errors.push(message);
     this.schedule = new CompactionSchedule({
-      atOnce,
+      maxRunning,
       majorMs,
       clock: this.clock,
       random: new SeededRandom(1),
@@ -73,7 +73,7 @@ class Fixture {
 }
 
 describe('the schedule of compactions', () => {
-  test('a write that waits for a tablet begins its compaction, even where nobody has looked at its files yet', async () => {
+  test('a write that waits for a tablet begins its compaction, even if its files were never examined', async () => {
     const fixture = new Fixture();
     const [served, files] = fixture.tablet('loaded');
     [files.crowding, files.due] = [TOO_CROWDED, 'merging'];
@@ -84,7 +84,7 @@ describe('the schedule of compactions', () => {
     await waiting;
   });
 
-  test('runs so many at once, METADATA first, then those with the most files', async () => {
+  test('runs only as many concurrently as allowed, METADATA first, then those with the most files', async () => {
     const fixture = new Fixture();
     const [busy, busyFiles] = fixture.tablet('busy');
     const [few, fewFiles] = fixture.tablet('few');
@@ -104,7 +104,7 @@ describe('the schedule of compactions', () => {
     assert.deepEqual([fewFiles.begun, manyFiles.begun, metadataFiles.begun], [[], [], ['merging']]);
     const demanded = fixture.schedule.compact(few, context);
     await metadataFiles.end();
-    assert.deepEqual([fewFiles.begun, manyFiles.begun], [['major'], []], 'what somebody waits for comes first');
+    assert.deepEqual([fewFiles.begun, manyFiles.begun], [['major'], []], 'the compaction that a caller waits for comes first');
     await fewFiles.end();
     await demanded;
     assert.deepEqual(manyFiles.begun, ['merging']);
@@ -112,21 +112,21 @@ describe('the schedule of compactions', () => {
     fixture.schedule.stop();
   });
 
-  test('those who wait for a compaction that has not begun share it; it is dropped when all of them give up', async () => {
+  test('callers that wait for a compaction that has not begun share it; it is dropped when all of them cancel', async () => {
     const fixture = new Fixture();
     const [busy, busyFiles] = fixture.tablet('busy');
     const [shared, sharedFiles] = fixture.tablet('shared');
     const [left, leftFiles] = fixture.tablet('left');
     const running = fixture.schedule.compact(busy, context);
-    const giveUp = new AbortController();
-    const impatient = requestContext({ budget: new ByteBudget(1024), signal: giveUp.signal });
+    const cancel = new AbortController();
+    const impatient = requestContext({ budget: new ByteBudget(1024), signal: cancel.signal });
     const waiting = [
       fixture.schedule.compact(shared, impatient),
       fixture.schedule.compact(shared, context),
       fixture.schedule.compact(left, impatient),
     ];
     const given = Promise.allSettled([waiting[0], waiting[2], fixture.schedule.compact(busy, impatient)]);
-    giveUp.abort();
+    cancel.abort();
     for (const { status, reason } of (await given) as PromiseRejectedResult[])
       assert.deepEqual([status, reason.code], ['rejected', Code.CANCELLED]);
     await busyFiles.end();
@@ -137,21 +137,21 @@ describe('the schedule of compactions', () => {
     assert.deepEqual(
       [busyFiles.begun, sharedFiles.begun, leftFiles.begun],
       [['major'], ['major'], []],
-      'nobody waits for the others',
+      'no caller waits for the others',
     );
     fixture.schedule.stop();
   });
 
-  test('one that has begun goes on though who asked for it has given up; who asks meanwhile gets another one', async () => {
+  test('one that has begun continues after its caller cancels; a caller that comes meanwhile gets another one', async () => {
     const fixture = new Fixture();
     const [served, files] = fixture.tablet('t');
-    const giveUp = new AbortController();
+    const cancel = new AbortController();
     const first = fixture.schedule.compact(
       served,
-      requestContext({ budget: new ByteBudget(1024), signal: giveUp.signal }),
+      requestContext({ budget: new ByteBudget(1024), signal: cancel.signal }),
     );
     assert.deepEqual(files.begun, ['major']);
-    giveUp.abort();
+    cancel.abort();
     await assert.rejects(first, { code: Code.CANCELLED });
     const second = fixture.schedule.compact(served, context);
     await files.end();
@@ -161,7 +161,7 @@ describe('the schedule of compactions', () => {
     fixture.schedule.stop();
   });
 
-  test('tells of failures and tries again later and later', async () => {
+  test('logs failures and retries later and later', async () => {
     const fixture = new Fixture();
     const [served, files] = fixture.tablet('t');
     [files.crowding, files.due] = [8, 'merging'];
@@ -183,7 +183,7 @@ describe('the schedule of compactions', () => {
     fixture.schedule.stop();
   });
 
-  test('says nothing of a tablet that is given up or divided, or whose table is deleted, and tries again', async () => {
+  test('logs nothing of a tablet that is released or divided, or whose table is deleted, and retries', async () => {
     const fixture = new Fixture();
     const [served, files] = fixture.tablet('t');
     [files.crowding, files.due] = [8, 'merging'];
@@ -220,7 +220,7 @@ describe('the schedule of compactions', () => {
     fixture.schedule.stop();
   });
 
-  test('begins a major one of a file that a clock far ahead has dated, and waits for one that was a little ahead', async () => {
+  test('begins a major one of a file dated by a clock far ahead, and waits for one a little ahead', async () => {
     const fixture = new Fixture(1, 1_000_000);
     const [, files] = fixture.tablet('t');
     const look = async (): Promise<void> => {
@@ -258,7 +258,7 @@ describe('the schedule of compactions', () => {
     await assert.rejects(fixture.schedule.compact(served, context), { code: Code.UNAVAILABLE });
   });
 
-  test('one of a negative number at once is a bug; none at once is a database that is only read', () => {
+  test('a negative limit is a bug; a limit of 0 is a database that is only read', () => {
     assert.throws(() => new Fixture(-1), AssertionError);
     new Fixture(0).schedule.stop();
   });

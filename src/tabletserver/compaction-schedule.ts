@@ -1,9 +1,9 @@
 /**
- * When a server's tablets are compacted: merging compactions as files grow in number, major ones within a set time and
- * on demand (docs/decisions/0011-compactions.md). Minor compactions are the memtable budget's part and wait for none of
- * these.
+ * Schedules the compactions of a server's tablets: merging compactions as files grow in number, major ones within a set
+ * time and on demand (docs/decisions/0011-compactions.md). The memtable budget does minor compactions, which wait for
+ * none of these.
  *
- * Invariants: at most `atOnce` run concurrently, one a tablet; a failed one is logged and retried after a while; a
+ * Invariants: at most `maxRunning` run concurrently, one a tablet; a failed one is logged and retried after a while; a
  * tablet with too many files lets writes wait until it has fewer, METADATA's excepted.
  */
 import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
@@ -25,19 +25,19 @@ import { WaitList } from './wait-list.ts';
 
 const FIRST_RETRY_MS = 1000;
 const LAST_RETRY_MS = 60_000;
-/** How often it is looked for tablets whose major compaction is due; more often where the time is set short. */
+/** The interval of the search for tablets whose major compaction is due; it is shorter if the set time is short. */
 const LOOK_MS = 60_000;
 /**
- * Major compactions begin between this part of the set time and the whole of it, spread over tablets, and so end within
- * it.
+ * Major compactions begin between this share of the set time and the whole of it, spread over tablets, and so end
+ * within it.
  */
 const EARLIEST_SHARE = 0.7;
 const LATEST_SHARE = 0.95;
 
 export interface CompactionScheduleOptions {
-  /** Compactions at once. */
-  readonly atOnce: number;
-  /** Within which time deleted data is gone from files. */
+  /** The limit of concurrent compactions. */
+  readonly maxRunning: number;
+  /** The time within which deleted data is gone from files. */
   readonly majorMs: number;
   readonly tablets: Pick<TabletMap, 'all' | 'has'>;
   readonly clock: Clock;
@@ -47,14 +47,14 @@ export interface CompactionScheduleOptions {
 }
 
 interface Demand {
-  /** Those who wait for it. */
+  /** The number of callers that wait for it. */
   waiting: number;
   readonly done: Promise<void>;
   readonly resolve: () => void;
   readonly reject: (error: BigtableError) => void;
 }
 
-/** What is kept of a tablet. */
+/** The schedule's state of a tablet. */
 interface Standing {
   /** The share of `majorMs` after which its major compaction begins. */
   readonly share: number;
@@ -76,7 +76,7 @@ export class CompactionSchedule {
 
   constructor(options: CompactionScheduleOptions) {
     // 0: a database that is only read
-    assert(options.atOnce >= 0, 'fewer than no compactions at once');
+    assert(options.maxRunning >= 0, 'the limit of concurrent compactions is not negative');
     this.#options = options;
     this.#waiting = new WaitList(options.clock, 'a compaction');
     this.#lookLater();
@@ -89,28 +89,28 @@ export class CompactionSchedule {
     this.#startMore();
   }
 
-  /** Compactions of files under way. */
+  /** The number of compactions of files under way. */
   get running(): number {
     return this.#running.size;
   }
 
-  /** Tablets that are to be examined, and compacted where that is due. */
+  /** Tablets that are to be examined, and compacted if that is due. */
   get waiting(): number {
     return this.#demands.size + this.#changed.size;
   }
 
   /**
-   * A major compaction, soon. Those who ask before it begins share it; when all of them give up before that, it is
-   * dropped. One that has begun goes on, whichever callers leave.
+   * Begins a major compaction soon. Callers that request it before it begins share it; if all of them cancel before
+   * that, it is dropped. One that has begun continues, whichever callers cancel.
    */
   async compact(served: ServedTablet, context: RequestContext): Promise<void> {
     if (this.#stopped) throw ending();
     let demand = this.#demands.get(served);
     if (demand === undefined) {
-      let settle: Pick<Demand, 'resolve' | 'reject'> | undefined;
-      const done = new Promise<void>((resolve, reject) => (settle = { resolve, reject }));
-      assert(settle !== undefined, 'a promise runs its executor at once');
-      demand = { waiting: 0, done, ...settle };
+      let ends: Pick<Demand, 'resolve' | 'reject'> | undefined;
+      const done = new Promise<void>((resolve, reject) => (ends = { resolve, reject }));
+      assert(ends !== undefined, 'a promise runs its executor synchronously');
+      demand = { waiting: 0, done, ...ends };
       this.#demands.set(served, demand);
     }
     demand.waiting++;
@@ -119,17 +119,17 @@ export class CompactionSchedule {
       await within(demand.done, context, this.#options.clock);
     } finally {
       demand.waiting--;
-      assert(demand.waiting >= 0, 'more have left a compaction than waited for it');
+      assert(demand.waiting >= 0, 'no more callers leave a compaction than waited for it');
       if (demand.waiting === 0 && this.#demands.get(served) === demand) this.#demands.delete(served);
     }
   }
 
-  /** Whether writes to the tablet must wait. */
+  /** True when writes to the tablet must wait. */
   isBehind(served: ServedTablet): boolean {
     return served.tableId !== METADATA_TABLE_ID && served.tablet.crowding >= TOO_CROWDED;
   }
 
-  /** Waits until the tablet has fewer files; UNAVAILABLE where the server ends first. */
+  /** Waits until the tablet has fewer files; UNAVAILABLE if the server ends first. */
   async wait(served: ServedTablet, context: RequestContext): Promise<void> {
     this.#options.metrics.add('tabletserver.writesThatWaitedForCompactions');
     // the files of a tablet that was loaded just now may not have been examined yet
@@ -150,7 +150,7 @@ export class CompactionSchedule {
   }
 
   #startMore(): void {
-    while (!this.#stopped && this.#running.size < this.#options.atOnce) {
+    while (!this.#stopped && this.#running.size < this.#options.maxRunning) {
       const next = this.#choose();
       if (next === undefined) return;
       this.#start(...next);
@@ -161,7 +161,7 @@ export class CompactionSchedule {
   #choose(): [ServedTablet, CompactionKind, Demand | undefined] | undefined {
     for (const [served, demand] of this.#demands) {
       if (this.#running.has(served)) continue;
-      assert(demand.waiting > 0, 'a compaction is begun that no caller waits for any more');
+      assert(demand.waiting > 0, 'a compaction on demand begins while a caller waits for it');
       this.#demands.delete(served);
       return [served, 'major', demand];
     }
@@ -179,9 +179,9 @@ export class CompactionSchedule {
   }
 
   #start(served: ServedTablet, kind: CompactionKind, demand: Demand | undefined): void {
-    assert(!this.#stopped, 'a compaction is begun after the end');
-    assert(!this.#running.has(served), 'two compactions of one tablet run at once');
-    assert(this.#running.size < this.#options.atOnce, 'more compactions are begun than may run at once');
+    assert(!this.#stopped, 'no compaction begins after the end');
+    assert(!this.#running.has(served), 'one compaction of a tablet runs at a time');
+    assert(this.#running.size < this.#options.maxRunning, 'no more compactions run than the limit allows');
     const run = this.#run(served, kind, demand).finally(() => {
       this.#running.delete(served);
       this.#changed.add(served);
@@ -227,7 +227,7 @@ export class CompactionSchedule {
   #isMajorDue(served: ServedTablet): boolean {
     const { clock, majorMs } = this.#options;
     const since = served.tablet.uncollectedSinceMicros;
-    // a file of so late a time was written by a clock that was ahead: its age is not known
+    // a file of so late a time was written by a clock that was ahead: its age is unknown
     return since !== undefined && Math.abs(clock.nowMicros() - since) >= majorMs * 1000 * this.#standing(served).share;
   }
 

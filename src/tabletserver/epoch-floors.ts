@@ -1,28 +1,28 @@
 /**
- * The highest epoch of each tablet at which this server has let it go: at or below it the tablet is not loaded again.
+ * The highest epoch of each tablet at which this server has released it: at or below it the tablet is not loaded again.
  *
  * Invariant: a floor is needed for as long as METADATA may give the tablet to this server at or below it, since a load
- * looks at the row. Whenever there are twice as many as the last look has left, the rows are read, and those floors
- * dropped of which that is no longer so.
+ * reads the row. Whenever there are twice as many as the last check has left, the rows are read, and the floors that
+ * are no longer needed are dropped.
  */
 import { assert } from '../base/index.ts';
 import type { MetadataKey, MetadataRow } from '../metadata/index.ts';
 
-/** So many are kept without a look. */
-const LEAST = 64;
+/** The number that is kept without a check. */
+const MIN_CHECK_SIZE = 64;
 
 export interface EpochFloorsOptions {
   readonly serverName: string;
   readRow(key: MetadataKey): Promise<MetadataRow | undefined>;
-  /** Told why rows could not be read: the floors are kept. */
+  /** Called when rows could not be read: the floors are kept. */
   onError(error: unknown): void;
 }
 
 export class EpochFloors {
   readonly #options: EpochFloorsOptions;
   readonly #floors = new Map<MetadataKey, number>();
-  #most = LEAST;
-  #looking: Promise<void> | undefined;
+  #nextCheckSize = MIN_CHECK_SIZE;
+  #checking: Promise<void> | undefined;
 
   constructor(options: EpochFloorsOptions) {
     this.#options = options;
@@ -32,31 +32,31 @@ export class EpochFloors {
     return this.#floors.size;
   }
 
-  /** Resolves when no look at METADATA is under way. */
-  get settled(): Promise<void> {
-    return this.#looking ?? Promise.resolve();
+  /** Resolves when no check against METADATA is under way. */
+  get checked(): Promise<void> {
+    return this.#checking ?? Promise.resolve();
   }
 
-  /** 0 where there is none. */
+  /** 0 if the tablet has no floor. */
   of(key: MetadataKey): number {
     return this.#floors.get(key) ?? 0;
   }
 
   raise(key: MetadataKey, epoch: number): void {
     this.#floors.set(key, Math.max(epoch, this.of(key)));
-    if (this.#floors.size <= this.#most || this.#looking !== undefined) return;
-    this.#looking = this.#look()
+    if (this.#floors.size <= this.#nextCheckSize || this.#checking !== undefined) return;
+    this.#checking = this.#check()
       .catch((error: unknown) => this.#options.onError(error))
-      .finally(() => (this.#looking = undefined));
+      .finally(() => (this.#checking = undefined));
   }
 
   /** The tablet is served at that epoch: METADATA, whose epochs only grow, gives it to no server at a lower one. */
   passed(key: MetadataKey, epoch: number): void {
-    assert(epoch > this.of(key), 'a tablet is served at or below its floor');
+    assert(epoch > this.of(key), 'a tablet is not served at or below its floor');
     this.#floors.delete(key);
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { serverName, readRow } = this.#options;
     try {
       for (const [key, floor] of [...this.#floors]) {
@@ -65,7 +65,7 @@ export class EpochFloors {
         if (!isNeeded && this.#floors.get(key) === floor) this.#floors.delete(key);
       }
     } finally {
-      this.#most = Math.max(LEAST, 2 * this.#floors.size);
+      this.#nextCheckSize = Math.max(MIN_CHECK_SIZE, 2 * this.#floors.size);
     }
   }
 }

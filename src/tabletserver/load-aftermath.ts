@@ -8,10 +8,10 @@ import type { MetadataKey } from '../metadata/index.ts';
 import type { MemtableBudget } from './memtable-budget.ts';
 import type { HostServices } from './tablet-host.ts';
 
-/** Tablets are compacted and split that were due when they were loaded. */
+/** Compactions and splits begin that were due when the tablets were loaded. */
 const FIRST_WORK_MS = 500;
-/** What was replayed is written to files, so that the logs of dead servers are no longer needed. */
-const SETTLE_MS = 2000;
+/** Replayed records are written to files, so that the logs of dead servers are no longer needed. */
+const FLUSH_REPLAYED_MS = 2000;
 
 export interface LoadAftermathOptions {
   readonly clock: Clock;
@@ -25,7 +25,7 @@ export class LoadAftermath {
   /** Tablets whose files were not examined since they were loaded. */
   readonly #loaded = new Set<MetadataKey>();
   #firstWork: Timer | undefined;
-  #settling: Timer | undefined;
+  #flushTimer: Timer | undefined;
 
   constructor(options: LoadAftermathOptions) {
     this.#options = options;
@@ -40,13 +40,13 @@ export class LoadAftermath {
 
   /** A call that loads tablets is over. */
   callEnded(): void {
-    this.#settling?.cancel();
-    this.#settling = this.#options.clock.timer(SETTLE_MS, () => void this.#settle());
+    this.#flushTimer?.cancel();
+    this.#flushTimer = this.#options.clock.timer(FLUSH_REPLAYED_MS, () => void this.#flushReplayed());
   }
 
   stop(): void {
     this.#firstWork?.cancel();
-    this.#settling?.cancel();
+    this.#flushTimer?.cancel();
   }
 
   #beginWork(): void {
@@ -54,12 +54,12 @@ export class LoadAftermath {
     const keys = [...this.#loaded];
     this.#loaded.clear();
     for (const key of keys) services.filesChanged(key);
-    budget.endRest();
+    budget.resume();
   }
 
-  async #settle(): Promise<void> {
+  async #flushReplayed(): Promise<void> {
     const { budget, logger } = this.#options;
-    await budget.settle().catch((error: unknown) => {
+    await budget.flushReplayed().catch((error: unknown) => {
       logger.warn('the log could not be trimmed', { error: toBigtableError(error).message });
     });
   }

@@ -26,7 +26,7 @@ const rows = (...keys: string[]): RecordBody => ({
   rows: keys.map((row) => ({ row, mutations: [{ kind: 'deleteFromRow' }] })),
 });
 
-/** As a record comes from its log; `decoded` hears of each that is decoded. */
+/** A record as it comes from its log; `decoded` gets each that is decoded. */
 function encoded(made: LogRecord, decoded: (made: LogRecord) => void): EncodedRecord {
   const { tableId, epoch, sequence, body } = made;
   const touches = (range: RowRange): boolean =>
@@ -42,7 +42,7 @@ interface Logs {
   readonly decoded: LogRecord[];
 }
 
-/** Logs as lists, how often each was read, and what was decoded of them. */
+/** Logs as lists, the number of reads of each, and the records of them that were decoded. */
 function logsOf(logs: Record<string, readonly LogRecord[]>): Logs {
   const reads: string[] = [];
   const decoded: LogRecord[] = [];
@@ -59,7 +59,7 @@ function logsOf(logs: Record<string, readonly LogRecord[]>): Logs {
 }
 
 describe('the replay of logs', () => {
-  test('gives each tablet its records behind its redo point, in order, once', async () => {
+  test('returns to each tablet its records after its redo point, in order, once', async () => {
     const key = fc.constantFrom('a', 'b', 'c', 'd');
     const one = fc.record({
       table: fc.constantFrom('00000010', '00000011'),
@@ -159,7 +159,7 @@ describe('the replay of logs', () => {
     assert.deepEqual(await ask('c', undefined), [{ kind: 'dropRows', range: { start: 'c', end: undefined } }]);
   });
 
-  test('forgets logs when nobody has asked for a while, and those it could not read', async () => {
+  test('releases logs when no tablet has requested them for a while, and those it could not read', async () => {
     const clock = new ManualClock();
     let fails = true;
     const { read, reads } = logsOf({});
@@ -186,7 +186,7 @@ describe('the replay of logs', () => {
     assert.equal(reads.length, 2);
   });
 
-  test('a log without anything is damage, since every log begins with a record', async () => {
+  test('an empty log is damage, since every log begins with a record', async () => {
     const replay = new LogReplay(async function* () {}, new ManualClock());
     const request = {
       tableId: '00000010',

@@ -1,6 +1,6 @@
 /**
- * Reads the logs of former owners for the tablets that are being loaded. A log is shared by all tablets of its server,
- * so it is read once, sorted by table, and kept for the other tablets until no tablet has asked for a while.
+ * Reads the logs of former owners for the tablets that are being loaded. All tablets of a server share its log, so it
+ * is read once, sorted by table, and kept for the other tablets until no tablet has requested it for a while.
  *
  * Memory: the bytes of the logs, which the log limit bounds. A record is decoded when its tablet applies it, and not
  * before: only those after the redo point and in the range ever are.
@@ -16,7 +16,7 @@ import {
 } from '../commitlog/index.ts';
 import { intersectRanges, isEmptyRange, rangeContains, type RowRange } from '../model/index.ts';
 
-/** How long a log that was read is kept for tablets that are loaded later. */
+/** The time for which a log that was read is kept for tablets that are loaded later. */
 const KEPT_MS = 10_000;
 
 type ByTable = Map<string, EncodedRecord[]>;
@@ -44,7 +44,7 @@ export class LogReplay {
   }
 
   /**
-   * Records of the range after the redo point, by (epoch, sequence); of records that were written twice, one. They are
+   * Records of the range after the redo point, by (epoch, sequence), each once even if it was written twice. They are
    * decoded one by one.
    */
   async records({ tableId, range, redo, logs, openLog }: ReplayRequest): Promise<Iterable<RedoRecord>> {
@@ -62,7 +62,7 @@ export class LogReplay {
     return recordsInRange(found, range);
   }
 
-  /** Gives up what is kept. */
+  /** Releases all logs that are kept. */
   clear(): void {
     this.#clearing?.cancel();
     this.#logs.clear();

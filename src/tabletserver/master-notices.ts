@@ -1,13 +1,13 @@
 /**
- * What a server tells the master without being asked. Each word may get lost: METADATA tells the master the same when
- * it asks, and sweeps come by themselves too (paper section 5.2).
+ * The notices that a server sends to the master unrequested. Each may get lost: the master reads the same from
+ * METADATA, and sweeps also run on a timer (paper section 5.2).
  */
 import { toBigtableError } from '../base/index.ts';
 import type { Clock, LockService, Logger, RequestContext, Timer, Transport } from '../env/index.ts';
 import { callMaster, decodePeerFile, MASTER_PATH, type MasterCalls } from '../protocol/index.ts';
 import type { ServedTablet } from './tablet-map.ts';
 
-/** Files left within this time are swept together. */
+/** Notices of files left within this time lead to one sweep. */
 const SWEEP_DELAY_MS = 30_000;
 
 export interface MasterNoticesOptions {
@@ -28,20 +28,20 @@ export class MasterNotices {
     this.#options = options;
   }
 
-  /** These tablets are served in the place of one. */
+  /** These tablets replace one. */
   split(tablets: readonly ServedTablet[]): void {
-    void this.#tell('tabletSplit', {
+    void this.#notify('tabletSplit', {
       server: this.#options.serverName,
       tablets: tablets.map(({ key, epoch, tablet }) => ({ key, epoch, sizeBytes: tablet.sizeBytes() })),
     });
   }
 
-  /** There are files that perhaps no tablet needs. */
+  /** There may be files that no tablet needs. */
   filesLeft(): void {
     if (this.#stopped) return;
     this.#sweep ??= this.#options.clock.timer(SWEEP_DELAY_MS, () => {
       this.#sweep = undefined;
-      void this.#tell('filesLeft', {});
+      void this.#notify('filesLeft', {});
     });
   }
 
@@ -50,14 +50,14 @@ export class MasterNotices {
     this.#sweep?.cancel();
   }
 
-  async #tell<M extends 'tabletSplit' | 'filesLeft'>(method: M, message: MasterCalls[M]['message']): Promise<void> {
+  async #notify<M extends 'tabletSplit' | 'filesLeft'>(method: M, message: MasterCalls[M]['message']): Promise<void> {
     const { transport, lockService, logger, serverContext } = this.#options;
     try {
       const file = await lockService.read(MASTER_PATH);
       if (file === undefined || this.#stopped) return;
       await callMaster(transport, decodePeerFile(MASTER_PATH, file.contents).address, method, message, serverContext());
     } catch (thrown) {
-      logger.info('the master was not told', { what: method, error: toBigtableError(thrown).message });
+      logger.info('the master could not be notified', { what: method, error: toBigtableError(thrown).message });
     }
   }
 }

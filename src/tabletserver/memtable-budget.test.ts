@@ -8,7 +8,7 @@ import type { ServedTablet } from './tablet-map.ts';
 
 const DISK_FULL = new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full');
 
-/** As much of a tablet as the budget looks at. */
+/** The part of a tablet that the budget reads. */
 class Memory {
   memtableBytes: number;
   readonly oldestUnflushed = undefined;
@@ -69,11 +69,11 @@ describe('the memory of memtables', () => {
   test('while tablets are loaded no flush begins by itself; afterwards it does', async () => {
     const budget = budgetOf(100);
     const [served, memory] = tabletOf(90);
-    budget.rest();
+    budget.pause();
     budget.add(served);
     await settled();
     assert.equal(memory.flushes, 0);
-    budget.endRest();
+    budget.resume();
     await settled();
     assert.deepEqual([memory.flushes, budget.totalBytes], [1, 0]);
     memory.memtableBytes = 90;
@@ -85,35 +85,35 @@ describe('the memory of memtables', () => {
   test('unless a write waits for it', async () => {
     const budget = budgetOf(100);
     const [served, memory] = tabletOf(110);
-    budget.rest();
+    budget.pause();
     budget.add(served);
     assert.equal(budget.open, false);
     await budget.wait(requestContext({ budget: new ByteBudget(1) }));
     assert.deepEqual([memory.flushes, budget.open], [1, true]);
   });
 
-  test('a flush that fails is told of, unless the tablet has gone elsewhere, and tried again', async () => {
-    const told: string[] = [];
-    const note = (message: string): void => void told.push(message);
+  test('a flush that fails is logged, unless the tablet has gone elsewhere, and retried', async () => {
+    const logged: string[] = [];
+    const note = (message: string): void => void logged.push(message);
     const clock = new ManualClock();
     const budget = budgetOf(100, { ...silentLogger, info: note, warn: note, error: note }, clock);
     const [served, memory] = tabletOf(90);
     memory.failure = notServing('00000010', 'a');
     budget.add(served);
     await settled();
-    assert.deepEqual([memory.flushes, told], [1, []]);
+    assert.deepEqual([memory.flushes, logged], [1, []]);
     memory.failure = new BigtableError(Code.RESOURCE_EXHAUSTED, 'no space');
     clock.advance(1000);
     await settled();
     assert.equal(memory.flushes, 2);
-    assert.deepEqual(told, ['a minor compaction failed and will be tried again']);
+    assert.deepEqual(logged, ['a minor compaction failed and will be tried again']);
     memory.failure = undefined;
     clock.advance(1000);
     await settled();
     assert.deepEqual([memory.flushes, budget.totalBytes], [3, 0]);
   });
 
-  test('its end does not wait for the next try of a flush that failed', async () => {
+  test('its end does not wait for the next attempt of a flush that failed', async () => {
     const budget = budgetOf(100);
     const [served, memory] = tabletOf(90);
     memory.failure = DISK_FULL;
@@ -127,7 +127,7 @@ describe('the memory of memtables', () => {
     assert.deepEqual([ended, memory.flushes], [true, 1]);
   });
 
-  test('a write that would wait for a flush is refused while the disk has no room for one', async () => {
+  test('a write that would wait for a flush is refused while the disk has no space for one', async () => {
     const clock = new ManualClock();
     const budget = budgetOf(100, silentLogger, clock);
     const [served, memory] = tabletOf(110);
@@ -170,7 +170,7 @@ describe('the memory of memtables', () => {
       memory.memtableBytes = 90;
       budget.count(served);
       await step();
-      budget.forget(served);
+      budget.remove(served);
       await step();
       const failed: [boolean, boolean] = [true, failure === DISK_FULL];
       assert.deepEqual(states, [failed, [false, false], failed, [false, false]]);
@@ -180,18 +180,18 @@ describe('the memory of memtables', () => {
   test('after the end nothing begins', async () => {
     const budget = budgetOf(100);
     const [served, memory] = tabletOf(90);
-    budget.rest();
+    budget.pause();
     budget.add(served);
     await budget.stop();
-    budget.endRest();
+    budget.resume();
     await settled();
     assert.equal(memory.flushes, 0);
   });
 
-  test('a tablet is counted from its load to its end, once, and never below nothing', () => {
+  test('a tablet is counted from its load to its end, once, and never below zero', () => {
     const budget = budgetOf(100);
     const [served, memory] = tabletOf(20);
-    for (const wrong of [() => budget.count(served), () => budget.settleSoon(served)]) {
+    for (const wrong of [() => budget.count(served), () => budget.markReplayed(served)]) {
       assert.throws(wrong, /was not added/);
     }
     budget.add(served);
@@ -203,7 +203,7 @@ describe('the memory of memtables', () => {
     memory.memtableBytes = -1;
     assert.throws(() => budget.count(served), /less than nothing/);
     served.countedBytes = 21;
-    assert.throws(() => budget.forget(served), /less than nothing/);
+    assert.throws(() => budget.remove(served), /less than nothing/);
   });
 
   test('a log whose positions run back is not trimmed', async () => {

@@ -1,9 +1,9 @@
 /**
- * Bounds what all memtables of a server take together, and how long its log grows. Above half of the limit the largest
+ * Bounds the bytes of all memtables of a server, and the length of its log. Above half of the limit the largest
  * memtable is flushed, one at a time; at the limit writes wait. A log above its limit makes the tablets flush whose
- * records are oldest, and METADATA's tablets flush long before that: they are small, every flush of another writes to
- * them, and what they hold unflushed would keep a log that no other tablet needs, to be read after a crash. Behind
- * every flush the log is trimmed.
+ * records are oldest. METADATA's tablets flush long before that: they are small, every flush of another writes to them,
+ * and their unflushed records would keep a log that no other tablet needs, to be read after a crash. The log is trimmed
+ * after every flush.
  *
  * Invariants: METADATA's tablets never wait and are flushed first (every other flush commits to them); the log is
  * trimmed only before records that were durable when a flush began and that no tablet still holds in memory.
@@ -22,12 +22,12 @@ const METADATA_FLUSH_BYTES = 4 * 1024 * 1024;
 const LOG_MARKS = 4;
 const RETRY_MS = 1000;
 /**
- * Tablets that only drop the logs of dead servers from their rows are flushed this many at a time: their commits share
- * appends.
+ * The number of tablets that are flushed concurrently only to drop the logs of dead servers from their rows: their
+ * commits share appends.
  */
-const SETTLED_AT_ONCE = 16;
+const MAX_REPLAYED_FLUSHES = 16;
 
-/** What the budget needs of the server's log. */
+/** The part of the server's log that the budget needs. */
 export type TrimmableLog = Pick<ServerLog, 'newestPosition' | 'sizeBytes' | 'trimBefore'>;
 
 export interface MemtableBudgetOptions {
@@ -44,18 +44,18 @@ export class MemtableBudget {
   /** Tablets from their load to the end of their unloading: the log is kept for all of them. */
   readonly #tablets = new Set<ServedTablet>();
   /** Tablets whose rows still list logs of dead servers. */
-  readonly #unsettled = new Set<ServedTablet>();
+  readonly #replayed = new Set<ServedTablet>();
   #totalBytes = 0;
   #writtenBytes = 0;
   readonly #waiting: WaitList;
   #running: Promise<void> | undefined;
-  /** Aborts when the server ends: a wait for the next try is cut short. */
+  /** Aborts when the server ends: a wait for the next attempt is cut short. */
   readonly #stop = new AbortController();
-  /** Why the last flush failed, until one succeeds or none is due. */
+  /** The error of the last flush if it failed; undefined once one succeeds or none is due. */
   #flushFailure: BigtableError | undefined;
   /** Tablets are being loaded: flushes that no write waits for come later. */
-  #rests = false;
-  /** Positions that the log had reached each time it had grown by a quarter of its limit, the last ones. */
+  #isPaused = false;
+  /** The last positions that the log had reached each time it had grown by a quarter of its limit. */
   readonly #marks: number[] = [];
   #markedBytes = 0;
   /** Some tablet may hold records that are older than all marks. */
@@ -64,7 +64,7 @@ export class MemtableBudget {
   #metadataDue = false;
 
   constructor(options: MemtableBudgetOptions) {
-    assert(options.limitBytes > 0 && options.logLimitBytes > 0, 'a budget of nothing lets writes wait for ever');
+    assert(options.limitBytes > 0 && options.logLimitBytes > 0, 'a budget allows some bytes: without any, writes would wait for ever');
     this.#options = options;
     this.#waiting = new WaitList(options.clock, 'a flush');
   }
@@ -78,7 +78,7 @@ export class MemtableBudget {
     return this.#options.limitBytes;
   }
 
-  /** True when the last flush failed and is to be tried again. */
+  /** True when the last flush failed and will be retried. */
   get flushFails(): boolean {
     return this.#flushFailure !== undefined;
   }
@@ -95,12 +95,12 @@ export class MemtableBudget {
     return this.#options.logLimitBytes;
   }
 
-  /** By how much memtables have grown since the server began: about what its log, and those it has replayed, hold. */
+  /** The growth of memtables since the server began: about the size of its log and of the records it has replayed. */
   get writtenBytes(): number {
     return this.#writtenBytes;
   }
 
-  /** Whether a write may begin at once. */
+  /** True when a write may begin without a wait. */
   get open(): boolean {
     return this.#totalBytes < this.#options.limitBytes;
   }
@@ -115,43 +115,40 @@ export class MemtableBudget {
   /** Counts a tablet anew after it was written to or flushed. */
   count(served: ServedTablet): void {
     const bytes = served.tablet.memtableBytes;
-    assert(this.#tablets.has(served), 'a tablet is counted that was not added, or was forgotten');
+    assert(this.#tablets.has(served), 'a tablet is counted that was not added, or was removed');
     assert(bytes >= 0, 'memtables take less than nothing');
     this.#totalBytes += bytes - served.countedBytes;
     if (bytes > served.countedBytes) this.#writtenBytes += bytes - served.countedBytes;
     served.countedBytes = bytes;
     if (checksInvariants) this.assertConsistent();
-    if (this.#running === undefined && this.#isDue() && !this.#rests) this.#start();
+    if (this.#running === undefined && this.#isDue() && !this.#isPaused) this.#start();
     if (this.open) this.#waiting.wake();
   }
 
-  /** Looks at every tablet. */
+  /** Walks all tablets. */
   assertConsistent(): void {
     let bytes = 0;
     for (const { countedBytes } of this.#tablets) bytes += countedBytes;
     assert(bytes === this.#totalBytes, 'the bytes of all memtables are not those of each');
-    for (const served of this.#unsettled) {
-      assert(this.#tablets.has(served), 'a tablet is to be flushed that was forgotten');
+    for (const served of this.#replayed) {
+      assert(this.#tablets.has(served), 'a tablet is to be flushed that was removed');
     }
   }
 
-  /**
-   * Begins no flush until `endRest`, unless a write waits for it: what replaying has brought into memory is to be read
-   * first.
-   */
-  rest(): void {
-    this.#rests = true;
+  /** Begins no flush until `resume`, unless a write waits for it: replayed records in memory are to be read first. */
+  pause(): void {
+    this.#isPaused = true;
   }
 
-  endRest(): void {
-    this.#rests = false;
+  resume(): void {
+    this.#isPaused = false;
     if (this.#running === undefined && !this.#stopped && this.#isDue()) this.#start();
   }
 
-  /** The tablet is unloaded, and needs nothing of the log any more. */
-  forget(served: ServedTablet): void {
+  /** The tablet is unloaded, and needs no record of the log any more. */
+  remove(served: ServedTablet): void {
     this.#tablets.delete(served);
-    this.#unsettled.delete(served);
+    this.#replayed.delete(served);
     this.#totalBytes -= served.countedBytes;
     served.countedBytes = 0;
     assert(this.#totalBytes >= 0, 'all memtables together take less than nothing');
@@ -159,29 +156,29 @@ export class MemtableBudget {
     if (this.open) this.#waiting.wake();
   }
 
-  /** The tablet's row lists logs of dead servers: flush it soon. */
-  settleSoon(served: ServedTablet): void {
-    assert(this.#tablets.has(served), 'a tablet is to be flushed that was not added, or was forgotten');
-    this.#unsettled.add(served);
+  /** The tablet's row lists logs of dead servers: `flushReplayed` flushes it. */
+  markReplayed(served: ServedTablet): void {
+    assert(this.#tablets.has(served), 'a tablet is to be flushed that was not added, or was removed');
+    this.#replayed.add(served);
   }
 
-  /** Flushes the tablets that were named to `settleSoon`. */
-  async settle(): Promise<void> {
+  /** Flushes the tablets that were named to `markReplayed`. */
+  async flushReplayed(): Promise<void> {
     const newest = this.#options.log.newestPosition;
     const batch: ServedTablet[] = [];
-    for (const served of [...this.#unsettled].sort(metadataFirst)) {
+    for (const served of [...this.#replayed].sort(metadataFirst)) {
       batch.push(served);
       // METADATA's own tablets one by one and first
-      if (batch.length < SETTLED_AT_ONCE && served.tableId !== METADATA_TABLE_ID) continue;
-      await Promise.all(batch.splice(0).map((one) => this.#settleOne(one)));
+      if (batch.length < MAX_REPLAYED_FLUSHES && served.tableId !== METADATA_TABLE_ID) continue;
+      await Promise.all(batch.splice(0).map((one) => this.#flushReplayedOf(one)));
     }
-    await Promise.all(batch.map((one) => this.#settleOne(one)));
+    await Promise.all(batch.map((one) => this.#flushReplayedOf(one)));
     await this.#trim(newest);
   }
 
   /**
-   * Waits until memtables are below their limit; UNAVAILABLE where the server ends first, RESOURCE_EXHAUSTED where the
-   * disk has no room for a flush.
+   * Waits until memtables are below their limit; UNAVAILABLE if the server ends first, RESOURCE_EXHAUSTED if the disk
+   * has no space for a flush.
    */
   async wait(context: RequestContext): Promise<void> {
     this.#options.metrics.add('tabletserver.writesThatWaited');
@@ -198,12 +195,12 @@ export class MemtableBudget {
     const newest = this.#options.log.newestPosition;
     await served.tablet.flush();
     this.#flushFailure = undefined;
-    this.#unsettled.delete(served);
+    this.#replayed.delete(served);
     if (this.#tablets.has(served)) this.count(served);
     await this.#trim(newest);
   }
 
-  /** Begins no further flush, and waits for the one under way. A failed flush is not tried again. */
+  /** Begins no further flush, and waits for the one under way. A failed flush is not retried. */
   async stop(): Promise<void> {
     this.#stop.abort();
     this.#waiting.wake();
@@ -219,7 +216,9 @@ export class MemtableBudget {
     return this.#logDue || this.#metadataDue || this.#totalBytes >= this.#options.limitBytes / 2;
   }
 
-  /** Positions are opaque, so the log's age is told by where it was when it had grown so much. */
+  /**
+   * Positions are opaque, so the age of the log is measured by the position it had each time it had grown by a part.
+   */
   #mark(): void {
     const { log, logLimitBytes } = this.#options;
     const bytes = log.sizeBytes();
@@ -235,7 +234,7 @@ export class MemtableBudget {
   }
 
   #start(): void {
-    assert(this.#running === undefined, 'two rounds of flushes run at once');
+    assert(this.#running === undefined, 'one round of flushes runs at a time');
     this.#running = this.#run().finally(() => {
       this.#running = undefined;
     });
@@ -290,11 +289,11 @@ export class MemtableBudget {
     return this.#totalBytes >= this.#options.limitBytes / 2 ? largest : undefined;
   }
 
-  async #settleOne(served: ServedTablet): Promise<void> {
-    if (this.#stopped || !this.#unsettled.has(served)) return;
+  async #flushReplayedOf(served: ServedTablet): Promise<void> {
+    if (this.#stopped || !this.#replayed.has(served)) return;
     try {
       await served.tablet.flush();
-      this.#unsettled.delete(served);
+      this.#replayed.delete(served);
       if (this.#tablets.has(served)) this.count(served);
     } catch (thrown) {
       const error = toBigtableError(thrown);
@@ -306,7 +305,7 @@ export class MemtableBudget {
     }
   }
 
-  /** `newest`: the newest append when the flush began, so that what lies before it was applied long ago. */
+  /** `newest`: the newest append when the flush began, so that all records before it were applied long ago. */
   async #trim(newest: number): Promise<void> {
     const { log, clock } = this.#options;
     await clock.yield();

@@ -13,7 +13,7 @@ const commit: MetadataCommit = {
   rows: [{ key, expected: { epoch: 1, version: 1 }, row: undefined }],
 };
 
-/** As much of a tablet as a commit takes: it decides as often as `reads` says, on those rows. */
+/** The part of a tablet that a commit needs: it decides once for each of `reads`, on those rows. */
 function tabletOf(...reads: readonly ReadonlyMap<string, readonly Cell[]>[]): TabletApi {
   const transact = async (
     ...[, , , decide]: [unknown, unknown, unknown, (cells: unknown) => unknown]

@@ -16,7 +16,7 @@ import type { Mutation } from '../model/index.ts';
 import type { CommitOutcome } from '../protocol/index.ts';
 import type { TabletApi } from '../tablet/index.ts';
 
-/** Not the events: they are written and never judged by. */
+/** Without the events: no commit is judged by them. */
 const JUDGED_FAMILIES = { kind: 'familyNameRegex', regex: 'location|files' } as const;
 
 /** All rows must be in the tablet. */

@@ -1,6 +1,6 @@
 /**
- * Work on a tablet that fails because the tablet is on its way elsewhere: given up, divided, merged, its table deleted,
- * or the work called off. This is no fault, and nothing that a person who reads the log could mend.
+ * Work on a tablet that fails because the tablet is on its way elsewhere: released, divided, merged, its table deleted,
+ * or the work cancelled. This is no fault, and no operator could mend it.
  */
 import { type BigtableError, Code } from '../base/index.ts';
 import { isNotServing } from '../protocol/index.ts';

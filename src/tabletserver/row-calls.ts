@@ -1,9 +1,9 @@
 /**
  * The calls about rows that a tablet server answers: finds the tablet, has the change checked against the table's
- * schema, waits for room in memory and files, and hands it to the tablet, which gives it the server's time.
+ * schema, waits for space in memory and files, and hands the change to the tablet, which adds the server's time.
  *
- * Invariant: nothing is done for a row, or a range, of which this server serves not all; it answers
- * "not serving", and the caller asks METADATA again.
+ * Invariant: a call for rows of which this server serves not all does nothing; it answers "not serving", and the caller
+ * reads METADATA again.
  */
 import { assert, type BigtableError, type ByteString, invalidArgument, toBigtableError } from '../base/index.ts';
 import { type Clock, inSlices, Pacer, type PlainError, type RequestContext, toPlainError } from '../env/index.ts';
@@ -39,9 +39,9 @@ export interface RowCallsOptions {
   readonly tablets: TabletMap;
   readonly budget: MemtableBudget;
   readonly compactions: CompactionSchedule;
-  /** The schema of a table by its id, as far as it is known here. */
+  /** The schema of a table by its id, if it is known here. */
   readonly schemaOf: (tableId: string) => TableSchema | undefined;
-  /** Why the tablet of that row could not be loaded, where its files are damaged. */
+  /** The reason why the tablet of that row could not be loaded, if its files are damaged. */
   readonly damageOver: (tableId: string, row: ByteString) => BigtableError | undefined;
 }
 
@@ -50,7 +50,7 @@ type Outcomes = (PlainError | undefined)[];
 
 /** Entries of a batch, those before the index `end`, that are written together. */
 interface BatchSlice {
-  /** Undefined where nothing is to be written. */
+  /** Undefined if there is nothing to write. */
   readonly served: ServedTablet | undefined;
   readonly changes: readonly RowMutations[];
   readonly indexes: readonly number[];
@@ -77,7 +77,7 @@ export class RowCalls {
     return served;
   }
 
-  /** The tablet of exactly that range: a caller that names another has not heard of a split or a merge. */
+  /** The tablet of exactly that range: a caller that names another does not know of a split or a merge. */
   servingAll(tableId: string, { start, end }: RowRange): ServedTablet {
     const served = this.serving(tableId, start);
     if (served.range.start !== start || served.range.end !== end) throw notServing(tableId, start);
@@ -90,17 +90,17 @@ export class RowCalls {
     return schema;
   }
 
-  /** Whether a write may begin now. */
+  /** True when a write may begin now. */
   #hasRoom(served: ServedTablet): boolean {
     return this.#options.budget.open && !this.#options.compactions.isBehind(served);
   }
 
-  /** Begins the write synchronously where it may. */
+  /** Begins the write synchronously if it may begin now. */
   #withRoom<T>(served: ServedTablet, row: ByteString, context: RequestContext, write: () => Promise<T>): Promise<T> {
     return this.#hasRoom(served) ? write() : this.#waitForRoom(served, row, context).then(write);
   }
 
-  /** Writes wait here, bounded in number by the budget of requests, while flushing or compactions fall behind. */
+  /** Writes wait here, bounded in number by the budget of requests, while flushes or compactions fall behind. */
   async #waitForRoom(served: ServedTablet, row: ByteString, context: RequestContext): Promise<void> {
     const startMs = this.#options.clock.monotonicMs();
     if (!this.#options.budget.open) await this.#options.budget.wait(context);
@@ -176,7 +176,7 @@ export class RowCalls {
     return undefined;
   }
 
-  /** METADATA's tablets never wait for memory: the flushes that make room commit to them. */
+  /** METADATA's tablets never wait for memory: the flushes that free it commit to them. */
   async commit(commits: readonly MetadataCommit[], context: RequestContext): Promise<CommitOutcome[]> {
     const keys = commits.flatMap(({ rows }) => rows.map(({ key }) => key));
     const first = keys[0];
@@ -197,7 +197,7 @@ export class RowCalls {
     const writes: Promise<void>[] = [];
     for (let next = 0; next < entries.length; ) {
       const slice = this.#checkSlice(tableId, entries, next, pacer, outcomes);
-      assert(slice.end > next, 'a batch of rows does not come to its end');
+      assert(slice.end > next, 'each slice of a batch of rows checks at least one');
       next = slice.end;
       const { served, changes, indexes } = slice;
       if (served !== undefined) {
@@ -269,7 +269,7 @@ async function writeSlice(
 ): Promise<void> {
   try {
     const errors = await tablet.mutateRows(context, changes);
-    assert(errors.length === indexes.length, 'a row that was to be written has no outcome');
+    assert(errors.length === indexes.length, 'each row that was to be written has an outcome');
     for (let i = 0; i < errors.length; i++) {
       const error = errors[i];
       if (error !== undefined) outcomes[indexes[i]!] = toPlainError(error);
@@ -288,7 +288,9 @@ function isWithin(end: ByteString | undefined, limit: ByteString | undefined): b
   return limit === undefined || (end !== undefined && end <= limit);
 }
 
-/** Checks what depends on the schema, and leaves out what has no effect: there may be nothing left to write. */
+/**
+ * Checks the conditions that depend on the schema, and leaves out mutations without effect: the result may be empty.
+ */
 function checkedMutations<M extends Mutations>(schema: TableSchema, mutations: M): M {
   checkMutations(schema, mutations);
   return effectiveMutations(mutations);

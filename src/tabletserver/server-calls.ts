@@ -1,4 +1,4 @@
-/** Answers the internal calls of a tablet server: passes each to the part whose work it is. */
+/** Answers the internal calls of a tablet server: passes each to the part that carries it out. */
 import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
 import { type CallHandler, type Env, type PlainError, type RequestContext, toPlainError } from '../env/index.ts';
 import type { SchemaCache } from '../locator/index.ts';
@@ -129,7 +129,7 @@ export class ServerCalls {
     const { tablet } = this.#rows.servingAll(tableId, range);
     const { memtableBytes, state } = tablet;
     const sizeBytes = tablet.sizeBytes();
-    assert(sizeBytes >= memtableBytes, 'a tablet is smaller than its memtables');
+    assert(sizeBytes >= memtableBytes, 'a tablet is no smaller than its memtables');
     return {
       range,
       server: this.#options.serverName,
@@ -140,8 +140,7 @@ export class ServerCalls {
   }
 
   /**
-   * A major compaction. "Not serving" where the tablet is split or released first: the caller then finds its
-   * successors.
+   * A major compaction. "Not serving" if the tablet is split or released first: the caller then finds its successors.
    */
   async #compact(served: ServedTablet, context: RequestContext): Promise<void> {
     const { compactions, splits, tablets, hasEnded } = this.#options;
@@ -161,7 +160,7 @@ export class ServerCalls {
   }
 
   /**
-   * Writes the memtables to files: of the tablets named, or of all. METADATA's come last, since the others commit to
+   * Writes the memtables of the named tablets, or of all, to files. METADATA's come last, since the others commit to
    * them.
    */
   async #flush(keys: readonly MetadataKey[] | undefined): Promise<void> {
@@ -172,14 +171,14 @@ export class ServerCalls {
         try {
           await budget.flush(served);
         } catch (error) {
-          // one released meanwhile was flushed, or its table is gone: a caller that names tablets has to know
+          // one released meanwhile was flushed, or its table is gone: a caller that names tablets must get the error
           if (keys || tablets.has(served)) throw error;
         }
       }
     }
   }
 
-  /** All files named after this server are its own while it lives: one may be written and be in no row yet. */
+  /** All files named after this server are its own while it lives: one may be being written and in no row yet. */
   #holdings(): Holdings {
     const { tablets, loader, serverName } = this.#options;
     const files = [...tablets.all()].flatMap(({ tablet }) => tablet.heldFiles());

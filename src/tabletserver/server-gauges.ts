@@ -1,4 +1,4 @@
-/** How a tablet server stands, as gauges: what its caches, memtables and log hold, and what it is doing. */
+/** The gauges of a tablet server: the sizes of its caches, memtables and log, and the work in progress. */
 import type { ServerLog } from '../commitlog/index.ts';
 import type { Metrics } from '../env/index.ts';
 import type { BlockCache, MemoryBudget } from '../sstable/index.ts';
@@ -15,7 +15,7 @@ export interface ServerParts {
   readonly tablets: TabletMap;
 }
 
-/** Until the function returned is called. */
+/** Measures until the returned function is called. */
 export function serverGauges(
   metrics: Metrics,
   { cache, memory, budget, compactions, log, tablets }: ServerParts,

@@ -1,5 +1,6 @@
 /**
- * What a server does for all its tablets: names and deletes files, and passes their notices to the parts they concern.
+ * The services of a server to all its tablets: names and deletes files, and passes their notices to the parts they
+ * concern.
  */
 import { type BigtableError, toBigtableError } from '../base/index.ts';
 import { type NewRecord, Origin, type ServerLog } from '../commitlog/index.ts';
@@ -25,7 +26,7 @@ export interface ServerServicesOptions {
   readonly budget: MemtableBudget;
   readonly compactions: CompactionSchedule;
   readonly notices: MasterNotices;
-  /** Asked late: splits are made of tablets that have these services. */
+  /** Called late: splits are made of tablets that have these services. */
   readonly splits: () => TabletSplits;
   readonly leaseHeld: () => boolean;
   readonly serverContext: () => RequestContext;
@@ -105,19 +106,19 @@ export class ServerServices implements HostServices {
     this.#clockWarning.isBehind(nowMicros, lastMicros);
   }
 
-  /** The sweep finds what cannot be deleted now. */
+  /** Deletes what can be deleted now; the sweep finds the rest. */
   async #delete(files: readonly string[]): Promise<void> {
     const { fileSystem, logger } = this.#options.env;
     for (const path of files) {
       await fileSystem.delete(path).catch((thrown: unknown) => {
         const error = toBigtableError(thrown).message;
-        logger.warn('a file that nothing needs any more could not be deleted', { file: path, error });
+        logger.warn('a file that is no longer needed could not be deleted', { file: path, error });
       });
     }
   }
 }
 
-/** A record that no replay applies: a log begins with it, and what was appended before it is durable once it is. */
+/** A record that no replay applies: a log begins with it, and all earlier appends are durable once it is. */
 export function emptyRecord(commitMicros: number): NewRecord {
   const body = { kind: 'rows', rows: [] } as const;
   return { tableId: METADATA_TABLE_ID, epoch: 0, commitMicros, origin: Origin.user, body };

@@ -1,8 +1,8 @@
 /**
  * A tablet server's standing in the lock service (paper section 5.2): a session, and a uniquely named file in `servers`
- * that is locked for as long as the server lives. Who loses the lock stops serving.
+ * that is locked for as long as the server lives. A server that loses the lock stops serving.
  *
- * Invariant: the file is never there without its lock having been taken first, so a master that sees the file unlocked
+ * Invariant: the file never exists without its lock having been taken first, so a master that sees the file unlocked
  * knows the server is dead.
  */
 import { assert } from '../base/index.ts';
@@ -35,21 +35,21 @@ export class ServerSession {
     });
   }
 
-  /** Takes the lock. From here on files with the server's name do not count as a dead server's. */
+  /** Takes the lock. From now on files with the server's name do not count as a dead server's. */
   static async open(lockService: LockService, clock: Clock, name: string, onLost: () => void): Promise<ServerSession> {
     const sessionId = await lockService.openSession();
     try {
       const lock = await lockService.tryAcquire(SERVERS_DIRECTORY + name, sessionId);
-      assert(lock !== undefined, `the name ${name} of a new tablet server is taken`);
+      assert(lock !== undefined, `the name ${name} of a new tablet server is free`);
       return new ServerSession(lockService, clock, lock, onLost);
     } catch (error) {
-      // why it failed is what the caller is to be told
+      // the caller gets this error, not that of closing the session
       await lockService.closeSession(sessionId).catch(() => {});
       throw error;
     }
   }
 
-  /** Makes the file, by which masters learn of the server. */
+  /** Creates the file, by which masters find the server. */
   async announce(peer: PeerFile): Promise<void> {
     await this.#lockService.write(this.#lock.path, encodePeerFile(peer), {
       version: 0,
@@ -58,12 +58,12 @@ export class ServerSession {
     });
   }
 
-  /** Whether the lock surely holds at this instant. */
+  /** True when the lock surely holds at this instant. */
   held(): boolean {
     return !this.#lost && this.#clock.monotonicMs() < this.#lockService.leaseDeadlineMs(this.#lock.sessionId);
   }
 
-  /** Gives the lock and the file up. */
+  /** Releases the lock and deletes the file. */
   async close(): Promise<void> {
     this.#lost = true;
     this.#stopWatching();

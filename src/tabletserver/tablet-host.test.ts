@@ -34,10 +34,10 @@ function fixture(): { host: ServedTabletHost; answer(...outcomes: CommitOutcome[
 }
 
 describe('commits of a tablet', () => {
-  test('come one after another: two at once are a bug', async () => {
+  test('come one after another: two concurrent ones are a bug', async () => {
     const { host, answer } = fixture();
     const first = host.commit(state, change);
-    await assert.rejects(host.commit(state, change), /two commits of one tablet are under way at once/);
+    await assert.rejects(host.commit(state, change), /two commits of one tablet are under way concurrently/);
     answer({ kind: 'done' });
     await first;
     assert.equal(host.row.version, 8);
@@ -47,7 +47,7 @@ describe('commits of a tablet', () => {
     assert.equal(host.row.version, 9);
   });
 
-  test('have an outcome: without one nothing is taken for done', async () => {
+  test('have an outcome: a commit without one is not taken for done', async () => {
     const { host, answer } = fixture();
     const commit = host.commit(state, change);
     answer();

@@ -1,5 +1,5 @@
 /**
- * What a tablet asks of its server: the schema, the lease, names for files, and commits to METADATA that are
+ * The services of a server to one tablet: the schema, the lease, names for files, and commits to METADATA that are
  * conditional on the assignment under which the tablet is served.
  */
 import { assert, BigtableError, Code } from '../base/index.ts';
@@ -16,7 +16,7 @@ import {
 import type { TableSchema } from '../model/index.ts';
 import type { TabletCommit, TabletHost, TabletState } from '../tablet/index.ts';
 
-/** What the server shares with all its tablets. */
+/** The services that the server shares among all its tablets. */
 export interface HostServices {
   readonly logPath: string;
   readonly metadata: MetadataClient;
@@ -25,7 +25,7 @@ export interface HostServices {
   newFilePath(): string;
   /** Files that no row and no reader refers to: they may be deleted. */
   released(files: readonly string[]): void;
-  /** Files that a tablet needs no more and that another may need. */
+  /** Files that a tablet no longer needs and that another may need. */
   leftToSweep(): void;
   filesChanged(tablet: MetadataKey): void;
   /**
@@ -41,7 +41,7 @@ export interface HostServices {
   serverContext(): RequestContext;
   uniqueName(): string;
   nowMicros(): number;
-  /** The wall clock is behind a time that a cell of a tablet got. */
+  /** The wall clock is behind a time that was given to a cell of a tablet. */
   clockIsBehind(nowMicros: number, lastMicros: number): void;
 }
 
@@ -118,8 +118,8 @@ export class ServedTabletHost implements TabletHost {
   }
 
   /**
-   * One at a time: the tablet sees to it. Another version under the same epoch is taken over and the change made on top
-   * of it.
+   * Commits come one at a time: the tablet ensures it. If the row has another version under the same epoch, the host
+   * takes that over and makes the change on top of it.
    */
   commit(state: TabletState, change: TabletCommit): Promise<void> {
     return this.#alone([state], () => this.#commit(state, change));
@@ -141,7 +141,7 @@ export class ServedTabletHost implements TabletHost {
     }
   }
 
-  /** The tablet's row becomes two, low and high; answers both. */
+  /** Replaces the tablet's row by two, low and high; returns both. */
   split(parts: readonly [TabletState, TabletState]): Promise<readonly [MetadataRow, MetadataRow]> {
     return this.#alone(parts, () => this.#split(parts));
   }
@@ -160,7 +160,7 @@ export class ServedTabletHost implements TabletHost {
       states.every((state) => state.tableId === tableId && state.epoch === epoch),
       'a tablet commits under the row of another assignment',
     );
-    assert(!this.#isCommitting, 'two commits of one tablet are under way at once');
+    assert(!this.#isCommitting, 'two commits of one tablet are under way concurrently');
     this.#isCommitting = true;
     try {
       return await change();
@@ -170,7 +170,8 @@ export class ServedTabletHost implements TabletHost {
   }
 
   /**
-   * False where the row is at another version now, which is taken over. Its own row is the last that the commit names.
+   * False if the row is at another version now, which is taken over. The tablet's own row is the last that the commit
+   * names.
    */
   async #isDone(commit: MetadataCommit, { tableId, epoch }: TabletState): Promise<boolean> {
     const [outcome] = await this.#services.metadata.commit([commit], this.#services.serverContext());

@@ -1,15 +1,16 @@
 /**
- * Loads and unloads tablets at the master's word (paper section 5.2; docs/ARCHITECTURE.md, "Location and assignment").
+ * Loads and unloads tablets when the master requests it (paper section 5.2; docs/ARCHITECTURE.md, "Location and
+ * assignment").
  *
  * Invariants:
  * - A tablet is loaded only if its row names this server and that epoch, and the epoch is above the floor, the highest
- *   one at which this server has let the tablet go; so a load or an unload that comes late or twice does nothing.
- * - A tablet is let go only when nothing of it is in flight.
- * - A server never needs its own log to load a tablet, and reads it for a tablet alone whose invariants are broken:
- *   that one is opened anew, under the same assignment, once nothing of it is in flight
- *   (docs/decisions/0037-broken-invariants.md). What it lets go it has flushed, or the tablet's row is gone. Where
- *   METADATA takes a tablet away from it, or it is ending, it loads nothing any more: its log is read by others, once
- *   it is fenced.
+ *   one at which this server has released the tablet; so a load or an unload that comes late or twice does nothing.
+ * - A tablet is released only when no call or commit of it is in flight.
+ * - A server never needs its own log to load a tablet, with one exception: a tablet whose invariants are broken is
+ *   opened anew from it, under the same assignment, once nothing of the tablet is in flight
+ *   (docs/decisions/0037-broken-invariants.md). A tablet that the server releases was flushed, or its row is gone. Once
+ *   METADATA takes a tablet away from the server, or the server is ending, it loads no more tablets: others read its
+ *   log after it is fenced.
  */
 import { assert, BigtableError, type ByteString, Code, quote, toBigtableError, unavailable } from '../base/index.ts';
 import type { Logger, RequestContext } from '../env/index.ts';
@@ -48,15 +49,15 @@ export class TabletLoader {
   readonly #options: TabletLoaderOptions;
   readonly #loading = new Map<MetadataKey, Loading>();
   readonly #unloading = new Map<MetadataKey, Promise<void>>();
-  /** Tablets that are served no more and whose memtables are not all in files yet. */
+  /** Tablets that are no longer served and whose memtables are not all in files yet. */
   readonly #unfinished = new Map<MetadataKey, ServedTablet>();
   readonly #floors: EpochFloors;
   /**
    * Tablets that METADATA gives to this server and that it cannot serve, since their bytes are damaged. The master
-   * tries them again.
+   * retries them.
    */
   readonly #damaged = new Map<MetadataKey, { readonly row: MetadataRow; readonly error: BigtableError }>();
-  /** Tablets that are served here no more and of which reads may stand in a row yet: their files are spared. */
+  /** Tablets that are no longer served here while reads may still be inside a row of them: their files are spared. */
   readonly #retired = new Set<TabletApi>();
   #stopped = false;
 
@@ -70,7 +71,7 @@ export class TabletLoader {
     });
   }
 
-  /** Loads nothing more. From here on tablets may be let go without a flush. */
+  /** Loads no more tablets. From now on tablets may be released without a flush. */
   stop(): void {
     this.#stopped = true;
   }
@@ -96,14 +97,14 @@ export class TabletLoader {
       loaded: Promise.resolve().then(() => this.#load(ref, loading, context)),
     };
     this.#loading.set(key, loading);
-    const forget = (): void => void this.#loading.delete(key);
-    loading.loaded.then(forget, forget);
+    const remove = (): void => void this.#loading.delete(key);
+    loading.loaded.then(remove, remove);
     return loading.loaded;
   }
 
   /**
-   * Resolves when the tablet is given up at that epoch, for ever, with nothing left to replay. Without `flush` what is
-   * in memory is dropped, but only where the tablet's row is gone.
+   * Resolves when the tablet is released at that epoch, for ever, with nothing left to replay. Without `flush` the
+   * contents of memory are dropped, but only if the tablet's row is gone.
    */
   async unload({ key, epoch }: TabletRef, flush: boolean): Promise<void> {
     const under = this.#loading.get(key);
@@ -121,26 +122,28 @@ export class TabletLoader {
     this.#floors.raise(key, epoch);
   }
 
-  /** Serves the tablet no more. What could not be flushed stays with this server, and giving up may be tried again. */
+  /**
+   * Stops serving the tablet. Records that could not be flushed stay with this server, and the release may be retried.
+   */
   async release(served: ServedTablet, flush: boolean): Promise<void> {
     const { tablets, budget, splitOf } = this.#options;
     await splitOf(served.key);
     if (!tablets.has(served) && !this.#unfinished.has(served.key)) return;
-    // most of what is in memory is written while the tablet is still served
+    // most of the memory is written while the tablet is still served
     if (flush) await budget.flush(served);
     await served.tablet.cancelCompaction();
-    // a server that ends and a master may both want it
+    // a server that ends and a master may both request it
     const other = this.#unloading.get(served.key);
     if (other !== undefined) return other;
     if (!tablets.has(served) && !this.#unfinished.has(served.key)) return;
     tablets.delete(served);
     this.#unfinished.set(served.key, served);
-    const closing = this.#close(served, flush).then(() => budget.forget(served));
+    const closing = this.#close(served, flush).then(() => budget.remove(served));
     this.#unloading.set(served.key, closing);
     try {
       await closing;
       this.#unfinished.delete(served.key);
-      // in the same step: a load that waited for this finds the floor. A server that ends loads nothing anyway
+      // synchronously: a load that waited for this finds the floor. A server that ends loads nothing anyway
       if (!this.#stopped) this.#floors.raise(served.key, served.epoch);
     } finally {
       this.#unloading.delete(served.key);
@@ -152,7 +155,7 @@ export class TabletLoader {
     return (await metadata.readRow(key, services.serverContext())) === undefined;
   }
 
-  /** Why the tablet of the row, which is this server's, cannot be served; undefined where nothing is known of it. */
+  /** The reason why the tablet of the row, which is this server's, cannot be served; undefined if none is known. */
   damageOver(tableId: string, row: ByteString): BigtableError | undefined {
     for (const { row: tablet, error } of this.#damaged.values()) {
       if (tablet.tableId === tableId && rangeContains(tablet.range, row)) return error;
@@ -160,7 +163,7 @@ export class TabletLoader {
     return undefined;
   }
 
-  /** Files of tablets that are served no more and not given up yet. */
+  /** Files of tablets that are no longer served and not released yet. */
   heldFiles(): string[] {
     for (const tablet of this.#retired) if (tablet.heldFiles().length === 0) this.#retired.delete(tablet);
     return [...this.#retired, ...[...this.#unfinished.values()].map(({ tablet }) => tablet)].flatMap((tablet) =>
@@ -168,13 +171,13 @@ export class TabletLoader {
     );
   }
 
-  /** The two that a tablet was split into are served in its place. */
+  /** Replaces a tablet by the two that it was split into. */
   replace(
     parent: ServedTablet,
     children: readonly { readonly host: ServedTabletHost; readonly tablet: TabletApi }[],
   ): ServedTablet[] {
     const { tablets, budget } = this.#options;
-    assert(tablets.has(parent), 'a tablet is replaced that is not served');
+    assert(tablets.has(parent), 'a tablet that is replaced is served');
     assertPartition(
       children.map(({ host }) => host.row.range),
       parent.range,
@@ -184,12 +187,12 @@ export class TabletLoader {
       'a part of a tablet is served at another epoch',
     );
     tablets.delete(parent);
-    budget.forget(parent);
+    budget.remove(parent);
     this.#retired.add(parent.tablet);
     return children.map(({ host, tablet }) => this.#serve(host.row, host, tablet));
   }
 
-  /** What the tablet of the row asks of its server. */
+  /** The services of the server to the tablet of the row. */
   hostOf(row: MetadataRow, schema: TableSchema): ServedTabletHost {
     const host: ServedTabletHost = new ServedTabletHost(
       this.#options.services,
@@ -236,7 +239,7 @@ export class TabletLoader {
     if (schema === undefined) throw new BigtableError(Code.FAILED_PRECONDITION, `table ${row.tableId} has no schema`);
     const { host, tablet } = await this.#open(row, schema).catch((thrown: unknown) => {
       const error = toBigtableError(thrown);
-      if (error.code === Code.DATA_LOSS) this.#tellDamage(key, row, error);
+      if (error.code === Code.DATA_LOSS) this.#logDamage(key, row, error);
       throw error;
     });
     this.#damaged.delete(key);
@@ -244,21 +247,21 @@ export class TabletLoader {
       await tablet.close({ flush: false });
       throw this.#stopped ? ending() : stale(`the load of a tablet at epoch ${epoch} was called off`);
     }
-    assert(keyOfRow(host.row) === key, 'the row of another tablet was read');
-    assert(this.#loading.get(key) === loading, 'two loads of one tablet run at once');
+    assert(keyOfRow(host.row) === key, 'the row that was read is that of the tablet');
+    assert(this.#loading.get(key) === loading, 'one load of a tablet runs at a time');
     assert(
       !this.#unfinished.has(key) && !this.#unloading.has(key),
       'a tablet is served before an earlier unloading of it has ended',
     );
-    budget.rest();
+    budget.pause();
     const served = this.#serve(row, host, tablet);
     this.#floors.passed(key, epoch);
-    if (row.logs.some((log) => log !== services.logPath)) budget.settleSoon(served);
+    if (row.logs.some((log) => log !== services.logPath)) budget.markReplayed(served);
   }
 
   #serve(row: MetadataRow, host: ServedTabletHost, tablet: TabletApi): ServedTablet {
     const { tableId, range, epoch } = row;
-    assert(row.server?.name === this.#options.serverName, 'a tablet is served that METADATA gives to another server');
+    assert(row.server?.name === this.#options.serverName, 'a tablet is served by the server that METADATA names');
     const served: ServedTablet = { key: keyOfRow(row), tableId, range, epoch, tablet, host, countedBytes: 0 };
     this.#hosts.set(host, served);
     this.#options.tablets.add(served);
@@ -303,10 +306,7 @@ export class TabletLoader {
     }
   }
 
-  /**
-   * An invariant of the tablet is broken: it is opened anew. Where that fails the server ends, and its log is replayed
-   * by others.
-   */
+  /** An invariant of the tablet is broken: opens it anew. If that fails the server ends, and others replay its log. */
   async #reopen(host: ServedTabletHost, error: BigtableError): Promise<void> {
     const { tablets, logger, services, splitOf } = this.#options;
     const served = this.#hosts.get(host);
@@ -326,7 +326,7 @@ export class TabletLoader {
     tablets.delete(served);
     this.#retired.add(served.tablet);
     const loading: Loading = { epoch, aborted: false, loaded: this.#openAnew(served) };
-    assert(!this.#loading.has(key), 'a tablet is loaded while it is served');
+    assert(!this.#loading.has(key), 'a tablet that is served is not being loaded');
     this.#loading.set(key, loading);
     try {
       await loading.loaded;
@@ -344,19 +344,19 @@ export class TabletLoader {
     await services.logIsDurable();
     const row = await metadata.readRow(key, services.serverContext());
     const schema = services.schema(tableId);
-    if (row === undefined || schema === undefined) return budget.forget(served);
+    if (row === undefined || schema === undefined) return budget.remove(served);
     if (row.server?.name !== serverName || row.epoch !== epoch)
       throw stale(`tablet of epoch ${epoch} belongs to another server since epoch ${row.epoch}`);
     const { host, tablet } = await this.#open(row, schema, services.logPath);
-    // the log is kept for the broken one until everything is in files
+    // the log is kept for the broken one until all its records are in files
     await tablet.flush();
-    budget.forget(served);
+    budget.remove(served);
     if (this.#stopped) return tablet.close({ flush: false });
     this.#serve(host.row, host, tablet);
   }
 
-  /** The master tries again and again: each damage is logged once. */
-  #tellDamage(key: MetadataKey, row: MetadataRow, error: BigtableError): void {
+  /** The master retries again and again: each damage is logged once. */
+  #logDamage(key: MetadataKey, row: MetadataRow, error: BigtableError): void {
     const isKnown = this.#damaged.get(key)?.error.message === error.message;
     this.#damaged.set(key, { row, error });
     if (!isKnown)
@@ -367,8 +367,8 @@ export class TabletLoader {
   }
 
   /**
-   * METADATA shows that the tablet is no longer this server's. Where its row is gone so is the tablet. Where it is
-   * another's, a master has taken this server for dead and gives away all it has: what is in memory is in the log
+   * METADATA shows that the tablet is no longer this server's. If its row is gone so is the tablet. If it is another's,
+   * a master has taken this server for dead and gives away all its tablets: the contents of memory are in the log
    * alone, which must stay as it is. So the server ends.
    */
   #lose(host: ServedTabletHost, now: MetadataRow | undefined): void {
@@ -387,8 +387,8 @@ export class TabletLoader {
     }
     tablets.delete(served);
     this.#unfinished.delete(key);
-    logger.info('a tablet is served no more, because its row is gone', { table: tableId, epoch });
-    void served.tablet.close({ flush: false }).finally(() => budget.forget(served));
+    logger.info('a tablet is no longer served, because its row is gone', { table: tableId, epoch });
+    void served.tablet.close({ flush: false }).finally(() => budget.remove(served));
   }
 }
 

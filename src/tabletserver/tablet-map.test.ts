@@ -5,7 +5,7 @@ import { metadataKey } from '../metadata/index.ts';
 import { rangeContains } from '../model/index.ts';
 import { type ServedTablet, TabletMap } from './tablet-map.ts';
 
-/** The map looks at nothing of the tablet itself. */
+/** The map reads nothing of the tablet itself. */
 const served = (tableId: string, start: string, end: string | undefined): ServedTablet => ({
   key: metadataKey(tableId, end),
   tableId,
@@ -50,7 +50,7 @@ describe('the map of tablets', () => {
     );
   });
 
-  test('two tablets for one row are a bug, and told', () => {
+  test('two tablets for one row are a bug that is found', () => {
     const map = new TabletMap();
     map.add(served('00000010', 'b', 'd'));
     for (const [start, end] of [
@@ -67,7 +67,7 @@ describe('the map of tablets', () => {
     assert.equal(map.size, 4);
   });
 
-  test('deleting what is not there does nothing', () => {
+  test('deleting a missing tablet does nothing', () => {
     const map = new TabletMap();
     const [one, other] = [served('00000010', '', undefined), served('00000010', '', undefined)];
     map.add(one);
@@ -86,7 +86,7 @@ describe('the map of tablets', () => {
     assert.equal(map.size, 1);
   });
 
-  test('tablets that change behind the back of the map are found', () => {
+  test('changes of tablets that bypass the map are found', () => {
     const map = new TabletMap();
     const [low, high] = [served('00000010', '', 'b'), served('00000010', 'b', undefined)];
     for (const one of [low, high]) map.add(one);

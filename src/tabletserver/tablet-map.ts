@@ -1,6 +1,6 @@
 /**
  * The tablets that a server serves, by table and by range. Ranges of a table never overlap: METADATA's rows partition
- * it, and nothing is served but what a row says.
+ * it, and the server serves only tablets of such rows.
  */
 import { assert, type ByteString, checksInvariants } from '../base/index.ts';
 import {
@@ -14,7 +14,7 @@ import {
 import { rangeContains, type RowRange } from '../model/index.ts';
 import type { DivideCommit, TabletApi, TabletHost } from '../tablet/index.ts';
 
-/** By which a tablet that is closed takes leave of METADATA, and one that is split becomes two. */
+/** The host of a tablet as far as its server needs it: the last commit of a closing tablet, and its split into two. */
 export interface ServedHost extends Pick<TabletHost, 'commit' | 'schema'> {
   split(parts: Parameters<DivideCommit>[0]): Promise<readonly [MetadataRow, MetadataRow]>;
 }
@@ -47,7 +47,7 @@ export class TabletMap {
     return this.#byKey.get(key);
   }
 
-  /** Whether this very tablet is served: another may be served under its key. */
+  /** True when this very tablet is served: another may be served under its key. */
   has(served: ServedTablet): boolean {
     return this.#byKey.get(served.key) === served;
   }
@@ -92,11 +92,11 @@ export class TabletMap {
     if (checksInvariants) this.assertConsistent();
   }
 
-  /** Looks at every tablet: both maps have the same ones, by range in order and apart. */
+  /** Walks all tablets: both maps have the same ones, disjoint and in the order of their ranges. */
   assertConsistent(): void {
     let count = 0;
     for (const [tableId, list] of this.#tables) {
-      assert(list.length > 0, 'a table without tablets is kept');
+      assert(list.length > 0, 'a table in the map has tablets');
       assert(
         list.every((one) => one.tableId === tableId && this.has(one)),
         'a tablet is known by its range and not by its key',
@@ -104,13 +104,12 @@ export class TabletMap {
       assertDisjoint(list.map(({ range }) => range));
       count += list.length;
     }
-    assert(count === this.#byKey.size, 'the two maps of tablets differ');
+    assert(count === this.#byKey.size, 'the two maps have the same tablets');
   }
 }
 
 /**
- * Tablets commit to METADATA, and METADATA's own to the root tablet: so a server that closes releases them in this
- * order.
+ * The order in which a closing server releases tablets: they commit to METADATA, and METADATA's own to the root tablet.
  */
 export const TABLET_KINDS = ['users', 'metadata', 'root'] as const;
 export type TabletKind = (typeof TABLET_KINDS)[number];

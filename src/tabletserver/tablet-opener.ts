@@ -1,5 +1,5 @@
 /**
- * Opens the tablets of a server on what they share: its log, its block and row caches, and the memory of their
+ * Opens the tablets of a server on the resources they share: its log, its block and row caches, and the memory of their
  * in-memory locality groups.
  */
 import type { RedoRecord, ServerLog } from '../commitlog/index.ts';
@@ -45,7 +45,7 @@ export class TabletOpener {
     this.cache = new BlockCache({ limitBytes: settings.blockCacheBytes, metrics, rowCache });
   }
 
-  /** `records`: what is to be replayed. */
+  /** `records`: those to be replayed. */
   open(host: TabletHost, state: TabletState, records: Iterable<RedoRecord>): Promise<TabletApi> {
     const { limits, blockSizeBytes, durability } = this.#settings;
     const isMetadata = state.tableId === METADATA_TABLE_ID;

@@ -72,7 +72,7 @@ function envWith(lockService: MemoryLockService, clock: ManualClock): Env {
   return env as Env;
 }
 
-/** A test whose clock goes on by itself. */
+/** A test whose clock advances by itself. */
 function inTime(work: (clock: ManualClock) => Promise<void>): () => Promise<void> {
   const clock = new ManualClock();
   return () => inSimulatedTime(clock, work(clock));
@@ -80,7 +80,7 @@ function inTime(work: (clock: ManualClock) => Promise<void>): () => Promise<void
 
 describe('a tablet server', () => {
   test(
-    'that loses its lock while it starts does not start, and leaves nothing',
+    'that loses its lock while it starts does not start, and leaves no file',
     inTime(async (clock) => {
       const lockService = new Impatient();
       const env = envWith(lockService, clock);

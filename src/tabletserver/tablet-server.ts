@@ -3,7 +3,7 @@
  * it. Answers the calls of `protocol`; knows neither clients nor other servers.
  *
  * Invariants: it answers only for rows of tablets it serves, and refuses all others with "not serving". It ends itself
- * when its log fails or its lock is lost, and never comes back: a new incarnation takes its place.
+ * when its log fails or its lock is lost, and never comes back: a new incarnation replaces it.
  */
 import { assert, type BigtableError, toBigtableError, unavailable } from '../base/index.ts';
 import { readEncodedAppends, ServerLog } from '../commitlog/index.ts';
@@ -28,28 +28,28 @@ import { TabletSplits } from './tablet-splits.ts';
 export interface TabletServerSettings extends TabletSettings {
   readonly memtableBytes: number;
   readonly logLimitBytes: number;
-  /** A tablet whose files take more is split. */
+  /** A tablet whose files are larger is split. */
   readonly tabletBytes: number;
-  /** How many compactions of files run concurrently. */
+  /** The number of compactions of files that run concurrently. */
   readonly compactionsAtOnce: number;
-  /** Within which time deleted data is gone from files. */
+  /** The time within which deleted data is gone from files. */
   readonly majorCompactionMs: number;
 }
 
 export interface TabletServerOptions {
   readonly env: Env;
   readonly settings: TabletServerSettings;
-  /** The address at which it is reached. */
+  /** The address at which peers reach it. */
   readonly address: string;
   /** Called once when a server that was started ends without having been closed. */
   readonly onEnd?: (reason: BigtableError) => void;
 }
 
-/** A server that is closed may leave so much to be replayed: that is quicker than many small files. */
+/** A server that is closed may leave this many bytes to be replayed: that is quicker than many small files. */
 const MAX_REPLAYED_BYTES = 4 * 1024 * 1024;
-/** Unless the row of some tablet lists more logs than this. */
+/** Limit of the logs in the row of any tablet for that. */
 const MAX_REPLAYED_LOGS = 4;
-/** A server that is closed retries the commits of its flushes for so long; the rest is left to be replayed. */
+/** A server that is closed retries the commits of its flushes for this long; the rest is left to be replayed. */
 const CLOSE_RETRY_MS = 1000;
 
 /** `closing`: tablets are released, and commits still go out. `ended`: nothing is served nor written. */
@@ -82,11 +82,11 @@ export class TabletServer {
   readonly #removeGauges: () => void;
   #stopServing: (() => Promise<void>) | undefined;
   #phase: Phase = 'starting';
-  /** Why the server ended itself. */
+  /** The reason why the server ended itself. */
   #failure: BigtableError | undefined;
-  /** While closing: whether all memtables are written to files. */
+  /** While closing: true if all memtables are written to files. */
   #flushesAll = false;
-  /** While closing: when commits to METADATA are retried no more. */
+  /** While closing: the time after which commits to METADATA are not retried. */
   #commitUntilMs = Number.POSITIVE_INFINITY;
 
   private constructor(options: TabletServerOptions, name: string, log: ServerLog, session: ServerSession) {
@@ -109,7 +109,7 @@ export class TabletServer {
     });
     this.#compactions = new CompactionSchedule({
       ...env,
-      atOnce: settings.compactionsAtOnce,
+      maxRunning: settings.compactionsAtOnce,
       majorMs: settings.majorCompactionMs,
       tablets: this.#tablets,
     });
@@ -176,7 +176,7 @@ export class TabletServer {
     let log: ServerLog | undefined;
     try {
       log = await ServerLog.open({ fileSystem: env.fileSystem, path: logPathOf(name), onFailure, env });
-      // a log that METADATA lists is never empty: one that is has lost its beginning
+      // a log that METADATA lists is never empty: an empty one has lost its beginning
       await log.append(emptyRecord(env.clock.nowMicros())).durable;
       server = new TabletServer(options, name, log, session);
       await server.#schemas.start();
@@ -187,7 +187,7 @@ export class TabletServer {
       return server;
     } catch (error) {
       await (server ? server.#endStart() : closeBoth(log, session)).catch((thrown: unknown) => {
-        env.logger.warn('a tablet server that could not start did not end in good order', {
+        env.logger.warn('a tablet server that could not start did not clean up completely', {
           error: toBigtableError(thrown).message,
         });
       });
@@ -196,9 +196,9 @@ export class TabletServer {
   }
 
   /**
-   * The first part of closing: serves the tablets of that kind no more. Users' tablets go first, on all servers, since
-   * their flushes commit to METADATA; then METADATA's, which commit to the root tablet. After few writes no memtable
-   * is flushed: all is left to be replayed.
+   * The first part of closing: stops serving the tablets of that kind. Users' tablets go first, on all servers, since
+   * their flushes commit to METADATA; then METADATA's, which commit to the root tablet. After few writes no memtable is
+   * flushed: all is left to be replayed.
    */
   async releaseTablets(kind: TabletKind): Promise<void> {
     if (this.#phase === 'ended') return;
@@ -234,7 +234,7 @@ export class TabletServer {
     await this.#finish();
   }
 
-  /** A start that fails takes everything back. */
+  /** Takes back all that a failed start has done. */
   async #endStart(): Promise<void> {
     if (this.#phase !== 'ended') this.#halt();
     await this.#stopServing?.();
@@ -260,7 +260,7 @@ export class TabletServer {
       this.#tablets.delete(served);
       void served.tablet.cancelCompaction();
     }
-    assert(this.#tablets.size === 0, 'a server that has ended serves tablets');
+    assert(this.#tablets.size === 0, 'a server that has ended serves no tablets');
     this.#budget.stop().catch(() => {});
   }
 
@@ -269,12 +269,12 @@ export class TabletServer {
       await this.#stopServing?.();
       await this.#finish();
     } catch (error) {
-      this.#env.logger.warn('a tablet server did not end in good order', { error: toBigtableError(error).message });
+      this.#env.logger.warn('a tablet server did not end cleanly', { error: toBigtableError(error).message });
     }
     this.#onEnd?.(reason);
   }
 
-  /** Begins nothing more on its own: no compaction, no load, no notice. */
+  /** Begins no further work of its own: no compaction, no load, no notice. */
   #stopWork(): void {
     this.#aftermath.stop();
     this.#compactions.stop();
@@ -283,7 +283,7 @@ export class TabletServer {
   }
 
   async #finish(): Promise<void> {
-    assert(this.#phase === 'ended', 'a tablet server is taken apart that has not ended');
+    assert(this.#phase === 'ended', 'a tablet server ends before its resources are released');
     this.#removeGauges();
     this.#aftermath.stop();
     this.#replay.clear();
@@ -292,7 +292,7 @@ export class TabletServer {
   }
 
   #enter(phase: Phase): void {
-    assert(NEXT_PHASES[this.#phase].includes(phase), 'a tablet server goes back in its life');
+    assert(NEXT_PHASES[this.#phase].includes(phase), 'the phases of a tablet server come in order');
     this.#phase = phase;
   }
 

@@ -1,7 +1,7 @@
 /**
  * Splits of tablets, done by their server (paper sections 4 and 5.2; docs/decisions/0015-splits-and-merges.md): on
- * demand, and of those that have grown above their size. METADATA gets two rows for one in one commit; only then are
- * two tablets served, which share the files there are.
+ * demand, and of those that have grown above their size. One commit replaces the row in METADATA by two; only then are
+ * two tablets served, which share the existing files.
  *
  * Invariants: one split a tablet at a time, and none while it is loaded or unloaded; a caller that names one of the two
  * keys waits until the split is over, however it ends. METADATA's own tablets are not split.
@@ -17,13 +17,13 @@ import type { ServedTablet, TabletMap } from './tablet-map.ts';
 import type { ServedTabletHost } from './tablet-host.ts';
 
 export interface TabletSplitsOptions {
-  /** A tablet whose files take more is split. */
+  /** A tablet whose files are larger is split. */
   readonly tabletBytes: number;
   readonly tablets: TabletMap;
   readonly loader: TabletLoader;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** Two tablets are served in the place of one. */
+  /** Two tablets replace one. */
   readonly onSplit: (children: readonly ServedTablet[]) => void;
 }
 
@@ -63,7 +63,7 @@ export class TabletSplits {
     if (this.#running.has(served.key)) return;
     const row = served.tablet.middleRow();
     if (row === undefined) return;
-    assert(tablets.has(served), 'a tablet is to be split that is not served');
+    assert(tablets.has(served), 'a tablet that is to be split is served');
     this.#own = this.#begin(served, row)
       .catch((thrown: unknown) => {
         const error = toBigtableError(thrown);
@@ -74,14 +74,15 @@ export class TabletSplits {
       })
       .then((children) => {
         this.#own = undefined;
-        // what was above its size meanwhile, and what still is; after a failure the next change of files
+        // tablets that grew too large meanwhile, and those that still are; after a failure the next change of files
+        // retries
         if (children !== undefined) for (const other of [...tablets.all()]) this.filesChanged(other);
       });
   }
 
   /**
-   * Splits the tablet that holds `row` before that row, or near its middle. "Not serving" where the tablet is split,
-   * released or deleted first: nothing was done, and the caller finds out what has become of it.
+   * Splits the tablet that holds `row` before that row, or near its middle. "Not serving" if the tablet is split,
+   * released or deleted first: nothing was done, and the caller reads METADATA again.
    */
   async split(served: ServedTablet, row: ByteString, near: 'row' | 'middle'): Promise<void> {
     try {
@@ -99,11 +100,11 @@ export class TabletSplits {
       throw notServing(served.tableId, row);
     }
     if (near === 'row') {
-      assert(rangeContains(served.range, row), 'a split reached a tablet that it does not belong to');
+      assert(rangeContains(served.range, row), 'a split is at a row of its tablet');
       if (row !== served.range.start) await this.#begin(served, row);
       return;
     }
-    // what is only in memory has no place in the index of a file
+    // the indexes of files do not show rows that are only in memory
     await served.tablet.flush();
     if (!tablets.has(served) || this.#running.has(served.key)) throw notServing(served.tableId, row);
     const middle = served.tablet.middleRow();
@@ -118,10 +119,10 @@ export class TabletSplits {
 
   #begin(served: ServedTablet, row: ByteString): Promise<readonly ServedTablet[]> {
     if (this.#stopped) return Promise.reject(new BigtableError(Code.UNAVAILABLE, 'the tablet server is ending'));
-    assert(served.tableId !== METADATA_TABLE_ID, "METADATA's tablets are not split");
-    assert(row > served.range.start && rangeContains(served.range, row), 'a part of a split would be empty');
+    assert(served.tableId !== METADATA_TABLE_ID, "METADATA's tablets are never split");
+    assert(row > served.range.start && rangeContains(served.range, row), 'no part of a split is empty');
     const keys = [served.key, metadataKey(served.tableId, row)];
-    assert(!keys.some((key) => this.#running.has(key)), 'two splits of one tablet run at once');
+    assert(!keys.some((key) => this.#running.has(key)), 'one split of a tablet runs at a time');
     const split = this.#split(served, row).finally(() => {
       for (const key of keys) this.#running.delete(key);
     });
@@ -143,7 +144,7 @@ export class TabletSplits {
       hosts.push(low, high);
       return [low, high];
     });
-    // the server has ended meanwhile: METADATA has two tablets, of which this server has none
+    // the server has ended meanwhile: METADATA has two tablets, and this server has neither
     if (!tablets.has(served)) throw notServing(tableId, row);
     const children = loader.replace(
       served,

@@ -6,7 +6,7 @@ import { WaitList } from './wait-list.ts';
 
 const budget = new ByteBudget(1024);
 
-describe('calls that wait for room', () => {
+describe('calls that wait for space', () => {
   test('are woken all together, once', async () => {
     const list = new WaitList(new ManualClock(), 'a compaction');
     const woken: number[] = [];
@@ -17,7 +17,7 @@ describe('calls that wait for room', () => {
     list.wake();
   });
 
-  test('wait no longer than their deadline, nor than their caller', async () => {
+  test('end at their deadline, or when their caller cancels', async () => {
     const clock = new ManualClock();
     const list = new WaitList(clock, 'a compaction');
     const late = list.next(requestContext({ budget, deadlineMs: clock.monotonicMs() + 100 }));

@@ -1,12 +1,12 @@
 /**
- * Calls that wait for room, woken all together: each looks again by itself. A call that is given up, or whose deadline
- * passes, waits no longer.
+ * Calls that wait for space, woken all together: each checks again by itself. A call that is cancelled, or whose
+ * deadline passes, waits no longer.
  */
 import { callCancelled, type Clock, deadlineExceeded, type RequestContext } from '../env/index.ts';
 
 export class WaitList {
   readonly #clock: Clock;
-  /** What the calls wait for, in words: "a compaction". */
+  /** The name of the event that the calls wait for: "a compaction". */
   readonly #what: string;
   readonly #waiting = new Set<() => void>();
 
@@ -19,7 +19,7 @@ export class WaitList {
     for (const wake of [...this.#waiting]) wake();
   }
 
-  /** Resolves at the next `wake`; CANCELLED or DEADLINE_EXCEEDED where the caller does not wait so long. */
+  /** Resolves at the next `wake`; CANCELLED or DEADLINE_EXCEEDED if the caller stops waiting first. */
   next(context: RequestContext): Promise<void> {
     return new Promise((resolve, reject) => {
       const end = (settle: () => void): void => {
