@@ -1,13 +1,13 @@
 /**
- * Gives every tablet a server (paper section 5.2): the root tablet first, then METADATA's, then the users', the last in
- * batches. Run at the start, whenever a server comes or dies, and every so often; running it once more changes nothing
- * that is as it should be.
+ * Assigns every tablet to a server (paper section 5.2): the root tablet first, then METADATA's, then the users', the
+ * last in batches. Runs at the start, whenever a server comes or dies, and at intervals; a further run changes no
+ * tablet that is assigned well.
  *
  * Invariants:
- * - A tablet is given away only if its row names no server, a server that is dead and fenced, or one that has given the
- *   tablet up; by a commit conditional on the row, that raises the epoch and adds the new owner's log; and only then is
- *   the new owner told to load it.
- * - A row that has ever named a server is removed only where its table was deleted
+ * - A tablet is given away only if its row names no server, a server that is dead and fenced, or one that has released
+ *   the tablet; by a commit conditional on the row, that raises the epoch and adds the new owner's log; and only then
+ *   is the new owner called to load it.
+ * - A row that has ever named a server is removed only if its table was deleted
  *   (docs/decisions/0021-tables-without-a-schema.md).
  */
 import { assert, BigtableError, checksInvariants, Code, CorruptionError } from '../base/index.ts';
@@ -36,7 +36,7 @@ import { assertGiven, assignTo, newRow } from './new-rows.ts';
 import { SchemalessTablets } from './schemaless-tablets.ts';
 import type { LiveServer, Servers } from './servers.ts';
 
-/** Rows assigned and loaded in one go. */
+/** The number of rows in one commit and one load. */
 const BATCH_ROWS = 256;
 
 export interface AssignmentOptions {
@@ -44,17 +44,17 @@ export interface AssignmentOptions {
   readonly metadata: MetadataClient;
   readonly schemas: SchemaCache;
   readonly servers: Servers;
-  /** Tables that are being created: their creation has their tablets assigned. */
+  /** Tables that are being created: their creation assigns their tablets. */
   readonly creating: ReadonlySet<string>;
   readonly deletions: Deletions;
 }
 
-/** What became of the tablets: those that no server could load. */
+/** The outcome for the tablets: those that no server could load. */
 export interface AssignmentResult {
   readonly failures: readonly BigtableError[];
 }
 
-/** Tablets that are moved at a time. */
+/** The limit of tablets that are moved at a time. */
 const MOVES_AT_A_TIME = 4;
 
 export class Assignment {
@@ -69,7 +69,7 @@ export class Assignment {
     this.#schemaless = new SchemalessTablets(options);
   }
 
-  /** Rejects where METADATA itself cannot be served; users' tablets that cannot be are told in the answer. */
+  /** Rejects if METADATA itself cannot be served; the answer names users' tablets that cannot be. */
   async assignAll(context: RequestContext): Promise<AssignmentResult> {
     const { metadata, creating } = this.#options;
     this.#released.begin();
@@ -95,8 +95,8 @@ export class Assignment {
   }
 
   /**
-   * The root tablet's first row. Whatever else there is was written after it: where there is anything, the row has been
-   * lost, and to begin anew would give all of that to the sweep.
+   * The root tablet's first row. All other files were written after it: if there are any, the row has been lost, and a
+   * new row would leave them all to the sweep.
    */
   async #beginDatabase(context: RequestContext): Promise<MetadataRow> {
     const { fileSystem } = this.#options.env;
@@ -111,8 +111,8 @@ export class Assignment {
   }
 
   /**
-   * Makes the rows of new tablets of a table, at epoch 0: they are given to no server while the table has no schema.
-   * INTERNAL where there are such rows.
+   * Creates the rows of new tablets of a table, at epoch 0: they are given to no server while the table has no schema.
+   * INTERNAL if such rows exist.
    */
   async createRows(tableId: string, ranges: readonly RowRange[], context: RequestContext): Promise<MetadataRow[]> {
     const { env, metadata } = this.#options;
@@ -123,13 +123,13 @@ export class Assignment {
       .map((range) => newRow(tableId, range))
       .map((row) => commitOfRow(id, event, keyOfRow(row), undefined, row));
     const outcomes = await metadata.commit(commits, context);
-    assert(outcomes.length === commits.length, 'a new row of METADATA has no outcome');
+    assert(outcomes.length === commits.length, 'each new row of METADATA has an outcome');
     if (outcomes.some(({ kind }) => kind === 'refused'))
       throw new BigtableError(Code.INTERNAL, `METADATA has rows of the new table id ${tableId} already`);
     return commits.map(({ rows }) => rows[0]!.row!);
   }
 
-  /** Tells the servers named by the rows to load them. Answers the failures. */
+  /** Has the servers named by the rows load them. Returns the failures. */
   async load(rows: readonly MetadataRow[], context: RequestContext): Promise<BigtableError[]> {
     const { env } = this.#options;
     const failures: BigtableError[] = [];
@@ -145,7 +145,7 @@ export class Assignment {
             failures.push(fromPlainError(answer));
             this.#failures.failed(ref, fromPlainError(answer));
           }
-          // it has let the tablet go at this epoch, or is about to: it gets it at a later one
+          // it has released the tablet at this epoch, or is about to: it gets it at a later one
           if (answer?.code === Code.FAILED_PRECONDITION) await this.#release(server, ref, context);
         }
       }),
@@ -154,9 +154,9 @@ export class Assignment {
   }
 
   /**
-   * Moves some users' tablets from servers that have many, or much, to those that have few. Each is flushed and given
-   * up by its server first, and its row then changed; where that is cut short the next assignment finishes it. Answers
-   * how many were moved.
+   * Moves some users' tablets from servers with many tablets or bytes to those with few. Each is first flushed and
+   * released by its server, and its row then changed; if that is cut short the next assignment finishes it. Returns the
+   * number that were moved.
    */
   async balance(context: RequestContext): Promise<number> {
     const { servers, env } = this.#options;
@@ -180,7 +180,7 @@ export class Assignment {
 
   async #move({ key, epoch }: TabletRef, from: LiveServer, to: LiveServer, context: RequestContext): Promise<boolean> {
     const { metadata, servers, env } = this.#options;
-    assert(from.name !== to.name, 'a tablet is moved to where it is');
+    assert(from.name !== to.name, 'a tablet is moved to another server');
     if (!(await this.#release(from, { key, epoch }, context))) return false;
     const row = await metadata.readRow(key, context);
     if (row?.epoch !== epoch || row.server?.name !== from.name) return false;
@@ -281,7 +281,7 @@ export class Assignment {
     return commit.rows[0]!.row!;
   }
 
-  /** Gives those rows' tablets to servers that are not with a live one, and has them loaded. Answers the failures. */
+  /** Gives the tablets of rows that are not with a live server to one, and has them loaded. Returns the failures. */
   async assign(rows: readonly MetadataRow[], context: RequestContext): Promise<BigtableError[]> {
     const { servers, env } = this.#options;
     const toLoad: MetadataRow[] = [];
@@ -293,10 +293,10 @@ export class Assignment {
       } else if (row.server === undefined || owner !== undefined || (await servers.isDead(row.server.name))) {
         free.push(row);
       }
-      // who holds its lock and does not answer may still be serving: its tablets wait
+      // a server that holds its lock and does not answer may still be serving: its tablets wait
     }
     const event = { kind: 'assigned', atMicros: env.clock.nowMicros() } as const;
-    // between the choice of a server and the commit nothing is awaited, so that it is not found dead unseen
+    // no await between the choice of a server and the commit, so that it is not found dead unseen
     const commits = free.map((row) =>
       commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, assignTo(row, servers.choose())),
     );
@@ -311,7 +311,7 @@ export class Assignment {
   }
 
   /**
-   * Commits rows that name new owners. Whoever asked may leave; until the outcome is known no sweep deletes the log of
+   * Commits rows that name new owners. The caller may cancel; until the outcome is known no sweep deletes the log of
    * one of those owners, since a row may yet come to list it.
    */
   #give(commits: readonly MetadataCommit[], context: RequestContext): Promise<CommitOutcome[]> {
@@ -326,7 +326,7 @@ export class Assignment {
   }
 
   /**
-   * The rows whose tables have schemas. Those that were never given to a server are what a creation has left, and are
+   * The rows whose tables have schemas. Those that were never given to a server are left by a creation, and are
    * removed; the others are kept.
    */
   async #withSchema(rows: readonly MetadataRow[], context: RequestContext): Promise<MetadataRow[]> {

@@ -37,7 +37,7 @@ describe('balance', () => {
     assert.deepEqual(numbers(after(servers, moves)), [3, 3]);
   });
 
-  test('at most so many at a time', () => {
+  test('at most the requested number at a time', () => {
     assert.equal(chooseMoves([server('old', ...new Array<number>(100).fill(1)), server('new')], 4).length, 4);
   });
 
@@ -46,7 +46,7 @@ describe('balance', () => {
     assert.equal(move?.tablet.sizeBytes, 500 * MIB);
   });
 
-  test('much on one of two servers with about as many tablets moves, little does not', () => {
+  test('of two servers with about as many tablets, one with many more bytes gives one away, one with few more does not', () => {
     const [move] = chooseMoves([server('a', 300, 100), server('b', 10)], 9);
     assert.deepEqual([move?.from, move?.to], ['a', 'b']);
     assert.deepEqual(chooseMoves([server('a', 30, 30), server('b', 10)], 9), []);

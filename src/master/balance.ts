@@ -1,9 +1,9 @@
 /**
- * Which tablets should go from one server to another, so that all have about as many, and about as much. A pure
- * function of what the servers tell.
+ * Chooses the tablets to move from one server to another, so that all have about the same number, and about the same
+ * bytes. A pure function of the figures that the servers report.
  *
- * Invariant: carrying its moves out leads to a state for which it has none, so nothing goes to and fro: a move by size
- * never makes the numbers differ by more than one, and a move by number is made only where they differ by two.
+ * Invariant: carrying out its moves leads to a state for which it has none, so no tablet moves back: a move by size
+ * never makes the numbers differ by more than one, and a move by number is made only if they differ by two.
  */
 import { assert } from '../base/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';
@@ -26,7 +26,7 @@ export interface Move {
   readonly to: string;
 }
 
-/** Less than this is not worth a move, which makes a tablet's rows wait for a moment. */
+/** A smaller difference is not worth a move, which makes a tablet's rows wait for a moment. */
 const MIN_DIFFERENCE_BYTES = 64 * 1024 * 1024;
 
 interface Side {
@@ -35,8 +35,8 @@ interface Side {
   sizeBytes: number;
 }
 
-/** At most `most` moves, the most useful first. */
-export function chooseMoves(servers: readonly ServerLoad[], most: number): Move[] {
+/** At most `maxMoves` moves, the most useful first. */
+export function chooseMoves(servers: readonly ServerLoad[], maxMoves: number): Move[] {
   const sides = servers.map(
     ({ name, tablets }): Side => ({
       name,
@@ -45,10 +45,10 @@ export function chooseMoves(servers: readonly ServerLoad[], most: number): Move[
     }),
   );
   const moves: Move[] = [];
-  while (moves.length < most) {
+  while (moves.length < maxMoves) {
     const move = byNumber(sides) ?? bySize(sides);
     if (move === undefined) break;
-    assert(move.from !== move.to, 'a tablet is moved to where it is');
+    assert(move.from !== move.to, 'a tablet is moved to another server');
     moves.push(move);
     carryOut(sides, move);
   }
@@ -59,7 +59,7 @@ function byNumber(sides: readonly Side[]): Move | undefined {
   const from = greatest(sides, ({ tablets }) => tablets.length);
   const to = greatest(sides, ({ tablets }) => -tablets.length);
   if (!from || !to || from.tablets.length - to.tablets.length < 2) return undefined;
-  // whichever leaves the bytes most even
+  // the tablet that leaves the bytes most even
   const tablet = greatest(from.tablets, ({ sizeBytes }) => -Math.abs(from.sizeBytes - to.sizeBytes - 2 * sizeBytes));
   return tablet && { tablet, from: from.name, to: to.name };
 }
@@ -81,10 +81,10 @@ function carryOut(sides: readonly Side[], { tablet, from, to }: Move): void {
   for (const side of sides) {
     if (side.name === from) {
       const at = side.tablets.indexOf(tablet);
-      assert(at >= 0, 'a server is to give away a tablet that it does not have');
+      assert(at >= 0, 'a server gives away a tablet that it has');
       side.tablets.splice(at, 1);
       side.sizeBytes -= tablet.sizeBytes;
-      assert(side.tablets.length > 0 || side.sizeBytes === 0, 'a server without tablets has bytes');
+      assert(side.tablets.length > 0 || side.sizeBytes === 0, 'a server without tablets has no bytes');
     } else if (side.name === to) {
       side.tablets.push(tablet);
       side.sizeBytes += tablet.sizeBytes;

@@ -1,10 +1,10 @@
 /**
- * Deletions of tables that are not over: each has a mark in the lock service
+ * Deletions of tables in progress: each has a mark in the lock service
  * (docs/decisions/0021-tables-without-a-schema.md).
  *
- * Invariant: a table's schema is removed only while its mark is there, and the mark only when the table has its schema
- * yet, or no row any more. So rows without schema and without mark are those of a table whose schema has vanished,
- * unless they were never given to a server.
+ * Invariant: a table's schema is removed only while its mark exists, and the mark only while the schema exists, or once
+ * no row does. So rows without schema and without mark are those of a table whose schema has vanished, unless they were
+ * never given to a server.
  */
 import { assert } from '../base/index.ts';
 import type { Env, LockHandle } from '../env/index.ts';
@@ -22,7 +22,7 @@ export class Deletions {
     this.#lock = lock;
   }
 
-  /** Finds what an earlier master left. Where the schema is there the deletion has not come about. */
+  /** Finds the deletions that an earlier master left. If the schema exists the deletion has not happened. */
   async start(schemas: SchemaCache): Promise<void> {
     for (const { path, contents } of await this.#env.lockService.list(deletionPath())) {
       const { tableId, name } = decodeDeletionMark(path, contents);
@@ -31,7 +31,7 @@ export class Deletions {
     }
   }
 
-  /** Whether the rows of that table are to be removed. */
+  /** True when the rows of that table are to be removed. */
   has(tableId: string): boolean {
     return this.#names.has(tableId);
   }
@@ -41,13 +41,13 @@ export class Deletions {
     return [...this.#names];
   }
 
-  /** Before the schema is removed. */
+  /** Called before the schema is removed. */
   async begin(tableId: string, name: string): Promise<void> {
     await this.#env.lockService.write(deletionPath(tableId), encodeDeletionMark({ name }), { lock: this.#lock });
     this.#names.set(tableId, name);
   }
 
-  /** When no row is left, or the schema could not be removed. */
+  /** Called when no row is left, or the schema could not be removed. */
   async end(tableId: string): Promise<void> {
     assert(this.#names.has(tableId), 'a deletion ends that has not begun, or twice');
     await this.#env.lockService.remove(deletionPath(tableId), { lock: this.#lock });

@@ -1,6 +1,6 @@
 /**
  * Changes of a schema as pure functions. A family that is dropped and created again gets the next generation, under
- * which tablets store its cells: so nothing of the old family is ever seen again, without a single row being touched.
+ * which tablets store its cells: so no cell of the old family is ever seen again, without a change of any row.
  */
 import { assert, BigtableError, Code, invalidArgument, notFound, ownOf } from '../base/index.ts';
 import { DEFAULT_GROUP, type FamilySchema, type TableSchema } from '../model/index.ts';

@@ -4,11 +4,11 @@ import { BigtableError, Code, CorruptionError } from '../base/index.ts';
 import { LoadFailures } from './load-failures.ts';
 import { silentLogger } from '../env/index.ts';
 
-function fixture(): { failures: LoadFailures; told: string[] } {
-  const told: string[] = [];
-  const note = (level: string) => (message: string) => void told.push(`${level}: ${message}`);
+function fixture(): { failures: LoadFailures; logged: string[] } {
+  const logged: string[] = [];
+  const note = (level: string) => (message: string) => void logged.push(`${level}: ${message}`);
   return {
-    told,
+    logged,
     failures: new LoadFailures({ ...silentLogger, info: note('info'), warn: note('warn'), error: note('error') }),
   };
 }
@@ -20,36 +20,36 @@ const [a, b] = [
 ];
 
 describe('failures of loading', () => {
-  test('are told once, and again when they become others, and when they end', () => {
-    const { failures, told } = fixture();
+  test('are logged once, and again when they become others, and when they end', () => {
+    const { failures, logged } = fixture();
     for (let i = 0; i < 10; i++) {
       failures.failed(a, damage);
       failures.failed(b, damage);
       failures.assignedAll();
     }
-    assert.equal(told.length, 2);
+    assert.equal(logged.length, 2);
     failures.failed(a, new CorruptionError('sstables/b', 6, 'worse'));
-    assert.equal(told.length, 3);
+    assert.equal(logged.length, 3);
     failures.loaded(a);
     failures.loaded(a);
-    assert.equal(told.length, 4);
-    assert.match(told[3] as string, /info: .*is served now/);
+    assert.equal(logged.length, 4);
+    assert.match(logged[3] as string, /info: .*is served now/);
     failures.failed(a, damage);
-    assert.equal(told.length, 5);
+    assert.equal(logged.length, 5);
   });
 
-  test('are forgotten of tablets that did not fail when all were assigned', () => {
-    const { failures, told } = fixture();
+  test('are dropped for tablets that did not fail when all were assigned', () => {
+    const { failures, logged } = fixture();
     failures.failed(a, damage);
     failures.assignedAll();
     failures.assignedAll();
     failures.loaded(a);
-    assert.equal(told.length, 1, 'it is another tablet by now');
+    assert.equal(logged.length, 1, 'it is another tablet by now');
   });
 
   test('that are races of tablets on their way are no errors', () => {
-    const { failures, told } = fixture();
+    const { failures, logged } = fixture();
     failures.failed(a, new BigtableError(Code.FAILED_PRECONDITION, 'let go'));
-    assert.match(told[0] as string, /^info/);
+    assert.match(logged[0] as string, /^info/);
   });
 });

@@ -1,8 +1,8 @@
 /**
- * What the log says of tablets that could not be loaded. They are tried again and again, so each failure is logged
+ * The log entries about tablets that could not be loaded. Loads are retried again and again, so each failure is logged
  * once, and so is its end.
  *
- * Invariant: only tablets are kept that failed in the last assignment of all, or since.
+ * Invariant: the only tablets kept are those that failed in the last assignment of all, or since.
  */
 import { type BigtableError, Code } from '../base/index.ts';
 import type { Logger } from '../env/index.ts';
@@ -11,14 +11,14 @@ import type { TabletRef } from '../protocol/index.ts';
 
 /**
  * Codes of races, which are no faults: the tablet, or its server, is on its way elsewhere, and the next assignment
- * finds out.
+ * finds it.
  */
 const RACES: readonly Code[] = [Code.FAILED_PRECONDITION, Code.UNAVAILABLE, Code.ABORTED, Code.CANCELLED];
 
 export class LoadFailures {
   readonly #logger: Logger;
-  readonly #told = new Map<MetadataKey, string>();
-  /** Since the assignment began. */
+  readonly #logged = new Map<MetadataKey, string>();
+  /** Tablets that failed since the assignment began. */
   readonly #failed = new Set<MetadataKey>();
 
   constructor(logger: Logger) {
@@ -33,19 +33,19 @@ export class LoadFailures {
         epoch,
         error: message,
       });
-    if (this.#told.get(key) === message) return;
-    this.#told.set(key, message);
+    if (this.#logged.get(key) === message) return;
+    this.#logged.set(key, message);
     this.#logger.error('a tablet could not be loaded and will be tried again', { tablet: key, epoch, error: message });
   }
 
   loaded({ key, epoch }: TabletRef): void {
-    if (this.#told.delete(key))
+    if (this.#logged.delete(key))
       this.#logger.info('a tablet that could not be loaded is served now', { tablet: key, epoch });
   }
 
-  /** An assignment of all tablets is over: what did not fail in it is somewhere else, or gone. */
+  /** An assignment of all tablets is over: those that did not fail in it are served elsewhere, or gone. */
   assignedAll(): void {
-    for (const key of this.#told.keys()) if (!this.#failed.has(key)) this.#told.delete(key);
+    for (const key of this.#logged.keys()) if (!this.#failed.has(key)) this.#logged.delete(key);
     this.#failed.clear();
   }
 }

@@ -18,7 +18,7 @@ const schema: TableSchema = {
 };
 
 describe('the groups of a schema', () => {
-  test('are replaced whole; families that are named nowhere go to the default', () => {
+  test('are replaced whole; families that no group names go to the default', () => {
     const { families, groups, ...rest } = withGroups(schema, {
       new: { families: ['a'], bloomFilter: 'none' },
       default: { families: ['c'], blockSizeBytes: 4096 },
@@ -33,7 +33,7 @@ describe('the groups of a schema', () => {
     assert.equal(withGroups(schema, {}).groups, undefined);
   });
 
-  test('name families that are there', () => {
+  test('name existing families', () => {
     assert.throws(() => withGroups(schema, { new: { families: ['constructor'] } }), {
       code: Code.NOT_FOUND,
       message: /no column family "constructor"/,

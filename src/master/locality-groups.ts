@@ -1,6 +1,6 @@
 /**
- * A table's locality groups as a pure function of its schema and what is asked for. Tablets go by the new schema at
- * once; compactions bring their files over.
+ * A table's locality groups as a pure function of its schema and the requested groups. Tablets use the new schema
+ * immediately; compactions bring their files over.
  */
 import { assert, notFound } from '../base/index.ts';
 import {
@@ -13,8 +13,8 @@ import {
 } from '../model/index.ts';
 
 /**
- * The schema with these groups in place of those it had; families that are named in none lie in `default`. NOT_FOUND
- * for a family that is not there.
+ * The schema with these groups in place of its former ones; families that no group names lie in `default`. NOT_FOUND
+ * for a missing family.
  */
 export function withGroups(schema: TableSchema, layout: GroupLayout): TableSchema {
   const groupOf = new Map<string, string>();
@@ -31,7 +31,7 @@ export function withGroups(schema: TableSchema, layout: GroupLayout): TableSchem
     const group = groupOf.get(family.name) ?? DEFAULT_GROUP;
     return group === DEFAULT_GROUP ? family : { ...family, group };
   });
-  assert(families.length === Object.keys(schema.families).length, 'new locality groups lose a column family');
+  assert(families.length === Object.keys(schema.families).length, 'new locality groups keep every column family');
   assert(
     families.every(({ group }) => group === undefined || groups.has(group)),
     'a column family lies in a group that is not there',

@@ -45,7 +45,7 @@ describe('assignments', () => {
   );
 
   test(
-    'leave a tablet where it is when its move fails at any step',
+    'keep a tablet where it is when its move fails at any step',
     inCluster(async (cluster, tables) => {
       await tables.create('t', { splits: ['c', 'f', 'j'] });
       for (const row of ['a', 'd', 'g', 'k']) await tables.set('t', row, row);
@@ -77,7 +77,7 @@ describe('assignments', () => {
       const [row] = await rowsOf(cluster, tables);
       assert.ok(row);
       const ref = { key: keyOfRow(row), epoch: row.epoch };
-      // unasked, as by a master that was the master before
+      // unrequested, as by a former master
       await callServer(cluster.env.transport, 'server-0', 'unload', { tablets: [ref], flush: true }, tables.context());
       assert.deepEqual(await tables.read('t'), [['a', '1']]);
       const [now] = await rowsOf(cluster, tables);
@@ -86,7 +86,7 @@ describe('assignments', () => {
   );
 
   test(
-    'say once why a tablet cannot be loaded, and once that it is',
+    'log once why a tablet cannot be loaded, and once that it is',
     inCluster(async (cluster, tables) => {
       await tables.create('t');
       await tables.set('t', 'a', '1');
@@ -108,7 +108,7 @@ describe('assignments', () => {
   );
 
   test(
-    'are tried again when they fail, and the log tells each failure once',
+    'are retried when they fail, and each failure is logged once',
     inCluster(async (cluster, tables) => {
       await tables.create('t');
       let failures = 5;
@@ -123,7 +123,7 @@ describe('assignments', () => {
 
 describe('tablet servers', () => {
   test(
-    'that hold their lock and do not answer are asked again, and their tablets wait',
+    'that hold their lock and do not answer are called again, and their tablets wait',
     inCluster(
       async (cluster, tables) => {
         await tables.create('t', { splits: ['m'] });
@@ -155,7 +155,7 @@ describe('tablet servers', () => {
   );
 
   test(
-    'whose lock is free are buried, and one of another protocol is left out',
+    'whose lock is free are fenced, and one of another protocol is left out',
     inCluster(async (cluster, tables) => {
       const { lockService } = cluster.env;
       const peer = { name: 'dead', address: 'nowhere', protocol: PROTOCOL };
@@ -176,7 +176,7 @@ describe('tablet servers', () => {
   );
 
   test(
-    'that fail a call to all are told to the log, and the call goes on',
+    'that fail a call to all are logged, and the call continues',
     inCluster(
       async (cluster, tables) => {
         cluster.onCall = ({ method, address }) =>
@@ -208,7 +208,7 @@ describe('a master', () => {
     }),
   );
 
-  test('stops looking for METADATA when it is called off while it starts', async () => {
+  test('stops searching for METADATA when its start is cancelled', async () => {
     const cluster = new Cluster();
     await cluster.inTime(async () => {
       let asked = 0;
@@ -218,7 +218,7 @@ describe('a master', () => {
     });
   });
 
-  test('does not begin a database anew where the file of its root is lost', async () => {
+  test('does not begin a database anew if the file of its root is lost', async () => {
     for (const flushed of [false, true]) {
       const cluster = new Cluster();
       await cluster.inTime(async () => {
@@ -235,7 +235,7 @@ describe('a master', () => {
   });
 
   test(
-    'sweeps what no row lists, and nothing where a server that a row names does not answer',
+    'sweeps files that no row lists, and nothing if a server that a row names does not answer',
     inCluster(async (cluster, tables) => {
       const { fileSystem } = cluster;
       await tables.create('t');
@@ -261,7 +261,7 @@ describe('a master', () => {
   );
 
   test(
-    'hears of splits, and of files that are left',
+    'is notified of splits, and of files that are left',
     inCluster(
       async (cluster, tables) => {
         await tables.create('t');

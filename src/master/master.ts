@@ -1,9 +1,9 @@
 /**
- * The master (paper section 5.2): takes the master lock, finds out who serves what, gives the rest away, and from then
- * on creates, changes and deletes tables, looks after dead servers and deletes files that no row refers to. No data of
- * clients moves through it.
+ * The master (paper section 5.2): takes the master lock, reads which server serves which tablet, assigns the other
+ * tablets, and from then on creates, changes and deletes tables, handles dead servers and deletes files that no row
+ * refers to. No data of clients moves through it.
  *
- * Invariant: what it does to METADATA is conditional on the rows, what it does in the lock service on its lock; so one
+ * Invariant: its changes of METADATA are conditional on the rows, those in the lock service on its lock; so a master
  * that lost its lock does no harm.
  */
 import { assert, BigtableError, type ByteString, Code, toBigtableError, unavailable } from '../base/index.ts';
@@ -34,36 +34,37 @@ import { mergeTablets } from './tablet-merge.ts';
 
 export interface MasterOptions {
   readonly env: Env;
-  /** Where it is reached. */
+  /** The address at which peers reach it. */
   readonly address: string;
-  /** Asked while the master starts and cannot reach METADATA: true ends the start. Default: it is tried for ever. */
+  /** Called while the master starts and cannot reach METADATA: true ends the start. Default: it retries for ever. */
   readonly isCancelled?: () => boolean;
 }
 
-/** Between the start and its sweep: the first reads come first. */
+/** The delay between the start and its sweep: the first reads come first. */
 const FIRST_SWEEP_MS = 500;
-/** Between a deletion and the sweep after it: several deletions share one. */
+/** The delay between a deletion and the sweep after it: several deletions share one. */
 const SWEEP_DELAY_MS = 200;
 /**
- * Compactions delete what they replace where no other tablet can need it; the rest, and what failures leave, goes so
- * often.
+ * The interval of sweeps. Compactions delete the files they replace if no other tablet can need them; sweeps delete the
+ * others, and those that failures leave.
  */
 const SWEEP_PERIOD_MS = 3_600_000;
-/** Between a death, or a tablet that could not be loaded, and the next assignment. */
+/** The delay between a death, or a failed load of a tablet, and the next assignment. */
 const REASSIGN_MS = 1000;
 /**
- * Between two looks at all assignments while nothing happens: a tablet that no server serves, for whatever reason, is
- * found so.
+ * The interval of assignments while no server changes: they find a tablet that no server serves, for whatever reason.
  */
 const LOOK_MS = 30_000;
-/** A server that holds its lock and does not answer is asked again so often. */
+/** The interval of calls to a server that holds its lock and does not answer. */
 const ASK_AGAIN_MS = 1000;
-/** Between a split and the look whether its server has more now than the others: splits come several at a time. */
+/**
+ * The delay between a split and the comparison of its server's size with the others': splits come several at a time.
+ */
 const BALANCE_DELAY_MS = 5000;
 
 type Work = 'sweep' | 'assign' | 'balance' | 'ask';
 
-/** Work that is to be done some time. */
+/** Work that is scheduled for later. */
 interface Due {
   readonly atMs: number;
   readonly timer: Timer;
@@ -88,8 +89,8 @@ export class Master {
    */
   readonly #lastWork = { sweep: Promise.resolve() as Promise<unknown>, assign: Promise.resolve() as Promise<unknown> };
   readonly #due = new Map<Work, Due>();
-  /** The last failure logged for each kind of work, which is tried again. */
-  readonly #told = new Map<Work, string>();
+  /** The last failure logged for each kind of work, which is retried. */
+  readonly #loggedFailures = new Map<Work, string>();
   #sweeping: Timer | undefined;
   /** Ends the assignment under way. */
   #assigning = new AbortController();
@@ -97,7 +98,7 @@ export class Master {
   /** Tablet servers came or went since the last assignment began, or it failed: METADATA may be without a server. */
   #assignmentIsDue = false;
   /**
-   * Tablets that the last assignment could not have served; at least 1 where it could not even read which there are.
+   * Number of tablets that the last assignment could not have served; at least 1 if it could not even read the rows.
    */
   #unserved = 0;
   readonly #removeGauges: () => void;
@@ -128,7 +129,7 @@ export class Master {
     this.#tables = new TableAdmin({ ...parts, lock, assignment: this.#assignment });
   }
 
-  /** Becomes the master. Resolves when every tablet that can be served is. ABORTED where another is the master. */
+  /** Becomes the master. Resolves when every tablet that can be served is. ABORTED if another is the master. */
   static async start({ env, address, isCancelled = () => false }: MasterOptions): Promise<Master> {
     const sessionId = await env.lockService.openSession();
     const lock = await takeLock(env, sessionId).catch(async (error: unknown) => {
@@ -140,7 +141,7 @@ export class Master {
       await master.#schemas.start();
       await master.#deletions.start(master.#schemas);
       master.#watch();
-      // a server that comes or dies meanwhile has the next one begun
+      // a server that comes or dies meanwhile schedules the next one
       await master.#oneByOne('assign', () => master.#assignAll());
       master.#stopServing = await env.transport.serve(address, master.#handler());
       await env.lockService.write(MASTER_PATH, encodePeerFile({ name: sessionId, address, protocol: PROTOCOL }), {
@@ -199,8 +200,8 @@ export class Master {
         event.kind !== 'changed' &&
         event.path.startsWith(SERVERS_DIRECTORY)
       ) {
-        // an assignment under way may wait for METADATA, which that server served: it begins anew with the servers that
-        // are left
+        // an assignment under way may wait for METADATA, which that server served: it begins anew with the remaining
+        // servers
         this.#assignmentIsDue = true;
         this.#assigning.abort();
         this.#later('assign', 0);
@@ -212,7 +213,7 @@ export class Master {
   }
 
   async #assignAll(): Promise<void> {
-    assert(!this.#isAssigning, 'two assignments run at once');
+    assert(!this.#isAssigning, 'one assignment runs at a time');
     this.#isAssigning = true;
     try {
       await this.#assignAllAlone();
@@ -239,9 +240,9 @@ export class Master {
   }
 
   /** Servers that are left out because they did not answer come in again when they do. */
-  async #ask(): Promise<void> {
+  async #requestStatus(): Promise<void> {
     const context = { ...this.#context(), deadlineMs: this.#env.clock.monotonicMs() + ASK_AGAIN_MS };
-    const answered = await this.#servers.askSilent(context);
+    const answered = await this.#servers.callSilent(context);
     if (answered) this.#later('assign', 0);
     else if (this.#servers.anySilent) this.#later('ask', ASK_AGAIN_MS);
   }
@@ -252,12 +253,13 @@ export class Master {
   }
 
   /**
-   * No assignment runs meanwhile, and a death of a server ends it as it ends an assignment. One that is due goes first:
-   * it may be METADATA that no server serves, which the merge would wait for, and the assignment for the merge.
+   * No assignment runs meanwhile, and a death of a server ends the merge as it ends an assignment. An assignment that
+   * is due goes first: METADATA itself may be unserved, so that the merge would wait for it, and the assignment for the
+   * merge.
    */
   async #merge(name: string, row: ByteString): Promise<void> {
     while (this.#assignmentIsDue) await this.#assignAll();
-    assert(!this.#isAssigning, 'tablets are merged while an assignment runs');
+    assert(!this.#isAssigning, 'no assignment runs while tablets are merged');
     this.#assigning = new AbortController();
     const known = await this.#schemas.read(name);
     if (known === undefined) throw noTable(name);
@@ -265,7 +267,7 @@ export class Master {
     try {
       await mergeTablets(parts, known.schema, row, { ...this.#context(), signal: this.#assigning.signal });
     } catch (error) {
-      // what was released meanwhile is to be served again
+      // tablets that were released meanwhile are to be served again
       this.#later('assign', 0);
       if ((await this.#schemas.read(name))?.schema.id !== known.schema.id) throw noTable(name);
       throw error;
@@ -276,18 +278,18 @@ export class Master {
     return this.#oneByOne('sweep', () => sweep(this.#env, this.#metadata, this.#servers, this.#context()));
   }
 
-  /** Does it after that time, or earlier where that was asked for already. */
+  /** Does the work after that delay, or earlier if that was scheduled already. */
   #later(what: Work, delayMs: number): void {
     if (this.#ended) return;
     const atMs = this.#env.clock.monotonicMs() + delayMs;
-    assert(delayMs >= 0, 'work is to be done in the past');
+    assert(delayMs >= 0, 'work is not scheduled in the past');
     const due = this.#due.get(what);
     if (due !== undefined && due.atMs <= atMs) return;
     due?.timer.cancel();
     const timer = this.#env.clock.timer(delayMs, () => {
       this.#due.delete(what);
       this.#work(what).then(
-        () => this.#told.delete(what),
+        () => this.#loggedFailures.delete(what),
         (thrown: unknown) => this.#failed(what, toBigtableError(thrown)),
       );
     });
@@ -296,16 +298,16 @@ export class Master {
 
   async #work(what: Work): Promise<void> {
     if (what === 'sweep') await this.#sweep();
-    else if (what === 'ask') await this.#ask();
+    else if (what === 'ask') await this.#requestStatus();
     else await this.#oneByOne('assign', () => this.#assignAll());
   }
 
-  /** It is tried again and again: the log tells each failure once. */
+  /** Logs each failure once: the work is retried again and again. */
   #failed(what: Work, { code, message }: BigtableError): void {
     if (this.#ended) return;
     // an assignment that a death has ended begins anew
-    if (code !== Code.CANCELLED && this.#told.get(what) !== message) {
-      this.#told.set(what, message);
+    if (code !== Code.CANCELLED && this.#loggedFailures.get(what) !== message) {
+      this.#loggedFailures.set(what, message);
       this.#env.logger.warn(`the master could not ${what} and will try again`, { error: message });
     }
     this.#later(what, REASSIGN_MS);
@@ -357,7 +359,7 @@ export class Master {
   }
 }
 
-/** ABORTED where another has it. */
+/** ABORTED if another holds the lock. */
 async function takeLock({ lockService }: Env, sessionId: string): Promise<LockHandle> {
   const lock = await lockService.tryAcquire(MASTER_PATH, sessionId);
   if (lock === undefined) throw new BigtableError(Code.ABORTED, 'another master holds the lock');

@@ -22,16 +22,15 @@ export function newRow(tableId: string, range: RowRange): MetadataRow {
 }
 
 /**
- * A tablet is given away at a new epoch alone, and its row lists the new owner's log before there is a record of it
- * there.
+ * A tablet is given away only at a new epoch, and its row lists the new owner's log before that holds a record of it.
  */
 export function assertGiven({ expected, row }: MetadataCommit['rows'][number]): void {
-  assert(row?.server !== undefined, 'a tablet is given to no server');
-  assert(row.epoch > (expected?.epoch ?? 0), 'a tablet is given away without a new epoch');
-  assert(row.logs.includes(logPathOf(row.server.name)), "a tablet is given away without its new owner's log");
+  assert(row?.server !== undefined, 'a tablet is given to a server');
+  assert(row.epoch > (expected?.epoch ?? 0), 'a tablet is given away at a new epoch');
+  assert(row.logs.includes(logPathOf(row.server.name)), "the row of a tablet lists its new owner's log");
 }
 
-/** The row under its next assignment. The server counts it from now on, so that the next goes to another. */
+/** The row under its next assignment. The server counts it from now on, so that the next one goes to another. */
 export function assignTo(row: MetadataRow, { name, address, tablets }: LiveServer): MetadataRow {
   const log = logPathOf(name);
   tablets.set(keyOfRow(row), 0);

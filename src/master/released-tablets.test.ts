@@ -31,14 +31,14 @@ describe('released tablets', () => {
     assert.equal(released.has(row(3)), false);
   });
 
-  test('are forgotten when all rows were looked at and none bears them out', () => {
+  test('are dropped when all rows were read and none confirms them', () => {
     const released = new ReleasedTablets();
     for (let i = 0; i < 100; i++)
       released.add({ key: metadataKey(i.toString(16).padStart(8, '0'), undefined), epoch: 1 });
     released.add({ key, epoch: 3 });
     released.begin();
     assert.ok(released.has(row(3)));
-    // while the rows are looked at: its row may have been passed already
+    // while the rows are read: its row may have been passed already
     const late = metadataKey('0000ffff', undefined);
     released.add({ key: late, epoch: 1 });
     released.end();
@@ -50,7 +50,7 @@ describe('released tablets', () => {
     assert.equal(released.size, 0);
   });
 
-  test('a look that was broken off forgets nothing', () => {
+  test('a scan that was cut short drops nothing', () => {
     const released = new ReleasedTablets();
     released.add({ key, epoch: 3 });
     released.begin();
@@ -60,7 +60,7 @@ describe('released tablets', () => {
     assert.equal(released.size, 1);
   });
 
-  test('a look that ends without having begun is a bug: it would forget what nobody has looked for', () => {
+  test('a scan that ends without having begun is a bug: it would drop entries that it has not checked', () => {
     const released = new ReleasedTablets();
     assert.throws(() => released.end(), /has not begun/);
     released.begin();

@@ -3,7 +3,7 @@
  * server, or to the same one at a later epoch.
  *
  * Invariant: an entry is needed for as long as METADATA shows the tablet at that epoch. Each assignment of all tablets
- * reads every row, and drops the entries that were there when it began and that no row confirms.
+ * reads every row, and drops the entries that existed when it began and that no row confirms.
  */
 import { assert } from '../base/index.ts';
 import { keyOfRow, type MetadataKey, type MetadataRow } from '../metadata/index.ts';
@@ -11,10 +11,10 @@ import type { TabletRef } from '../protocol/index.ts';
 
 export class ReleasedTablets {
   readonly #epochs = new Map<MetadataKey, number>();
-  /** Entries that were there when the assignment of all began and that no row has confirmed yet. */
+  /** Entries that existed when the assignment of all began and that no row has confirmed yet. */
   #unconfirmed = new Map<MetadataKey, number>();
 
-  /** Between `begin` and `end`; an assignment that fails does not get to `end`. */
+  /** True between `begin` and `end`; an assignment that fails does not reach `end`. */
   #isAssigning = false;
 
   get size(): number {

@@ -1,6 +1,6 @@
 /**
- * Tablets of tables whose schema has vanished, though no user has deleted them: kept for the day when the schema is
- * back (docs/decisions/0021-tables-without-a-schema.md).
+ * Tablets of tables whose schema has vanished, though no user has deleted them: kept until the schema is back
+ * (docs/decisions/0021-tables-without-a-schema.md).
  */
 import { assert } from '../base/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
@@ -23,11 +23,11 @@ export class SchemalessTablets {
     this.#options = options;
   }
 
-  /** The tablet's files are kept, and no server has it. A server that is dead is taken out of the row. */
+  /** Keeps the tablet's files; no server has it. Takes a dead server out of the row. */
   async keep(row: MetadataRow, context: RequestContext): Promise<void> {
     const { servers, metadata, env } = this.#options;
     const { tableId, server, epoch } = row;
-    assert(epoch > 0, 'a tablet that was never given to a server is left of a creation: its row goes');
+    assert(epoch > 0, 'the row of a tablet that was never given to a server is removed, not kept');
     if (!this.#reported.has(tableId)) {
       this.#reported.add(tableId);
       const message =

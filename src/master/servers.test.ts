@@ -19,7 +19,7 @@ import { Servers } from './servers.ts';
 interface Fixture {
   readonly env: Env;
   readonly servers: Servers;
-  /** Announces a server; answers how it dies. */
+  /** Announces a server; returns the function that ends it. */
   announce(name: string, onStatus?: () => Promise<void>): Promise<() => Promise<void>>;
   scan(): Promise<void>;
 }
@@ -65,7 +65,7 @@ async function fixture(): Promise<Fixture> {
 }
 
 describe('the tablet servers as the master sees them', () => {
-  test('who is found dead is fenced, and no more among the living, also where it answered a scan before', async () => {
+  test('one that is found dead is fenced, and no longer live, even if it answered a scan before', async () => {
     const { env, servers, announce, scan } = await fixture();
     let dies: (() => Promise<void>) | undefined;
     const die = await announce('a', async () => {
@@ -109,7 +109,7 @@ describe('the tablet servers as the master sees them', () => {
       assert.deepEqual([...(await servers.findDead([`s${i}`]))], [`s${i}`]);
       await env.fileSystem.deleteLog(logPathOf(`s${i}`));
       servers.logDeleted(`s${i}`);
-      // one that began before the deletion may yet bring an answer of the dead
+      // a scan that began before the deletion may yet bring an answer of the dead
       assert.equal(servers.deadCount, 1);
       await scan();
       assert.equal(servers.deadCount, 0);

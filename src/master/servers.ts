@@ -1,9 +1,9 @@
 /**
- * The tablet servers as the master sees them (paper section 5.2): the directory of their files, who answers, and the
- * burial of the dead.
+ * The tablet servers as the master sees them (paper section 5.2): the directory of their files, their answers, and the
+ * fencing of the dead.
  *
  * Invariants: a server counts as dead only once its lock is free or its file is gone, and none of its tablets is given
- * away before its log is fenced. Who was found dead is never given a tablet again: names do not come back.
+ * away before its log is fenced. A server that was found dead is never given a tablet again: names do not come back.
  */
 import { assert, BigtableError, toBigtableError, unavailable } from '../base/index.ts';
 import type { Env, LockHandle, RequestContext } from '../env/index.ts';
@@ -22,9 +22,9 @@ import {
 export interface LiveServer {
   readonly name: string;
   readonly address: string;
-  /** What it serves, or was given since it was asked. */
+  /** The tablets that it serves, or was given since its last answer. */
   readonly tablets: Map<MetadataKey, number>;
-  /** How large what it served was when it was asked. */
+  /** The sizes of its tablets at its last answer. */
   readonly sizes: ReadonlyMap<MetadataKey, number>;
 }
 
@@ -33,13 +33,13 @@ export class Servers {
   readonly #lock: LockHandle;
   #live = new Map<string, LiveServer>();
   /**
-   * Found dead, each with the fencing of its log. They are kept for as long as their logs are there, and until no
+   * Servers found dead, each with the fencing of its log. They are kept for as long as their logs exist, and until no
    * answer of theirs is on its way.
    */
   readonly #dead = new Map<string, Promise<void>>();
   /** The dead servers whose logs were deleted. */
   readonly #deletedLogs = new Set<string>();
-  /** They hold their locks and do not answer, so nothing is known of them, and their tablets wait. */
+  /** They hold their locks and do not answer, so their tablets are unknown and wait. */
   readonly #silent = new Set<string>();
   /** By name, commits under way that give it tablets. */
   readonly #giving = new Map<string, number>();
@@ -67,50 +67,50 @@ export class Servers {
     return best;
   }
 
-  /** How many are kept in mind as dead. */
+  /** The number of dead servers that are kept. */
   get deadCount(): number {
     return this.#dead.size;
   }
 
-  /** Whether some server holds its lock and does not answer. */
+  /** True when some server holds its lock and does not answer. */
   get anySilent(): boolean {
     return this.#silent.size > 0;
   }
 
-  /** Reads the directory, asks every server for its lock and its tablets, and buries those whose lock is free. */
+  /** Reads the directory, requests the lock and the tablets of every server, and fences those whose lock is free. */
   async scan(context: RequestContext): Promise<void> {
     const live = new Map<string, LiveServer>();
     const deleted = [...this.#deletedLogs];
     const files = await this.#env.lockService.list(SERVERS_DIRECTORY);
     for (const file of files) {
       const peer = decodePeerFile(file.path, file.contents);
-      const answer = await this.#ask(peer, context);
+      const answer = await this.#requestStatus(peer, context);
       if (!(answer instanceof BigtableError)) live.set(peer.name, answer);
-      else if (!(await this.#bury(peer.name))) {
-        this.#tellSilence(peer.name, answer);
+      else if (!(await this.#removeDead(peer.name))) {
+        this.#logSilence(peer.name, answer);
         continue;
       }
       this.#silent.delete(peer.name);
     }
     const names = new Set(files.map(({ path }) => path.slice(SERVERS_DIRECTORY.length)));
     for (const name of this.#silent) if (!names.has(name)) this.#silent.delete(name);
-    // who answered and was found dead since then
+    // a server that answered and was found dead since then
     for (const name of this.#dead.keys()) live.delete(name);
     this.#live = live;
     for (const name of deleted) {
-      assert(!live.has(name), 'a server lives whose log was deleted');
+      assert(!live.has(name), 'a server whose log was deleted is dead');
       this.#dead.delete(name);
       this.#deletedLogs.delete(name);
     }
   }
 
-  /** Asks those that did not answer once more. Whether any does now, or is gone: then it is time for a scan. */
-  async askSilent(context: RequestContext): Promise<boolean> {
+  /** Calls those that did not answer once more. True when any answers now, or is gone: then a scan is due. */
+  async callSilent(context: RequestContext): Promise<boolean> {
     for (const name of [...this.#silent]) {
       const file = await this.#env.lockService.read(SERVERS_DIRECTORY + name);
       if (
         file === undefined ||
-        !((await this.#ask(decodePeerFile(file.path, file.contents), context)) instanceof BigtableError)
+        !((await this.#requestStatus(decodePeerFile(file.path, file.contents), context)) instanceof BigtableError)
       )
         return true;
     }
@@ -130,7 +130,7 @@ export class Servers {
           answers.set(name, await callServer(this.#env.transport, address, method, message, context));
         } catch (thrown) {
           const error = toBigtableError(thrown);
-          // one that has ended is an event of its own
+          // a server that has ended is an event of its own
           if (!isNotServing(error))
             this.#env.logger.warn('a tablet server failed a call', { server: name, method, error: error.message });
         }
@@ -140,8 +140,8 @@ export class Servers {
   }
 
   /**
-   * Whether the server of that name is dead: no session holds its lock. Then it writes nothing any more, its log is
-   * fenced, and it is given no tablet. Who holds the lock is alive, announced or not.
+   * True when the server of that name is dead: no session holds its lock. Then it writes no more, its log is fenced,
+   * and it is given no tablet. A server that holds the lock is alive, announced or not.
    */
   async isDead(name: string): Promise<boolean> {
     let fencing = this.#dead.get(name);
@@ -152,7 +152,7 @@ export class Servers {
       this.#dead.set(name, fencing);
     }
     await fencing.catch((error: unknown) => {
-      // the next who asks fences it anew
+      // the next caller fences it anew
       if (this.#dead.get(name) === fencing) this.#dead.delete(name);
       throw error;
     });
@@ -160,14 +160,13 @@ export class Servers {
   }
 
   /**
-   * Which of the named servers are dead, and get no tablet by a commit that is under way. No row will ever name them
-   * again.
+   * Returns the named servers that are dead and get no tablet by a commit under way. No row will ever name them again.
    */
   async findDead(names: readonly string[]): Promise<Set<string>> {
     const dead = new Set<string>();
     for (const name of names) {
       if (!(await this.isDead(name))) continue;
-      assert(!this.#live.has(name), 'a dead server is not among the living');
+      assert(!this.#live.has(name), 'a dead server is not a live one');
       if (!this.#giving.has(name)) dead.add(name);
     }
     return dead;
@@ -176,11 +175,11 @@ export class Servers {
   /** The log of a dead server was deleted, since no row listed it. */
   logDeleted(name: string): void {
     assert(this.#dead.has(name), 'only the logs of dead servers are deleted');
-    assert(!this.#giving.has(name), 'the log of a server is deleted that a commit under way gives tablets');
+    assert(!this.#giving.has(name), 'the log of a server stays while a commit under way gives tablets to it');
     this.#deletedLogs.add(name);
   }
 
-  /** A commit begins that gives these servers tablets; to be called when its outcome is known. */
+  /** A commit begins that gives these servers tablets; the returned function is called when its outcome is known. */
   giving(names: readonly string[]): () => void {
     for (const name of names) {
       assert(!this.#dead.has(name), 'a dead server is given a tablet');
@@ -196,8 +195,8 @@ export class Servers {
     };
   }
 
-  /** Answers why it does not answer, where that is so. */
-  async #ask(peer: PeerFile, context: RequestContext): Promise<LiveServer | BigtableError> {
+  /** Returns the reason why it does not answer, if it does not. */
+  async #requestStatus(peer: PeerFile, context: RequestContext): Promise<LiveServer | BigtableError> {
     try {
       checkProtocol(`tablet server ${peer.name}`, peer.protocol);
       const status = await callServer(this.#env.transport, peer.address, 'status', {}, context);
@@ -217,18 +216,18 @@ export class Servers {
     }
   }
 
-  /** Once, until it is answered. */
-  #tellSilence(server: string, { message }: BigtableError): void {
+  /** Logged once, until the server answers. */
+  #logSilence(server: string, { message }: BigtableError): void {
     if (this.#silent.has(server)) return;
     this.#silent.add(server);
-    this.#env.logger.warn('a tablet server holds its lock and does not answer; it is asked again', {
+    this.#env.logger.warn('a tablet server holds its lock and does not answer; it will be called again', {
       server,
       error: message,
     });
   }
 
-  /** Takes the lock of a server that has lost it, and deletes its file: it will kill itself, if it is still there. */
-  async #bury(name: string): Promise<boolean> {
+  /** Takes the lock of a server that has lost it, and deletes its file: it will end itself, if it still runs. */
+  async #removeDead(name: string): Promise<boolean> {
     const { lockService } = this.#env;
     const path = SERVERS_DIRECTORY + name;
     const taken = await lockService.tryAcquire(path, this.#lock.sessionId);

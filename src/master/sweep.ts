@@ -1,11 +1,12 @@
 /**
  * Mark and sweep over files and logs, with METADATA as the roots (paper section 6.7; docs/ARCHITECTURE.md, "Location
- * and assignment"): list what there is; find and fence the dead, whose logs alone may go; ask every server what it
- * holds, writes or has not committed; scan METADATA; delete what is neither held nor referenced.
+ * and assignment"): lists all files; finds and fences the dead, whose logs alone may go; requests of every server the
+ * files that it holds, writes or has not committed; scans METADATA; deletes the files that are neither held nor
+ * referenced.
  *
- * Invariant: in this order, and only if every server that a row names has answered. A file is listed before it is
- * looked for, so one made meanwhile is not in question. A server is found dead before the rows are read, so one that
- * lives then, and is given a tablet after the scan has passed it, keeps its log, however soon it dies.
+ * Invariant: in this order, and only if every server that a row names has answered. A file is listed before the scan,
+ * so one written meanwhile is not in question. A server is found dead before the rows are read, so one that lives then,
+ * and is given a tablet after the scan has passed it, keeps its log, however soon it dies.
  */
 import { assert } from '../base/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
@@ -33,7 +34,7 @@ export async function sweep(
 
   const holdings = await servers.callAll('holdings', {}, context);
   for (const [name, held] of holdings) {
-    assert(!dead.has(name), 'the dead hold nothing');
+    assert(!dead.has(name), 'a dead server holds no files');
     for (const path of held.files) files.delete(path);
     for (const path of held.logs) logs.delete(path);
   }

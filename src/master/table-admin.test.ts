@@ -11,7 +11,7 @@ import { TableAdmin } from './table-admin.ts';
 const id = '00000010';
 const context = requestContext({ budget: new ByteBudget(1024) });
 
-/** Says of each schema that is removed whether the mark of its deletion was there. */
+/** Records for each schema that is removed if the mark of its deletion existed. */
 class MarkedRemovals extends MemoryLockService {
   readonly withMark: boolean[] = [];
 
@@ -21,7 +21,7 @@ class MarkedRemovals extends MemoryLockService {
   }
 }
 
-test('a second attempt of a deletion keeps its mark while the first, which failed, is brought to its end', async () => {
+test('a second attempt of a deletion keeps its mark while the failed first one is finished', async () => {
   for (let steps = 0; steps < 30; steps++) {
     const lockService = new MarkedRemovals();
     const lock = await lockService.tryAcquire('master', await lockService.openSession());

@@ -1,10 +1,10 @@
 /**
- * Creating, changing and deleting tables. The schema's file is the table: it is written after the rows of METADATA and
- * removed before them, by compare-and-set under the master's lock. What a crash leaves of either is finished by the
- * next assignment (docs/decisions/0021-tables-without-a-schema.md).
+ * Creates, changes and deletes tables. The schema's file is the table: it is written after the rows of METADATA and
+ * removed before them, by compare-and-set under the master's lock. The next assignment finishes a creation or deletion
+ * that a crash cut short (docs/decisions/0021-tables-without-a-schema.md).
  *
- * Invariant: a table's rows name no server before its schema is there, and its schema is removed only while the mark of
- * its deletion is.
+ * Invariant: a table's rows name no server before its schema exists, and its schema is removed only while the mark of
+ * its deletion exists.
  */
 import { assert, BigtableError, type ByteString, Code, notFound, toBigtableError } from '../base/index.ts';
 import type { Env, LockHandle, RequestContext } from '../env/index.ts';
@@ -78,7 +78,7 @@ export class TableAdmin {
     const { env, lock, schemas, assignment, creating } = this.#options;
     if (await schemas.read(table.name)) throw exists(table.name);
     const id = await this.#newId();
-    // out and in again, so that what is kept is what would be read
+    // encoded and decoded, so that the kept schema is the one that would be read
     const contents = encodeSchema(schemaOf(table, id));
     const schema = decodeSchema(schemaPath(table.name), contents);
     assert(!creating.has(id), 'a table id is given twice');
@@ -92,7 +92,7 @@ export class TableAdmin {
           const error = toBigtableError(thrown);
           throw error.code === Code.ABORTED && (await schemas.read(table.name)) ? exists(table.name) : error;
         });
-      await this.#tell(table.name, context);
+      await this.#notify(table.name, context);
       const [failure] = await assignment.assign(rows, context);
       if (failure) throw failure;
     } finally {
@@ -108,13 +108,13 @@ export class TableAdmin {
     if (known.schema.deletionProtection) throw protectedTable(name, 'it cannot be deleted');
     const { id } = known.schema;
     await deletions.begin(id, name);
-    assert(deletions.has(id), 'the schema of a table goes without a mark of its deletion');
+    assert(deletions.has(id), 'the schema of a table is removed after the mark of its deletion is set');
     await env.lockService.remove(schemaPath(name), { version: known.version, lock }).catch(async (thrown: unknown) => {
       if (await schemas.read(name)) await deletions.end(id);
       throw thrown;
     });
-    // from here on the table is gone: what fails below is left to the next assignment
-    await this.#tell(name, context)
+    // from here on the table is gone: the next assignment finishes steps that fail below
+    await this.#notify(name, context)
       .then(() => this.#finishDeletion(id, context))
       .catch((thrown: unknown) => {
         const error = toBigtableError(thrown).message;
@@ -139,7 +139,7 @@ export class TableAdmin {
   /** Finishes the deletion of a table whose schema is gone already. */
   async #finishDeletion(id: string, context: RequestContext): Promise<void> {
     const { metadata, assignment, deletions, schemas } = this.#options;
-    assert(schemas.byId(id) === undefined, 'the rows of a table that has its schema would be removed');
+    assert(schemas.byId(id) === undefined, 'the rows of a table are removed after its schema');
     for (;;) {
       const rows: MetadataRow[] = [];
       for await (const found of metadata.scan(keysOfTable(id), context)) rows.push(...found);
@@ -161,13 +161,13 @@ export class TableAdmin {
       );
       const contents = encodeSchema(changed);
       await env.lockService.write(schemaPath(name), contents, { version: known.version, lock });
-      await this.#tell(name, context);
+      await this.#notify(name, context);
       return decodeSchema(schemaPath(name), contents);
     });
   }
 
-  /** Everybody goes by the schema's file as it is now. */
-  async #tell(name: string, context: RequestContext): Promise<void> {
+  /** Makes the master and all servers read the schema's file as it is now. */
+  async #notify(name: string, context: RequestContext): Promise<void> {
     await this.#options.schemas.refresh(name);
     await this.#options.servers.callAll('schemaChanged', { tableName: name }, context);
   }

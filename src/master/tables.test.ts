@@ -58,13 +58,13 @@ describe('tables', () => {
   );
 
   test(
-    'leave nothing when their creation fails, and their name can be had',
+    'leave no file when their creation fails, and their name is free',
     inCluster(async (cluster, tables) => {
       cluster.onLockCall = (name, path) =>
         name === 'write' && path === `schemas/${T}` ? Promise.reject(unavailable('away')) : undefined;
       await rejectsWith(Code.UNAVAILABLE, tables.create('t', { splits: ['m'] }), /away/);
       assert.deepEqual(await metadataRows(cluster, tables), []);
-      // nor when what is left cannot be removed then
+      // nor if the remains cannot be removed then
       let isAway = true;
       cluster.onCall = ({ method, context, message }) =>
         isAway && method === 'commit' && context.principal === 'master' && JSON.stringify(message).includes('released')
@@ -82,7 +82,7 @@ describe('tables', () => {
   );
 
   test(
-    'fail to be created where no tablet of them is served, and are there',
+    'fail to be created if no tablet of them is served, and exist',
     inCluster(async (cluster, tables) => {
       cluster.onCall = ({ method, message, go }) => {
         if (method !== 'load') return undefined;
@@ -96,7 +96,7 @@ describe('tables', () => {
   );
 
   test(
-    'have ids that are never given twice, and of which there is an end',
+    'have ids that are never given twice, and that run out',
     inCluster(async (cluster, tables) => {
       await tables.create('t');
       const first = await cluster.client.getTable(tables.context(), T);
@@ -117,7 +117,7 @@ describe('tables', () => {
 
 describe('deletions', () => {
   test(
-    'that are cut short behind the schema are finished later',
+    'that are cut short after the schema are finished later',
     inCluster(async (cluster, tables) => {
       await tables.create('t', { splits: ['m'] });
       await tables.set('t', 'a', '1');
@@ -148,7 +148,7 @@ describe('deletions', () => {
         name === 'remove' && path === `schemas/${T}` ? Promise.reject(unavailable('away')) : undefined;
       await rejectsWith(Code.UNAVAILABLE, tables.delete('t'), /away/);
       assert.equal(await marks(cluster), 0);
-      // and whose mark is left: of this master, and of one that follows
+      // and whose mark is left: by this master, and by one that follows
       for (const restart of [false, true]) {
         cluster.onLockCall = (name, path) =>
           name === 'remove' ? Promise.reject(unavailable(`${String(path)} is away`)) : undefined;

@@ -1,10 +1,10 @@
 /**
  * Merges two neighbouring tablets, on demand (paper section 5.2; docs/decisions/0015-splits-and-merges.md): their
- * servers flush them and give them up, their rows are released, and one commit makes one row of the two, which is then
+ * servers flush and release them, their rows are released, and one commit replaces the two rows by one, which is then
  * assigned like any other.
  *
- * Invariant: wherever it is cut short, METADATA's rows partition the table, and each tablet of them is one that the
- * next assignment finishes: given up by its server, released, or merged and not assigned yet. Nothing is to be undone.
+ * Invariant: wherever it is cut short, METADATA's rows partition the table, and the next assignment finishes each of
+ * their tablets: released by its server, released in its row, or merged and not assigned yet. No step is to be undone.
  */
 import { assert, BigtableError, type ByteString, Code, quote, successor } from '../base/index.ts';
 import { type Env, fromPlainError, type RequestContext } from '../env/index.ts';
@@ -47,7 +47,7 @@ export async function mergeTablets(
     await callServer(env.transport, owner.address, 'flush', { keys: [keyOfRow(tablet)] }, context);
   await Promise.all(owned.map(({ tablet, owner }) => release(parts, tablet, owner, context)));
   const [lowNow, highNow] = await neighbours(metadata, { id, name }, row, context);
-  // one of them may have been split before its server gave it up: then the part at the row is another tablet, which is
+  // one of them may have been split before its server released it: then the part at the row is another tablet, which is
   // served
   for (const { server, logs } of [lowNow, highNow]) if (server !== undefined || logs.length > 0) throw changed();
   const commit = commitOfMerge(env.random.uniqueName(), env.clock.nowMicros(), lowNow, highNow);
@@ -91,7 +91,7 @@ async function checkTogether(
   );
 }
 
-/** Leaves the tablet without a server, and with nothing to be replayed. */
+/** Leaves the tablet without a server, and with no record to be replayed. */
 async function release(
   { env, metadata }: MergeParts,
   tablet: MetadataRow,
