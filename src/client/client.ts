@@ -1,7 +1,7 @@
 /**
- * The client library: the service in terms of the internal calls. Row calls go to the server of the row, straight;
- * calls on tables go to the master; schemas are read from the lock service. The requests' form is checked here, what
- * depends on the schema by the server.
+ * The client library: the service in terms of the internal calls. Row calls go directly to the server of the row; calls
+ * on tables go to the master; schemas are read from the lock service. The form of requests is checked here; the server
+ * checks the conditions that depend on the schema.
  */
 import { BigtableError, type ByteString, Code, notFound } from '../base/index.ts';
 import { type Env, inSlices, type RequestContext, within } from '../env/index.ts';
@@ -52,13 +52,13 @@ export interface ClientOptions {
   readonly limits: Limits;
 }
 
-/** Samples are about so far apart. */
+/** The approximate distance between two samples. */
 const SAMPLE_PART_BYTES = 8 * 1024 * 1024;
 
 export class Client implements Service {
   readonly #env: Env;
   readonly #limits: Limits;
-  /** Large requests are checked in steps. */
+  /** Large requests are checked in slices. */
   readonly #slicer: Slicer;
   readonly #schemas: SchemaCache;
   readonly #router: Router;
@@ -265,7 +265,7 @@ export class Client implements Service {
     return true;
   }
 
-  /** Asks the master, and goes by the new schema before answering. */
+  /** Calls the master, and reads the new schema before it answers. */
   async #changeTable<M extends 'createTable' | 'updateTable' | 'deleteTable' | 'modifyFamilies'>(
     method: M,
     message: MasterCalls[M]['message'],
@@ -299,12 +299,12 @@ export class Client implements Service {
   async #findMaster(): Promise<string> {
     const file = await this.#env.lockService.read(MASTER_PATH);
     if (file === undefined)
-      throw new BigtableError(Code.UNAVAILABLE, 'there is no master now', { details: { notReached: true } });
+      throw new BigtableError(Code.UNAVAILABLE, 'no master is running now', { details: { notReached: true } });
     return decodePeerFile(MASTER_PATH, file.contents).address;
   }
 }
 
-/** What is thrown rejects the promise, as in an async function, which would make three more promises of it. */
+/** A thrown error rejects the promise, as in an async function, which would make three more promises of it. */
 function rejecting<T>(work: () => Promise<T>): Promise<T> {
   try {
     return work();

@@ -1,6 +1,6 @@
 /**
- * Consistency tokens: each names a table and the instant it was given. Everything acknowledged before that instant is
- * visible wherever the table can be read; with one cluster that is so at once.
+ * Consistency tokens: each names a table and the instant it was issued. Every write acknowledged before that instant is
+ * visible wherever the table can be read; with one cluster that is so immediately.
  */
 import { crc32c, invalidArgument } from '../base/index.ts';
 
@@ -9,7 +9,7 @@ export function consistencyToken(tableId: string, nowMicros: number): string {
   return `${text}-${checkOf(text)}`;
 }
 
-/** INVALID_ARGUMENT where the token was not given by this table. */
+/** INVALID_ARGUMENT if the token was not issued by this table. */
 export function checkConsistencyToken(token: string, table: string, tableId: string): void {
   const at = token.lastIndexOf('-');
   const text = token.slice(0, Math.max(at, 0));

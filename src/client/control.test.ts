@@ -15,9 +15,9 @@ async function filled(tables: Tables, splits: readonly string[]): Promise<void> 
 }
 
 async function progressOf(steps: AsyncIterable<CompactionProgress>): Promise<string[]> {
-  const told: string[] = [];
-  for await (const { doneTablets, totalTablets } of steps) told.push(`${doneTablets}/${totalTablets}`);
-  return told;
+  const reported: string[] = [];
+  for await (const { doneTablets, totalTablets } of steps) reported.push(`${doneTablets}/${totalTablets}`);
+  return reported;
 }
 
 const startsOf = async (service: Service, tables: Tables): Promise<string[]> =>
@@ -49,11 +49,11 @@ describe('compactions of tables', () => {
       let calls = 0;
       cluster.onCall = ({ method }) =>
         method === 'compact' && ++calls === 1 ? Promise.reject(new CorruptionError('file', 0, 'damaged')) : undefined;
-      const told: number[] = [];
+      const reported: number[] = [];
       await rejectsWith(Code.DATA_LOSS, async () => {
-        for await (const { doneTablets } of cluster.client.compactTables(tables.context(), T)) told.push(doneTablets);
+        for await (const { doneTablets } of cluster.client.compactTables(tables.context(), T)) reported.push(doneTablets);
       });
-      assert.deepEqual([told.at(-1), calls], [3, 3]);
+      assert.deepEqual([reported.at(-1), calls], [3, 3]);
     }),
   );
 
@@ -110,14 +110,14 @@ describe('compactions of tables', () => {
         return sleep(clock, 25_000, context.signal).then(() => undefined);
       };
       const startMs = clock.monotonicMs();
-      const told: number[] = [];
+      const reported: number[] = [];
       for await (const { doneTablets } of client.compactTables(tables.context(), T)) {
-        told.push(clock.monotonicMs() - startMs);
+        reported.push(clock.monotonicMs() - startMs);
         if (doneTablets > 0) break;
       }
       assert.equal(begun, 16);
       assert.deepEqual(
-        told.map((ms) => Math.round(ms / 1000)),
+        reported.map((ms) => Math.round(ms / 1000)),
         [0, 10, 20, 25],
       );
       await rejectsWith(Code.DEADLINE_EXCEEDED, progressOf(client.compactTables(tables.context(15_000), T)));

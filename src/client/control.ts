@@ -1,6 +1,6 @@
 /**
- * The calls of an operator (service/control-service.ts) in terms of the internal calls. Work on tables goes tablet by
- * tablet, by the client's locations, so that it covers every row whatever is split, merged or moved meanwhile.
+ * The calls of an operator (service/control-service.ts) in terms of the internal calls. Work on tables proceeds tablet
+ * by tablet, by the client's locations, so that it covers every row whatever is split, merged or moved meanwhile.
  */
 import { assert, BigtableError, type ByteString, Code, toBigtableError } from '../base/index.ts';
 import {
@@ -34,9 +34,9 @@ import { checkTableName, checkTabletBound, type CompactionProgress, type Control
 import { eachTablet } from './each-tablet.ts';
 import { isMisdirected, type Router } from './router.ts';
 
-/** Tablets of one call that are compacted, or wait for that at their servers, at once. */
-const TABLETS_AT_ONCE = 16;
-/** A call whose tablets take long says so this often. */
+/** The number of tablets of one call that are concurrently compacted, or wait for that at their servers. */
+const MAX_CONCURRENT_TABLETS = 16;
+/** A call whose tablets take long reports at this interval. */
 const PROGRESS_MS = 10_000;
 
 export interface ControlParts {
@@ -71,7 +71,7 @@ export class Control implements ControlService {
     } = this.#parts;
     checkContext(context, clock);
     const { deadlineMs, principal, priority, trace } = context;
-    // ends with the iteration too: a caller that leaves it cancels what has not begun
+    // ends with the iteration too: a caller that ends it cancels compactions that have not begun
     const own = new CallContext({ budget, deadlineMs, principal, priority, trace });
     const outer = new ContextWait(context, clock, own);
     try {
@@ -161,20 +161,20 @@ export class Control implements ControlService {
   }
 
   async counters(context: RequestContext): Promise<Readonly<Record<string, number>>> {
-    const told = await this.#onServers(
+    const answers = await this.#onServers(
       ({ address }) => callServer(this.#parts.env.transport, address, 'counters', {}, context),
       context,
     );
-    told.push(await this.#parts.callMaster('counters', {}, context));
-    // in one thread a master and a server count in the same place
-    const byName = new Map(told.map((each: NamedCounters) => [each.name, each.counters]));
+    answers.push(await this.#parts.callMaster('counters', {}, context));
+    // in one thread a master and a server share their counters
+    const byName = new Map(answers.map((each: NamedCounters) => [each.name, each.counters]));
     const sums = new Map<string, number>();
     for (const counters of byName.values())
       for (const [name, count] of Object.entries(counters)) sums.set(name, (sums.get(name) ?? 0) + count);
     return Object.fromEntries([...sums].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  /** The tablets that there are now, of one table or of all. */
+  /** The present tablets of one table or of all. */
   async #targets(context: RequestContext, table: string | undefined): Promise<Target[]> {
     const targets: Target[] = [];
     const names = table === undefined ? (await this.#parts.schemas.list('')).map(({ name }) => name) : [table];
@@ -194,7 +194,7 @@ export class Control implements ControlService {
     return targets;
   }
 
-  /** Calls every tablet server, except those that have ended. Fails when all are done, where one failed. */
+  /** Calls every tablet server, except those that have ended. Fails after all are done, if one failed. */
   async #onServers<T>(call: (server: PeerFile) => Promise<T>, context: RequestContext): Promise<T[]> {
     const { env } = this.#parts;
     const files = await within(env.lockService.list(SERVERS_DIRECTORY), context, env.clock);
@@ -209,7 +209,7 @@ export class Control implements ControlService {
   }
 }
 
-/** One call's compactions: some at once, in the order of the targets. */
+/** One call's compactions: several concurrently, in the order of the targets. */
 class Compactions {
   readonly #parts: ControlParts;
   readonly #context: RequestContext;
@@ -226,17 +226,17 @@ class Compactions {
 
   async *run(): AsyncIterable<CompactionProgress> {
     yield this.#progress();
-    for (let next = 0, told = 0; told < this.#targets.length; ) {
-      while (next < this.#targets.length && this.#running.size < TABLETS_AT_ONCE) this.#start(this.#targets[next++]!);
+    for (let next = 0, reported = 0; reported < this.#targets.length; ) {
+      while (next < this.#targets.length && this.#running.size < MAX_CONCURRENT_TABLETS) this.#start(this.#targets[next++]!);
       // some may have ended while the caller had the last answer
-      if (this.#doneTablets === told) await this.#oneIsDone();
-      told = this.#doneTablets;
+      if (this.#doneTablets === reported) await this.#oneIsDone();
+      reported = this.#doneTablets;
       yield this.#progress();
     }
-    assert(this.#running.size === 0, 'compactions go on after the last one was told');
+    assert(this.#running.size === 0, 'no compaction runs after the last one was reported');
   }
 
-  /** Throws what the first tablet that failed did. */
+  /** Throws the error of the first tablet that failed. */
   check(): void {
     if (this.#failure) throw this.#failure;
   }
@@ -255,7 +255,7 @@ class Compactions {
     this.#running.add(run);
   }
 
-  /** A tablet that is split meanwhile is compacted as those that have come of it. */
+  /** A tablet that is split meanwhile is compacted as its parts. */
   async #compact({ table, range }: Target): Promise<void> {
     const {
       router,
@@ -270,7 +270,7 @@ class Compactions {
     }
   }
 
-  /** Waits for a tablet to be done, or for the time to tell that it takes long. */
+  /** Waits for a tablet to be done, or for the time of the next report. */
   async #oneIsDone(): Promise<void> {
     const done = new AbortController();
     const long = sleep(this.#parts.env.clock, PROGRESS_MS, done.signal).catch(() => {});

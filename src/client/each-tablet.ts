@@ -1,6 +1,6 @@
 /**
- * Calls on all tablets that a range touches, one after another, ascending. A call that finds its tablet moved is made
- * again. NOT_FOUND where the table does not exist, also for a range that touches no tablet.
+ * Calls on all tablets that a range touches, one after another, ascending. A call that finds its tablet moved is
+ * repeated. NOT_FOUND if the table does not exist, also for a range that touches no tablet.
  */
 import type { ByteString } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';

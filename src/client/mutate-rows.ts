@@ -1,6 +1,6 @@
 /**
- * A batch of writes: grouped by tablet, the groups sent side by side, the answers put together by entry. Entries whose
- * tablet moved are sent again.
+ * A batch of writes: grouped by tablet, the parts sent concurrently, the answers joined by entry. Entries whose tablet
+ * moved are sent again.
  */
 import { BigtableError, toBigtableError, unavailable } from '../base/index.ts';
 import {
@@ -22,13 +22,10 @@ export interface MutateRowsParts {
   readonly clock: Clock;
 }
 
-/** As a server's answer tells it, too: no error is made for an entry that is only sent again. */
+/** May be plain data, as in a server's answer: no error is made for an entry that is only sent again. */
 type Fail = (index: number, error: BigtableError | PlainError) => void;
 
-/**
- * Answers by entry: undefined = done, else why not. `outcomes` has the failures that there are already: those entries
- * are not sent.
- */
+/** Answers by entry: undefined = done, else why not. `outcomes` has the failures so far: those entries are not sent. */
 export async function mutateRows(
   parts: MutateRowsParts,
   context: RequestContext,
@@ -94,7 +91,7 @@ async function groupByTablet(
   return groups;
 }
 
-/** A group that fails as a whole fails in every entry. */
+/** Fails every entry of a part that failed as a whole. */
 async function sendGroup(
   { transport }: MutateRowsParts,
   context: RequestContext,

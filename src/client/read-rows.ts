@@ -1,11 +1,11 @@
 /**
- * A read over all tablets that its ranges touch, in key order or against it: one read a tablet, what is left of the
- * limit carried over. When a tablet moves, the read goes on after the last row it returned.
+ * A read over all tablets that its ranges touch, in key order or against it: one read a tablet, the rest of the limit
+ * carried over. When a tablet moves, the read continues after the last row it returned.
  *
- * A read that asks for no row at all reads no tablet. It is checked like any other: table, form, and filter.
+ * A read of no row at all reads no tablet. It is checked like any other: table, form, and filter.
  *
- * Invariant: every row is given out once and whole. A read that breaks off inside a row cannot go on, since the row may
- * have changed: it fails with UNAVAILABLE.
+ * Invariant: every row is returned once and whole. A read that is cut short inside a row cannot continue, since the row
+ * may have changed: it fails with UNAVAILABLE.
  */
 import { BigtableError, type ByteString, Code, successor, unavailable } from '../base/index.ts';
 import {
@@ -32,7 +32,9 @@ import { checkReadRows, type ReadRequest } from '../service/index.ts';
 import type { RetryPolicy, Router } from './router.ts';
 import { orderedRanges } from './row-ranges.ts';
 
-/** Ranges in one message to a tablet, and bytes of their keys: what is sent, and examined there, in one slice. */
+/**
+ * Limits of one message to a tablet, ranges and bytes of their keys: the part sent, and examined there, in one slice.
+ */
 const MESSAGE_RANGES = 2048;
 const MESSAGE_KEY_BYTES = 1024 * 1024;
 
@@ -48,9 +50,7 @@ export function readRows(parts: ReadRowsParts, context: RequestContext, request:
   return new RowsStream(parts, context, request);
 }
 
-/**
- * One read of a tablet after another. While locations are known and blocks are in memory nothing here makes a promise.
- */
+/** One read of a tablet after another. While locations are known and blocks are in memory no promise is made here. */
 class RowsStream extends PullStream<ReadBatch> {
   readonly #parts: ReadRowsParts;
   readonly #context: RequestContext;
@@ -58,15 +58,15 @@ class RowsStream extends PullStream<ReadBatch> {
   #position: ReadPosition | undefined;
   #retries: RetryPolicy | undefined;
   #tablet: AssignedTablet | undefined;
-  /** What the tablet is asked for. */
+  /** The part of the ranges that the tablet was requested to read. */
   #part: RowRange = ALL_ROWS;
-  /** While very many ranges are put in order. */
+  /** Set while very many ranges are put in order. */
   #beginning: Promise<ReadPosition> | undefined;
   /** The tablet's stream; undefined between two tablets. */
   #batches: PullStream<ReadBatch> | undefined;
   #ended = false;
-  /** Whether the request asks for no row at all, and was not checked by any tablet's server. */
-  #asksForNothing = false;
+  /** True when the request is for no row at all, and no tablet's server has checked it. */
+  #needsNoRow = false;
 
   constructor(parts: ReadRowsParts, context: RequestContext, request: ReadRequest) {
     super();
@@ -86,8 +86,8 @@ class RowsStream extends PullStream<ReadBatch> {
       } catch (error) {
         return this.#recover(error);
       }
-      if (pulled instanceof Promise) return this.#whenThere(pulled);
-      if (this.#took(pulled)) return pulled;
+      if (pulled instanceof Promise) return this.#awaitBatch(pulled);
+      if (this.#onBatch(pulled)) return pulled;
     }
   }
 
@@ -99,8 +99,8 @@ class RowsStream extends PullStream<ReadBatch> {
   }
 
   /**
-   * The read of the next tablet; undefined where there is none (then the stream is at its end), or where its place is
-   * not known at once.
+   * The read of the next tablet; undefined if there is none (then the stream is at its end), or if its location is not
+   * known without a wait.
    */
   #nextTablet(): PullStream<ReadBatch> | undefined {
     const { router } = this.#parts;
@@ -114,7 +114,7 @@ class RowsStream extends PullStream<ReadBatch> {
     }
     const position = this.#position!;
     if (position.isDone()) {
-      this.#ended = !this.#asksForNothing;
+      this.#ended = !this.#needsNoRow;
       return undefined;
     }
     const schema = router.known(this.#request.table);
@@ -134,7 +134,7 @@ class RowsStream extends PullStream<ReadBatch> {
 
   #startAt(position: ReadPosition): void {
     this.#position = position;
-    this.#asksForNothing = position.isDone();
+    this.#needsNoRow = position.isDone();
   }
 
   #open({ id }: TableSchema, tablet: AssignedTablet): PullStream<ReadBatch> {
@@ -148,8 +148,8 @@ class RowsStream extends PullStream<ReadBatch> {
     return this.#batches;
   }
 
-  /** Notes what came; false where it was the end of a tablet. */
-  #took(batch: ReadBatch | undefined): boolean {
+  /** Takes a batch into account; false if it was the end of a tablet. */
+  #onBatch(batch: ReadBatch | undefined): boolean {
     const position = this.#position!;
     if (batch === undefined) {
       position.finish(this.#part);
@@ -161,7 +161,7 @@ class RowsStream extends PullStream<ReadBatch> {
     return true;
   }
 
-  async #whenThere(pulled: Promise<ReadBatch | undefined>): Promise<ReadBatch | undefined> {
+  async #awaitBatch(pulled: Promise<ReadBatch | undefined>): Promise<ReadBatch | undefined> {
     let batch: ReadBatch | undefined;
     try {
       batch = await pulled;
@@ -169,10 +169,10 @@ class RowsStream extends PullStream<ReadBatch> {
       return this.#recover(error);
     }
     if (this.#ended) return undefined;
-    return this.#took(batch) ? batch : this.pull();
+    return this.#onBatch(batch) ? batch : this.pull();
   }
 
-  /** Finds the next tablet by asking others, after the ranges are in order. */
+  /** Finds the next tablet by calls to others, after the ranges are in order. */
   async #search(): Promise<ReadBatch | undefined> {
     const { router, limits, random } = this.#parts;
     const { table, filter } = this.#request;
@@ -182,7 +182,7 @@ class RowsStream extends PullStream<ReadBatch> {
         return this.pull();
       }
       const schema = await router.table(table, this.#context);
-      if (this.#asksForNothing) {
+      if (this.#needsNoRow) {
         compileFilter(filter, { limits, random });
         this.#ended = true;
         return undefined;
@@ -199,7 +199,7 @@ class RowsStream extends PullStream<ReadBatch> {
     return this.pull();
   }
 
-  /** Goes on where the tablet was moved, else fails. */
+  /** Continues if the tablet was moved, else fails. */
   async #recover(error: unknown): Promise<ReadBatch | undefined> {
     const { router } = this.#parts;
     const [tablet, batches] = [this.#tablet, this.#batches];
@@ -244,7 +244,7 @@ class TabletReadMessage implements ReadMessage {
   }
 }
 
-/** What is left to read. */
+/** The part of the read that is left. */
 class ReadPosition {
   readonly #reversed: boolean;
   readonly #limited: boolean;
@@ -252,11 +252,11 @@ class ReadPosition {
   readonly #ranges: RowRange[];
   #first = 0;
   #rowsLeft: number;
-  /** The last row given out whole, where the ranges left do not yet go by it. */
+  /** The last row returned whole, while the ranges left do not yet reflect it. */
   #passed: ByteString | undefined;
   insideRow = false;
 
-  /** `ranges`: sorted, disjoint; the position's own from now on. */
+  /** `ranges`: sorted, disjoint; owned by the position from now on. */
   constructor({ rowsLimit, reversed }: ReadRequest, ranges: RowRange[]) {
     this.#reversed = reversed === true;
     this.#rowsLeft = rowsLimit ?? 0;
@@ -275,7 +275,7 @@ class ReadPosition {
     return this.#rowsLeft;
   }
 
-  /** The tablet to read next, where it is known already. Like the other two to be asked where it is not done. */
+  /** The tablet to read next, if it is cached. Like `locate` and `rangesIn`, called only while the read is not done. */
   cached(router: Router, tableId: string): AssignedTablet | undefined {
     return this.#reversed ? undefined : router.cached(tableId, this.#ranges[this.#first]!.start);
   }
@@ -286,7 +286,7 @@ class ReadPosition {
     return locator.locate(tableId, this.#ranges[this.#first]!.start, context);
   }
 
-  /** The ranges left, as far as they lie in the tablet, up to what one message may hold. */
+  /** The ranges left, as far as they lie in the tablet, up to the limits of one message. */
   rangesIn(tablet: RowRange): RowRange[] {
     if (this.#first === this.#ranges.length - 1) {
       const common = intersectRanges(this.#ranges[this.#first]!, tablet);
@@ -310,7 +310,7 @@ class ReadPosition {
   }
 
   /**
-   * What of the tablet is read when these ranges in it are: all of it, or up to where the ranges for a next message
+   * The part of the tablet that a read of these ranges covers: all of it, or up to where the ranges for a next message
    * begin.
    */
   partOf(tablet: RowRange, ranges: readonly RowRange[]): RowRange {
@@ -323,7 +323,7 @@ class ReadPosition {
     return tablet.end === undefined || next.start < tablet.end ? { start: tablet.start, end: next.start } : tablet;
   }
 
-  /** Rows of the batch are given out. */
+  /** Rows of the batch are returned. */
   advance({ fragments }: ReadBatch): void {
     const last = fragments.at(-1);
     if (last === undefined) return;
@@ -341,10 +341,7 @@ class ReadPosition {
     else this.#cutStart(tablet.end);
   }
 
-  /**
-   * Only rows after the last one are left: used where the read of a tablet broke off, since the whole tablet says
-   * more.
-   */
+  /** Leaves only rows after the last one: used if the read of a tablet was cut short, since the part says more. */
   #passRow(): void {
     const row = this.#passed;
     if (row === undefined) return;
@@ -353,14 +350,14 @@ class ReadPosition {
     else this.#cutStart(successor(row));
   }
 
-  /** Only rows from `start` on are left. */
+  /** Leaves only rows from `start` on. */
   #cutStart(start: ByteString): void {
     this.#first = this.#firstWhere(({ end }) => end === undefined || end > start);
     const range = this.#ranges[this.#first];
     if (range !== undefined && range.start < start) this.#ranges[this.#first] = { start, end: range.end };
   }
 
-  /** Only rows below `end` are left. */
+  /** Leaves only rows below `end`. */
   #cutEnd(end: ByteString): void {
     this.#ranges.length = this.#firstWhere(({ start }) => start >= end);
     const range = this.#ranges.at(-1);
@@ -369,7 +366,7 @@ class ReadPosition {
   }
 
   /**
-   * Index of the first remaining range for which it holds, as it does for all later ones; their number where there is
+   * Index of the first remaining range for which it holds, as it does for all later ones; their number if there is
    * none.
    */
   #firstWhere(holds: (range: RowRange) => boolean): number {

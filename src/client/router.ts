@@ -1,7 +1,7 @@
 /**
- * Sends calls to the servers of rows: finds the tablet, calls, and where the answer is "not serving" forgets the
- * location, waits a little and finds it anew, within the deadline of the caller. Nothing else is ever sent twice: any
- * other failure of a write leaves its outcome unknown.
+ * Sends calls to the servers of rows: finds the tablet, calls, and if the answer is "not serving" drops the location,
+ * waits a little and finds it anew, within the deadline of the caller. No other call is ever sent twice: any other
+ * failure of a write leaves its outcome unknown.
  */
 import { BigtableError, type ByteString, Code, notFound, toBigtableError } from '../base/index.ts';
 import { type Clock, type Random, type RequestContext, within } from '../env/index.ts';
@@ -9,7 +9,7 @@ import { type AssignedTablet, Backoff, type Locator, type SchemaCache } from '..
 import type { TableSchema } from '../model/index.ts';
 import { isNotServing } from '../protocol/index.ts';
 
-/** How long a caller without a deadline waits for a tablet that no server serves. */
+/** The time that a caller without a deadline waits for a tablet that no server serves. */
 const MAX_SEARCH_MS = 60_000;
 
 export interface RouterOptions {
@@ -27,20 +27,20 @@ export class Router {
     this.#options = options;
   }
 
-  /** The table, NOT_FOUND where there is none. */
+  /** The schema of the table; NOT_FOUND if it does not exist. */
   async table(name: string, context: RequestContext): Promise<TableSchema> {
     const schema = this.known(name) ?? (await this.readSchema(name, context));
     if (schema === undefined) throw noTable(name);
     return schema;
   }
 
-  /** As it surely was at some instant since the call; undefined where there is no such table. */
+  /** The schema as it surely was at some instant since the call; undefined if the table does not exist. */
   async readSchema(name: string, context: RequestContext): Promise<TableSchema | undefined> {
     const { schemas, clock } = this.#options;
     return (await within(schemas.read(name), context, clock))?.schema;
   }
 
-  /** The table as it is known already. */
+  /** The cached schema of the table. */
   known(name: string): TableSchema | undefined {
     return this.#options.schemas.byName(name);
   }
@@ -63,20 +63,17 @@ export class Router {
     });
   }
 
-  /** For the attempts of one call. */
+  /** The policy for the attempts of one call. */
   retryPolicy(context: RequestContext): RetryPolicy {
     return new RetryPolicy(this.#options, context, () => this.#closed);
   }
 
-  /** No call waits for a tablet any more. */
+  /** From now on no call waits for a tablet. */
   close(): void {
     this.#closed = true;
   }
 
-  /**
-   * Finds a tablet. Where the table was deleted, and perhaps created anew, the error is "not serving"
-   * or NOT_FOUND.
-   */
+  /** Finds a tablet. If the table was deleted, and perhaps created anew, the error is "not serving" or NOT_FOUND. */
   async locate(
     table: string,
     schema: TableSchema,
@@ -89,7 +86,7 @@ export class Router {
       const error = toBigtableError(thrown);
       if (error.details.noTablet !== true) throw error;
       if ((await this.readSchema(table, context)) === undefined) throw noTable(table);
-      // another table of the same name, or one whose tablets are just being made: look again
+      // another table of the same name, or one whose tablets are being created: search again
       throw new BigtableError(Code.UNAVAILABLE, `table ${schema.name} has changed`, {
         details: { notServing: true },
         cause: error,
@@ -134,7 +131,7 @@ export class Router {
   }
 }
 
-/** Waits between attempts, for as long as the caller, or else a minute, has time. */
+/** Waits between attempts, until the deadline of the caller, or a minute without one. */
 export class RetryPolicy {
   readonly #backoff: Backoff;
   readonly #context: RequestContext;
@@ -150,7 +147,7 @@ export class RetryPolicy {
     };
   }
 
-  /** Waits before the next attempt; rethrows `error` where the time is over. */
+  /** Waits before the next attempt; rethrows `error` if the time is over. */
   async wait(error: unknown): Promise<void> {
     if (!this.#closed()) await this.#backoff.wait(this.#context, error);
     if (this.#closed())

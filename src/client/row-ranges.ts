@@ -1,8 +1,8 @@
 /**
- * The ranges that a read asks for, checked, in order and joined where they meet. There may be a million of them (a
- * guard of the API's reader), so what goes over all of them pauses: sorting is a merge of short sorted runs.
+ * The ranges that a read requests, checked, in order and joined where they meet. There may be a million of them (a
+ * guard of the API's reader), so work over all of them pauses: sorting is a merge of short sorted runs.
  *
- * Invariant: between two looks at the clock at most RUN_RANGES ranges, or RUN_BYTES of their keys, are handled.
+ * Invariant: between two checks of the clock at most RUN_RANGES ranges, or RUN_BYTES of their keys, are handled.
  */
 import { type Clock, checkContext, Pacer, type RequestContext } from '../env/index.ts';
 import { compareStarts, isEmptyRange, joinRange, type Limits, normalizeRanges, type RowRange } from '../model/index.ts';
@@ -13,7 +13,7 @@ const RUN_BYTES = 256 * 1024;
 /** Bytes of a key that count as one more item: comparing long keys takes its time. */
 const BYTES_PER_ITEM = 1024;
 
-/** Ready at once where they are few. INVALID_ARGUMENT where one is not valid. */
+/** Synchronous for few ranges. INVALID_ARGUMENT if one is not valid. */
 export function orderedRanges(
   ranges: readonly RowRange[],
   limits: Limits,
@@ -29,7 +29,7 @@ function keyBytes({ start, end }: RowRange): number {
   return start.length + (end?.length ?? 0);
 }
 
-/** Where the run that begins at `from` ends. */
+/** The end of the run that begins at `from`. */
 function runFrom(ranges: readonly RowRange[], from: number): number {
   let bytes = 0;
   let to = from;

@@ -15,11 +15,11 @@ export class Backoff {
     this.#random = random;
   }
 
-  /** Waits; rethrows `error` where the deadline would be over by then. */
+  /** Waits; rethrows `error` if the deadline would be over by then. */
   async wait(context: RequestContext, error: unknown): Promise<void> {
     checkContext(context, this.#clock);
     const delayMs = this.#nextMs * (0.5 + this.#random.float() / 2);
-    assert(delayMs > 0 && delayMs <= MAX_MS, 'a wait between two attempts has no end, or is none');
+    assert(delayMs > 0 && delayMs <= MAX_MS, 'a wait between two attempts is bounded, and not zero');
     if (this.#clock.monotonicMs() + delayMs >= context.deadlineMs) throw error;
     this.#nextMs = Math.min(this.#nextMs * 2, MAX_MS);
     await sleep(this.#clock, delayMs, context.signal).catch((cause: unknown) => {

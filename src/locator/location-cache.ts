@@ -1,9 +1,9 @@
 /**
- * The ordered cache of tablet ranges: by table, the locations known, sorted by start and never overlapping. What was
- * learnt later replaces whatever it overlaps.
+ * The ordered cache of tablet ranges: by table, the known locations, sorted by start and never overlapping. A location
+ * learnt later replaces all that it overlaps.
  *
- * Invariant: at most `limitEntries` locations; beyond that the table whose first location was learnt longest ago goes,
- * METADATA's own last.
+ * Invariant: at most `limitEntries` locations; beyond that the table whose first location was learnt longest ago is
+ * evicted, METADATA's own last.
  */
 import { assert, type ByteString, checksInvariants } from '../base/index.ts';
 import { assertDisjoint, METADATA_TABLE_ID, type ServerLocation, type TabletLocation } from '../metadata/index.ts';
@@ -18,7 +18,7 @@ export class LocationCache {
   #entries = 0;
 
   constructor(limitEntries: number) {
-    assert(limitEntries >= 1, 'a cache of locations has no room for one');
+    assert(limitEntries >= 1, 'a cache of locations has space for one');
     this.#limitEntries = limitEntries;
   }
 
@@ -60,7 +60,7 @@ export class LocationCache {
     if (checksInvariants) this.assertConsistent();
   }
 
-  /** Forgets this very location, if it is still the one known. */
+  /** Drops this very location, if it is still the known one. */
   drop(location: AssignedTablet): void {
     const list = this.#tables.get(location.tableId);
     const at = list?.indexOf(location) ?? -1;
@@ -71,11 +71,11 @@ export class LocationCache {
     if (checksInvariants) this.assertConsistent();
   }
 
-  /** Looks at every entry. */
+  /** Walks all entries. */
   assertConsistent(): void {
     let entries = 0;
     for (const [tableId, list] of this.#tables) {
-      assert(list.length > 0, 'a table without locations is kept');
+      assert(list.length > 0, 'a table in the cache has locations');
       assert(
         list.every((one) => one.tableId === tableId),
         'a location is kept under another table',
@@ -83,7 +83,7 @@ export class LocationCache {
       assertDisjoint(list.map(({ range }) => range));
       entries += list.length;
     }
-    assert(entries === this.#entries, 'the cache of locations has miscounted its entries');
+    assert(entries === this.#entries, 'the cache of locations has counted its entries');
   }
 
   #listOf(tableId: string): AssignedTablet[] {
@@ -100,7 +100,7 @@ export class LocationCache {
       this.#entries -= list.length;
     }
     if (this.#entries <= this.#limitEntries) return;
-    // one table alone is larger than the cache: begin it anew, and at last METADATA's too
+    // one table by itself is larger than the cache: it begins anew, and METADATA's too if need be
     const list = this.#listOf(newest.tableId);
     this.#entries += 1 - list.length;
     list.splice(0, list.length, newest);

@@ -1,13 +1,12 @@
 /**
  * Finds the server of a row (paper section 5.1): the lock service's file `root` -> the root tablet -> METADATA tablets
  * -> users' tablets. Locations are cached; a miss reads the row of METADATA and the ten after it. A caller refused with
- * "not serving" drops the location and asks again.
+ * "not serving" drops the location and requests it again.
  *
- * Invariant: of those who miss in one table one climbs, under its own context, and the others wait for it, each under
- * its own. However that climb ends, who still waits looks again, and one of them climbs anew.
+ * Invariant: of the callers that miss in one table one climbs, under its own context, and the others wait for it, each
+ * under its own. However that climb ends, the waiting callers check again, and one of them climbs anew.
  *
- * Three round trips where nothing is known, at most six where all that is known is stale: `locator.roundTrips` counts
- * them.
+ * Three round trips if nothing is known, at most six if all that is known is stale: `locator.roundTrips` counts them.
  */
 import { assert, BigtableError, type ByteString, Code, quote, successor } from '../base/index.ts';
 import {
@@ -67,7 +66,7 @@ export interface LocatorOptions {
 export class Locator {
   readonly #options: LocatorOptions;
   readonly #cache: LocationCache;
-  /** By table: a climb under way, which others who miss wait for. */
+  /** By table: a climb under way, which other callers that miss wait for. */
   readonly #climbs = new Map<string, Promise<void>>();
 
   constructor(options: LocatorOptions) {
@@ -75,19 +74,19 @@ export class Locator {
     this.#cache = new LocationCache(options.cacheEntries ?? CACHE_ENTRIES);
   }
 
-  /** What is known already of the row's tablet. */
+  /** The cached location of the row's tablet. */
   cached(tableId: string, row: ByteString): AssignedTablet | undefined {
     return this.#cache.find(tableId, row);
   }
 
-  /** Forgets a location that proved stale. */
+  /** Drops a location that proved stale. */
   drop(location: AssignedTablet): void {
     this.#cache.drop(location);
   }
 
   /**
-   * The tablet of the row. "Not serving" while it is assigned to no server; NOT_FOUND where METADATA has no such
-   * tablet, so no such table.
+   * The tablet of the row. "Not serving" while it is assigned to no server; NOT_FOUND if METADATA has no such tablet,
+   * so no such table.
    */
   locate(tableId: string, row: ByteString, context: RequestContext): Promise<AssignedTablet> {
     return this.#locate({ tableId, row, from: successor(lookupKey(tableId, row)), before: false }, context);
@@ -100,7 +99,7 @@ export class Locator {
 
   async #locate(target: Target, context: RequestContext): Promise<AssignedTablet> {
     const { tableId, row, before } = target;
-    assert(before || row !== undefined, 'a location is looked for that is of no row');
+    assert(before || row !== undefined, 'a location is that of a row, or of the rows below one');
     const climb = isRoot(target) ? ROOT_PATH : tableId;
     for (;;) {
       const known = before ? this.#cache.findBefore(tableId, row) : this.#cache.find(tableId, row!);
@@ -112,7 +111,7 @@ export class Locator {
   }
 
   async #climbAlone(name: string, target: Target, context: RequestContext): Promise<AssignedTablet> {
-    assert(!this.#climbs.has(name), 'two climb at once for one table');
+    assert(!this.#climbs.has(name), 'one caller climbs for a table at a time');
     let done = (): void => {};
     this.#climbs.set(name, new Promise((resolve) => (done = resolve)));
     try {
@@ -140,7 +139,7 @@ export class Locator {
     return decodeRootFile(file.contents);
   }
 
-  /** From the METADATA tablet above; where the key's row would begin the next METADATA tablet, from that. */
+  /** From the METADATA tablet above; if the key's row would begin the next METADATA tablet, from that. */
   async #readAbove({ tableId, row, from, before }: Target, context: RequestContext): Promise<TabletLocation> {
     let start = from;
     for (let attempt = 1; ; ) {
@@ -149,7 +148,7 @@ export class Locator {
         const found = await this.#readLocations(above, start, context);
         const { end } = above.range;
         if (found.length === 0 && end !== undefined && end < keysOfTable(tableId).end!) {
-          assert(end > start, 'a climb over METADATA does not come forward');
+          assert(end > start, 'a climb over METADATA advances');
           start = end;
           continue;
         }

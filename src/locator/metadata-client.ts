@@ -1,9 +1,9 @@
 /**
- * Reads and commits rows of METADATA for tablet servers and masters: finds their tablets by the locator, sends again
- * what got lost, and treats the root tablet's row, which is a file of the lock service, as any other.
+ * Reads and commits rows of METADATA for tablet servers and masters: finds their tablets by the locator, sends lost
+ * calls again, and treats the root tablet's row, which is a file of the lock service, as any other.
  *
- * A commit whose outcome is unknown is sent again until its id stands in the row or the row has moved on: so the answer
- * is always known.
+ * A commit whose outcome is unknown is sent again until its id is in the row or the row has moved on: so the answer is
+ * always known.
  */
 import { assert, BigtableError, Code, type ByteString, toBigtableError } from '../base/index.ts';
 import {
@@ -41,7 +41,7 @@ export interface MetadataClientOptions {
   readonly lockService: LockService;
   readonly clock: Clock;
   readonly random: Random;
-  /** True when the owner has ended: then nothing is sent again. */
+  /** True when the owner has ended: then no call is sent again. */
   stopped(): boolean;
 }
 
@@ -63,7 +63,7 @@ export class MetadataClient {
     return undefined;
   }
 
-  /** The root tablet's row; undefined where there is no database yet. */
+  /** The root tablet's row; undefined if there is no database yet. */
   async readRoot(context: RequestContext): Promise<MetadataRow | undefined> {
     const { clock, lockService } = this.#options;
     const file = await within(lockService.read(ROOT_PATH), context, clock);
@@ -71,8 +71,7 @@ export class MetadataClient {
   }
 
   /**
-   * Rows in ascending order, some at a time, each as it was in one instant. Goes on where METADATA's tablets move
-   * meanwhile.
+   * Rows in ascending order, in batches, each as it was in one instant. Continues if METADATA's tablets move meanwhile.
    */
   async *scan(range: RowRange, context: RequestContext): AsyncGenerator<readonly MetadataRow[], void, void> {
     const { locator } = this.#options;
@@ -92,7 +91,7 @@ export class MetadataClient {
           yield rows.map(({ row }) => row);
         }
         if (end === undefined) return;
-        assert(end >= start, 'a scan of METADATA runs back');
+        assert(end >= start, 'a scan of METADATA ascends');
         start = end;
       } catch (error) {
         if (!(error instanceof BigtableError && error.retry)) throw error;
@@ -118,7 +117,7 @@ export class MetadataClient {
     }
   }
 
-  /** Each commit by itself, in any order. Resolves when every outcome is known; rejects when the context ends first. */
+  /** Each commit by itself, in any order. Resolves when every outcome is known; rejects if the context ends first. */
   async commit(commits: readonly MetadataCommit[], context: RequestContext): Promise<CommitOutcome[]> {
     const outcomes: CommitOutcome[] = new Array(commits.length);
     const backoff = new Backoff(this.#options);
@@ -143,10 +142,10 @@ export class MetadataClient {
         }
       }
       if (failure === undefined) {
-        assert(!outcomes.includes(undefined!), 'a commit was neither answered nor sent again');
+        assert(!outcomes.includes(undefined!), 'each commit was answered, or is sent again');
         return outcomes;
       }
-      assert(failed.length > 0 && failed.length <= left.length, 'more commits are sent again than have failed');
+      assert(failed.length > 0 && failed.length <= left.length, 'only commits that have failed are sent again');
       left = failed;
       await this.#wait(backoff, context, failure);
     }
@@ -204,7 +203,7 @@ export class MetadataClient {
     const { lockService } = this.#options;
     const row = commit.rows[0]?.row;
     assert(row !== undefined && commit.rows.length === 1, 'the root tablet is never deleted nor changed with another');
-    assert(commit.rows[0]?.key === ROOT_KEY, 'the row of another tablet would become the root file');
+    assert(commit.rows[0]?.key === ROOT_KEY, 'the root file holds the row of the root tablet');
     for (;;) {
       const file = await lockService.read(ROOT_PATH);
       const now = file && decodeRootFile(file.contents);

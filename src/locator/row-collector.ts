@@ -1,4 +1,4 @@
-/** Puts rows together out of fragments. For METADATA, whose rows are small. */
+/** Joins fragments to rows. For METADATA, whose rows are small. */
 import type { ByteString } from '../base/index.ts';
 import type { Cell, ReadBatch } from '../model/index.ts';
 
@@ -20,7 +20,7 @@ export class RowCollector {
     }
   }
 
-  /** The rows that are whole, each given out once. */
+  /** Returns the rows that are whole, each once. */
   take(): WholeRow[] {
     const rows = this.#whole;
     this.#whole = [];

@@ -1,8 +1,8 @@
 /**
- * The tables' schemas as this process knows them: read from the lock service at start, kept up by its watch. Clients,
+ * The tables' schemas as this process knows them: read from the lock service at start, updated by its watch. Clients,
  * tablet servers and masters each have one.
  *
- * Invariant: one object a state of a schema, so that who keeps something made from it compares by identity. A miss
+ * Invariant: one object for each state of a schema, so that a holder of derived data compares by identity. A miss
  * proves nothing: `find` reads the file.
  */
 import { assert } from '../base/index.ts';
@@ -16,8 +16,8 @@ interface Known {
 }
 
 /**
- * Readings of a file come one after another, so that the last one started wins. Those who ask while one runs share the
- * next.
+ * Reads of a file come one after another, so that the last one started wins. Callers that request one while another
+ * runs share the next.
  */
 interface Reading {
   readonly done: Promise<void>;
@@ -28,10 +28,10 @@ export class SchemaCache {
   readonly #lockService: LockService;
   readonly #byName = new Map<string, Known>();
   readonly #byId = new Map<string, TableSchema>([[METADATA_SCHEMA.id, METADATA_SCHEMA]]);
-  /** By table, the reading of its file that is under way. */
+  /** By table, the read of its file that is under way. */
   readonly #readings = new Map<string, Reading>();
   readonly #onError: (error: unknown) => void;
-  /** The last that was asked for by name: calls name the same table over and over, by one string. */
+  /** The last one requested by name: calls name the same table over and over, by one string. */
   #last: { readonly name: string; readonly schema: TableSchema | undefined } | undefined;
   #stopWatching: (() => void) | undefined;
 
@@ -66,7 +66,7 @@ export class SchemaCache {
     this.#stopWatching?.();
   }
 
-  /** Tables that are known now. */
+  /** The number of tables that are known now. */
   get size(): number {
     return this.#byName.size;
   }
@@ -93,7 +93,7 @@ export class SchemaCache {
     return this.#byName.get(name);
   }
 
-  /** Reads the file again: afterwards this cache goes by what it says. */
+  /** Reads the file again: afterwards this cache has its contents. */
   refresh(name: string): Promise<void> {
     const under = this.#readings.get(name);
     if (under === undefined) return this.#startReading(name);
@@ -103,13 +103,13 @@ export class SchemaCache {
 
   #startReading(name: string): Promise<void> {
     const before = this.#readings.get(name);
-    assert(before === undefined || before.next !== undefined, 'a schema is read twice at once');
+    assert(before === undefined || before.next !== undefined, 'one read of a schema runs at a time');
     const reading: Reading = { done: this.#readFile(name), next: undefined };
     this.#readings.set(name, reading);
-    const forget = (): void => {
+    const remove = (): void => {
       if (reading.next === undefined) this.#readings.delete(name);
     };
-    reading.done.then(forget, forget);
+    reading.done.then(remove, remove);
     return reading.done;
   }
 

@@ -20,7 +20,7 @@ const [a, b] = [
 ];
 
 describe('failures of loading', () => {
-  test('are logged once, and again when they become others, and when they end', () => {
+  test('are logged once, again when the error changes, and when they end', () => {
     const { failures, logged } = fixture();
     for (let i = 0; i < 10; i++) {
       failures.failed(a, damage);

@@ -56,13 +56,13 @@ const REASSIGN_MS = 1000;
  */
 const LOOK_MS = 30_000;
 /** The interval of calls to a server that holds its lock and does not answer. */
-const ASK_AGAIN_MS = 1000;
+const CALL_AGAIN_MS = 1000;
 /**
  * The delay between a split and the comparison of its server's size with the others': splits come several at a time.
  */
 const BALANCE_DELAY_MS = 5000;
 
-type Work = 'sweep' | 'assign' | 'balance' | 'ask';
+type Work = 'sweep' | 'assign' | 'balance' | 'call silent servers';
 
 /** Work that is scheduled for later. */
 interface Due {
@@ -232,7 +232,7 @@ export class Master {
       throw error;
     });
     this.#unserved = failures.length;
-    if (this.#servers.anySilent) this.#later('ask', ASK_AGAIN_MS);
+    if (this.#servers.anySilent) this.#later('call silent servers', CALL_AGAIN_MS);
     this.#later('assign', LOOK_MS);
     await this.#tables.finishDeletions(context);
     if (failures.some(({ code }) => code !== Code.DATA_LOSS)) this.#later('assign', REASSIGN_MS);
@@ -240,11 +240,11 @@ export class Master {
   }
 
   /** Servers that are left out because they did not answer come in again when they do. */
-  async #requestStatus(): Promise<void> {
-    const context = { ...this.#context(), deadlineMs: this.#env.clock.monotonicMs() + ASK_AGAIN_MS };
+  async #callSilent(): Promise<void> {
+    const context = { ...this.#context(), deadlineMs: this.#env.clock.monotonicMs() + CALL_AGAIN_MS };
     const answered = await this.#servers.callSilent(context);
     if (answered) this.#later('assign', 0);
-    else if (this.#servers.anySilent) this.#later('ask', ASK_AGAIN_MS);
+    else if (this.#servers.anySilent) this.#later('call silent servers', CALL_AGAIN_MS);
   }
 
   async #assignOnce(context: RequestContext): Promise<AssignmentResult> {
@@ -298,7 +298,7 @@ export class Master {
 
   async #work(what: Work): Promise<void> {
     if (what === 'sweep') await this.#sweep();
-    else if (what === 'ask') await this.#requestStatus();
+    else if (what === 'call silent servers') await this.#callSilent();
     else await this.#oneByOne('assign', () => this.#assignAll());
   }
 

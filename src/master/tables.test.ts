@@ -117,7 +117,7 @@ describe('tables', () => {
 
 describe('deletions', () => {
   test(
-    'that are cut short after the schema are finished later',
+    'that are cut short after the removal of the schema are finished later',
     inCluster(async (cluster, tables) => {
       await tables.create('t', { splits: ['m'] });
       await tables.set('t', 'a', '1');

@@ -1,9 +1,9 @@
 /**
  * Conditional commits on METADATA: the only way its rows change. One commit changes one row or two of one METADATA
- * tablet in one instant, and only where each row is still what its writer saw.
+ * tablet in one instant, and only if each row is still as its writer saw it.
  *
- * Invariant: a commit may be sent any number of times. Once it was applied its id stands in the rows it wrote, and
- * sending it again changes nothing; once a row has moved on it is refused for ever.
+ * Invariant: a commit may be sent any number of times. Once it was applied its id is in the rows it wrote, and a
+ * repeated one changes nothing; once a row has moved on it is refused for ever.
  */
 import { assert, type ByteString } from '../base/index.ts';
 import type { Mutation } from '../model/index.ts';
@@ -19,12 +19,9 @@ export interface RowState {
 
 export interface RowCommit {
   readonly key: MetadataKey;
-  /** What the row must be now; undefined = there must be none. */
+  /** The state that the row must have now; undefined = it must not exist. */
   readonly expected: RowState | undefined;
-  /**
-   * What it becomes; undefined = it is deleted. Its version is the expected one plus 1, its commit id that of the
-   * commit.
-   */
+  /** The new state; undefined = deleted. Its version is the expected one plus 1, its commit id that of the commit. */
   readonly row: MetadataRow | undefined;
 }
 
@@ -37,8 +34,8 @@ export interface MetadataCommit {
 export type Verdict = 'apply' | 'done' | 'refused';
 
 /**
- * A commit of one row: `next` follows `now`, or is new where there is none; undefined deletes. Version and id are
- * filled in.
+ * A commit of one row: `next` follows `now`, or is new if that is undefined; an undefined `next` deletes. Version and
+ * id are filled in.
  */
 export function commitOfRow(
   id: string,
@@ -56,11 +53,11 @@ export function commitOfRow(
   return { id, event, rows: [{ key, expected: now && stateOf(now), row }] };
 }
 
-/** What the two tablets that come of a split differ in. */
+/** The differences between the two tablets of a split. */
 export type TabletPart = Pick<MetadataRow, 'range' | 'files' | 'clips' | 'lastServerMicros'>;
 
 /**
- * One row becomes two in one instant: a new one for the low part; the row there was, whose key is the end that stays,
+ * Replaces one row by two in one instant: a new one for the low part; the former row, whose key is the end that stays,
  * is the high part's.
  */
 export function commitOfSplit(
@@ -91,8 +88,8 @@ export function commitOfSplit(
 }
 
 /**
- * Two rows of neighbours, both without a server and with nothing to be replayed, become one in one instant: that of the
- * upper.
+ * Replaces two rows of neighbours, both without a server and with nothing to be replayed, by one in one instant: that
+ * of the upper.
  */
 export function commitOfMerge(id: string, atMicros: number, low: MetadataRow, high: MetadataRow): MetadataCommit {
   assert(
@@ -124,7 +121,7 @@ export function commitOfMerge(id: string, atMicros: number, low: MetadataRow, hi
   };
 }
 
-/** What becomes of the commit where its rows are now `current`. */
+/** The outcome of the commit if its rows are now `current`. */
 export function judge(commit: MetadataCommit, current: (key: MetadataKey) => MetadataRow | undefined): Verdict {
   if (commit.rows.every(({ key, expected }) => isExpected(current(key), expected))) return 'apply';
   return commit.rows.every(({ key, row }) => (row ? current(key)?.commitId === commit.id : current(key) === undefined))

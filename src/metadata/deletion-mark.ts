@@ -1,6 +1,6 @@
 /**
- * The mark of a deletion: a file of the lock service that is there from before a table's schema is removed until the
- * last of its rows is gone. It tells a table that was deleted from one whose schema has vanished. Format:
+ * The mark of a deletion: a file of the lock service that exists from before a table's schema is removed until the last
+ * of its rows is gone. It distinguishes a table that was deleted from one whose schema has vanished. Format:
  * docs/formats/metadata.md.
  */
 import { assert } from '../base/index.ts';
@@ -8,7 +8,7 @@ import { encodeDocument, PlainObject } from './plain-json.ts';
 
 const DIRECTORY = 'deletions/';
 
-/** `deletions/` and the table's id; without one the directory. */
+/** `deletions/` and the table's id; without an id the directory. */
 export function deletionPath(tableId = ''): string {
   return DIRECTORY + tableId;
 }
@@ -23,8 +23,8 @@ export function encodeDeletionMark({ name }: Pick<DeletionMark, 'name'>): Buffer
   return encodeDocument({ name });
 }
 
-/** DATA_LOSS where it is none. */
+/** DATA_LOSS if it is not a mark. */
 export function decodeDeletionMark(path: string, contents: Uint8Array): DeletionMark {
-  assert(path.startsWith(DIRECTORY), 'a file is read as a mark of a deletion that is none');
+  assert(path.startsWith(DIRECTORY), 'a mark of a deletion is read from the directory of marks');
   return { tableId: path.slice(DIRECTORY.length), name: PlainObject.parse(path, contents).text('name') };
 }

@@ -1,4 +1,4 @@
-/** Arbitrary rows of METADATA, and their cells as a read gives them; for tests. */
+/** Arbitrary rows of METADATA, and their cells as a read returns them; for tests. */
 import fc from 'fast-check';
 import type { Cell, Mutation } from '../model/index.ts';
 import type { MetadataRow } from './metadata-row.ts';
@@ -29,7 +29,7 @@ export const metadataRow: fc.Arbitrary<MetadataRow> = fc.record(
   { ...plain, requiredKeys: ['tableId', 'range', 'server', 'epoch', 'version', 'commitId', 'files', 'redo', 'logs'] },
 );
 
-/** The cells that setCell mutations make. */
+/** The cells that setCell mutations write. */
 export function cellsOf(mutations: readonly Mutation[]): Cell[] {
   return mutations.flatMap((mutation) => {
     if (mutation.kind !== 'setCell') return [];

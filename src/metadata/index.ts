@@ -1,6 +1,6 @@
 /**
- * metadata: METADATA's rows: their keys, what they hold and how it is encoded, the conditional commits by which alone
- * they change, and tables' schemas as files. Pure; who reads and writes them stands above.
+ * metadata: METADATA's rows: their keys, contents and encoding, the conditional commits by which alone they change, and
+ * tables' schemas as files. Pure; the rooms that read and write them are above.
  */
 export {
   commitOfMerge,

@@ -26,7 +26,7 @@ export function metadataKey(tableId: string, end: ByteString | undefined): Metad
 
 /** The tablet that holds `row` is the first with a key ABOVE this. */
 export function lookupKey(tableId: string, row: ByteString): MetadataKey {
-  assert(tableId.length === ID_CHARS, 'a row of METADATA is looked for by what is no table id');
+  assert(tableId.length === ID_CHARS, 'a row of METADATA is sought by a table id');
   return `${tableId}\0${row}`;
 }
 
@@ -34,7 +34,7 @@ export function parseMetadataKey(key: MetadataKey): { readonly tableId: string; 
   const tableId = key.slice(0, ID_CHARS);
   const mark = key[ID_CHARS];
   if (!ID.test(tableId) || (mark !== '\0' && !(mark === '\x01' && key.length === ID_CHARS + 1))) {
-    throw new CorruptionError('METADATA', 0, `${quote(key)} is no key of METADATA`);
+    throw new CorruptionError('METADATA', 0, `${quote(key)} is not a key of METADATA`);
   }
   return { tableId, end: mark === '\0' ? key.slice(ID_CHARS + 1) : undefined };
 }
@@ -45,7 +45,7 @@ export function keysOfTable(tableId: string): RowRange {
   return { start: `${tableId}\0`, end: `${tableId}\x02` };
 }
 
-/** What the root tablet holds: the rows of METADATA's tablets. It is never split. */
+/** The rows of METADATA's tablets, which the root tablet holds. It is never split. */
 export const ROOT_RANGE: RowRange = Object.freeze({ start: '', end: keysOfTable(METADATA_TABLE_ID).end });
 
 /** The rest of METADATA: the rows of all users' tablets. */

@@ -1,7 +1,7 @@
 /**
- * The files of two neighbours that become one tablet. Each file stands in the list once, for the rows for which either
- * listed it: of one that both listed since a split that may be all, of others it is the range of the one tablet, since
- * its rows in the other's range were compacted away there, and with them perhaps what deleted them
+ * The files of two neighbours that become one tablet. Each file is listed once, for the rows for which either tablet
+ * listed it. For a file that both have listed since a split that may be all rows. For any other it is the range of its
+ * one tablet: its rows in the other's range were compacted away there, and perhaps also the deletions that hid them
  * (docs/decisions/0015-splits-and-merges.md).
  */
 import { assert, ownOf } from '../base/index.ts';
@@ -19,7 +19,7 @@ export function mergedFiles(low: MetadataRow, high: MetadataRow): Files {
     files[group] = paths;
     for (const path of paths) {
       const parts = normalizeRanges([...partsOf(low, group, path), ...partsOf(high, group, path)]);
-      assert(parts.length > 0, 'a file of a merged tablet is listed for no row');
+      assert(parts.length > 0, 'a file of a merged tablet is listed for some rows');
       const [first] = parts;
       const isWhole = parts.length === 1 && first?.start === low.range.start && first.end === high.range.end;
       if (!isWhole) clips[path] = parts;
@@ -28,15 +28,15 @@ export function mergedFiles(low: MetadataRow, high: MetadataRow): Files {
   return { files, clips: Object.keys(clips).length === 0 ? undefined : clips };
 }
 
-/** For which rows the tablet lists the file. */
+/** The rows for which the tablet lists the file. */
 function partsOf({ files, clips, range }: MetadataRow, group: string, path: string): readonly RowRange[] {
   if (!(ownOf(files, group) ?? []).includes(path)) return [];
   return ownOf(clips, path) ?? [range];
 }
 
 /**
- * Both orders kept, which agree in what both have; files of different tablets share no row, so their order among each
- * other does not matter.
+ * Keeps both orders, which agree on their common files; files of different tablets share no row, so the order between
+ * them does not matter.
  */
 function mergedLists(a: readonly string[], b: readonly string[]): string[] {
   const merged: string[] = [];
@@ -56,12 +56,12 @@ function mergedLists(a: readonly string[], b: readonly string[]): string[] {
   return merged;
 }
 
-/** Newer files stand before older ones in both lists: what one of them says must not be turned round. */
+/** Newer files come before older ones in both lists: a merge must keep that order. */
 function assertOrderKept(merged: readonly string[], list: readonly string[]): void {
   let at = -1;
   for (const path of list) {
     const next = merged.indexOf(path, at + 1);
-    assert(next > at, 'a merge of two tablets changes the order of their files, or loses one');
+    assert(next > at, 'a merge of two tablets keeps all their files, in order');
     at = next;
   }
 }

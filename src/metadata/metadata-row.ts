@@ -1,5 +1,5 @@
 /**
- * A row of METADATA: where a tablet is, what it consists of, and what happened to it. Format: docs/formats/metadata.md.
+ * A row of METADATA: the server of a tablet, its files and logs, and its events. Format: docs/formats/metadata.md.
  *
  * Invariant: a row changes only by a commit conditional on its (epoch, version); each commit adds 1 to the version and
  * leaves its id. The version is also the timestamp of the row's cells, so the newest cell is that of the last commit
@@ -14,7 +14,7 @@ export const LOCATION_FAMILY = 'location';
 const FILES_FAMILY = 'files';
 const EVENTS_FAMILY = 'events';
 
-/** Events kept of each tablet. */
+/** The number of events kept of each tablet. */
 const EVENTS_KEPT = 20;
 
 /** The server incarnation that a tablet is assigned to. */
@@ -23,7 +23,7 @@ export interface ServerLocation {
   readonly address: string;
 }
 
-/** What a client must know: the part of the row in the family `location`. */
+/** The part of the row that clients need: the family `location`. */
 export interface TabletLocation {
   readonly tableId: string;
   readonly range: RowRange;
@@ -41,8 +41,8 @@ export interface MetadataRow extends TabletLocation {
   /** Paths of SSTables by locality group, each newest first. */
   readonly files: Readonly<Record<string, readonly string[]>>;
   /**
-   * By path: the parts of the tablet's range for which the file is listed. Files that are not in it are listed for the
-   * whole range.
+   * By path: the parts of the tablet's range for which the file is listed. Files that are missing here are listed for
+   * the whole range.
    */
   readonly clips?: Readonly<Record<string, readonly RowRange[]>> | undefined;
   /** Records at or below it are in the files. */
@@ -51,12 +51,12 @@ export interface MetadataRow extends TabletLocation {
   readonly logs: readonly string[];
   /**
    * The newest time, microseconds, that a server gave to a cell in a record at or below the redo point, or a newer one;
-   * 0 where none was, undefined where an earlier version wrote the row.
+   * 0 if none was given, undefined if an earlier version wrote the row.
    */
   readonly lastServerMicros?: number | undefined;
 }
 
-/** What a commit notes in the tablet's log of events. */
+/** An entry in the tablet's log of events. */
 export interface TabletEvent {
   readonly kind: 'created' | 'assigned' | 'compacted' | 'released' | 'split' | 'merged';
   /** Real time, microseconds. */
@@ -64,8 +64,7 @@ export interface TabletEvent {
 }
 
 /**
- * Where tablets are is asked for with every miss of a client's cache: that family has a locality group to itself, in
- * memory.
+ * Every miss of a client's cache reads the location of a tablet: that family has a locality group to itself, in memory.
  */
 const LOCATION_GROUP = 'location';
 
@@ -93,7 +92,7 @@ export function keyOfRow(row: TabletLocation): MetadataKey {
   return metadataKey(row.tableId, row.range.end);
 }
 
-/** What makes the row's cells. A row that is deleted takes `[{ kind: 'deleteFromRow' }]`. */
+/** The mutations that make the row's cells. A row that is deleted takes `[{ kind: 'deleteFromRow' }]`. */
 export function encodeRow(row: MetadataRow, event: TabletEvent): Mutation[] {
   const cell = (name: string, value: Buffer): Mutation => ({
     kind: 'setCell',
@@ -109,7 +108,7 @@ export function encodeRow(row: MetadataRow, event: TabletEvent): Mutation[] {
   ];
 }
 
-/** The row out of its newest cells; undefined where there is none. */
+/** The row from its newest cells; undefined if it does not exist. */
 export function decodeRow(key: MetadataKey, cells: readonly Cell[]): MetadataRow | undefined {
   const location = decodeLocation(key, cells);
   if (!location) return undefined;
@@ -118,7 +117,7 @@ export function decodeRow(key: MetadataKey, cells: readonly Cell[]): MetadataRow
   return { ...location, ...readFiles(PlainObject.parse(`METADATA row ${quote(key)}, files`, files.value)) };
 }
 
-/** The location alone, from the cells of its family; undefined where there is none. */
+/** The location alone, from the cells of its family; undefined if it does not exist. */
 export function decodeLocation(key: MetadataKey, cells: readonly Cell[]): TabletLocation | undefined {
   const { tableId, end } = parseMetadataKey(key);
   const cell = newest(cells, LOCATION_FAMILY);

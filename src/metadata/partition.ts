@@ -1,11 +1,11 @@
 /**
- * Ranges of a table's tablets: neighbours meet, nothing is left out. Checks for those who make such ranges or keep
- * them.
+ * Ranges of a table's tablets: neighbours meet, no row is left out. Checks for the code that makes or keeps such
+ * ranges.
  */
 import { assert } from '../base/index.ts';
 import type { RowRange } from '../model/index.ts';
 
-/** The ranges, in order, make up `whole`: none is empty, each begins where the one before it ends. */
+/** Asserts that the ranges, in order, make up `whole`: none is empty, each begins where the one before it ends. */
 export function assertPartition(ranges: readonly RowRange[], whole: RowRange): void {
   assert(
     ranges.length > 0 && ranges[0]?.start === whole.start && ranges.at(-1)?.end === whole.end,
@@ -17,7 +17,7 @@ export function assertPartition(ranges: readonly RowRange[], whole: RowRange): v
   }
 }
 
-/** The ranges stand in order, and none is empty or overlaps another. There may be gaps. */
+/** Asserts that the ranges are in order, and none is empty or overlaps another. There may be gaps. */
 export function assertDisjoint(ranges: readonly RowRange[]): void {
   for (const [i, { start, end }] of ranges.entries()) {
     assert(

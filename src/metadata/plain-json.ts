@@ -1,15 +1,15 @@
 /**
- * Versioned JSON: how rows of METADATA, the root file and schema files are kept. Every document is an object with
- * `format` (its version) and `requires` (bits of features that a reader must know). Fields a reader does not know are
- * passed over; bits it does not know make it refuse.
+ * Versioned JSON: the encoding of rows of METADATA, the root file and schema files. Every document is an object with
+ * `format` (its version) and `requires` (bits of features that a reader must know). A reader skips fields it does not
+ * know; a bit it does not know makes it refuse.
  *
- * Byte strings stand in JSON as text, a character a byte. Reading checks every field it takes and fails with
+ * Byte strings are text in JSON, a character a byte. Reading checks every field it takes and fails with
  * CorruptionError.
  */
 import { asBuffer, assert, CorruptionError, ownOf } from '../base/index.ts';
 
 const FORMAT = 1;
-/** Files are listed for parts of a tablet's range: a reader that passes over that shows rows that were deleted. */
+/** Files are listed for parts of a tablet's range: a reader that ignores that shows rows that were deleted. */
 export const FEATURE_CLIPS = 1;
 /** Feature bits this program knows. */
 const KNOWN_FEATURES = FEATURE_CLIPS;
@@ -90,7 +90,7 @@ export class PlainObject {
     return value as number;
   }
 
-  /** A whole number that may be beyond 2^53 - 1, where it was a number already when it was written. */
+  /** A whole number that may be beyond 2^53 - 1, if it was a number already when it was written. */
   whole(name: string): number {
     const value = this.#own(name);
     if (!Number.isInteger(value)) throw this.wrong(name, 'a whole number', value);

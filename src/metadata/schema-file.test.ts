@@ -131,7 +131,7 @@ describe('schema files', () => {
   const bad: [string, unknown, RegExp][] = [
     ['an id of another form', { ...good, id: '10' }, /id should be eight hexadecimal digits/],
     ['another granularity', { ...good, granularity: 'nanos' }, /granularity should be one of millis, micros/],
-    ['a family under another name', { ...good, families: { f: { name: 'g' } } }, /family g stands under f/],
+    ['a family under another name', { ...good, families: { f: { name: 'g' } } }, /family g is stored under f/],
     [
       'protection that is no truth value',
       { ...good, deletionProtection: 0 },

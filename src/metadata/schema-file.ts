@@ -1,13 +1,13 @@
 /**
- * A table's schema as a file of the lock service, `schemas/<full name of the table>`. The instant the file is created
- * is the instant the table exists; the instant it is removed, it does not. Format: docs/formats/metadata.md.
+ * A table's schema as a file of the lock service, `schemas/<full name of the table>`. The table exists from the instant
+ * the file is created to the instant it is removed. Format: docs/formats/metadata.md.
  */
 import { assert, CorruptionError } from '../base/index.ts';
 import type { FamilySchema, GcRule, GroupCompression, LocalityGroup, TableSchema, ValueType } from '../model/index.ts';
 import { encodeDocument, PlainObject } from './plain-json.ts';
 
 const SCHEMA_DIRECTORY = 'schemas/';
-/** Deeper rules are no rules of ours: the API bounds them to some hundred bytes. */
+/** Deeper rules are corrupt: the API bounds them to some hundred bytes. */
 const MAX_RULE_DEPTH = 64;
 
 export function schemaPath(tableName: string): string {
@@ -28,7 +28,7 @@ export function decodeSchema(path: string, contents: Uint8Array): TableSchema {
   if (!/^[0-9a-f]{8}$/.test(id)) throw object.wrong('id', 'eight hexadecimal digits', id);
   const families = object.object('families').record((all, name) => readFamily(all.object(name)));
   for (const [name, family] of Object.entries(families)) {
-    if (family.name !== name) throw new CorruptionError(path, 0, `family ${family.name} stands under ${name}`);
+    if (family.name !== name) throw new CorruptionError(path, 0, `family ${family.name} is stored under ${name}`);
   }
   return {
     name: object.text('name'),

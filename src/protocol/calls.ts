@@ -1,7 +1,7 @@
 /**
- * Typed use of the transport: who calls, by `callServer`, `readTablet` and `callMaster`; who answers, by handlers of
- * the same types. What crosses is checked by TypeScript alone: both sides are this program, in versions that version.ts
- * lets talk.
+ * Typed use of the transport: callers use `callServer`, `readTablet` and `callMaster`; the other side answers by
+ * handlers of the same types. TypeScript alone checks the messages: both sides are this program, in versions that
+ * version.ts allows to talk.
  */
 import { BigtableError, Code } from '../base/index.ts';
 import type { CallHandler, RequestContext, Transport } from '../env/index.ts';
@@ -10,7 +10,7 @@ import type { MasterCalls, ReadMessage, TabletServerCalls } from './messages.ts'
 
 type Calls<T> = { [M in keyof T]: { message: unknown; answer: unknown } };
 
-/** One function a method. */
+/** One function for each method. */
 export type Handlers<T extends Calls<T>> = {
   readonly [M in keyof T]: (message: T[M]['message'], context: RequestContext) => Promise<T[M]['answer']>;
 };

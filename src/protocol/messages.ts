@@ -3,7 +3,7 @@
  * plain cloneable data. Rows, tablets and tables are named by table id, row and METADATA key, never by objects of one
  * side.
  *
- * Messages are extensible: a reader passes over fields it does not know; what it must know is a feature bit
+ * Messages are extensible: a reader skips fields it does not know; a change that it must know is a feature bit
  * (version.ts).
  */
 import type { ByteString } from '../base/index.ts';
@@ -36,7 +36,7 @@ export interface TabletStatus extends TabletRef {
 export interface ServerStatus {
   readonly name: string;
   readonly protocol: ProtocolVersion;
-  /** Whether the server's lock surely holds. */
+  /** True when the server's lock surely holds. */
   readonly locked: boolean;
   readonly tablets: readonly TabletStatus[];
 }
@@ -61,7 +61,7 @@ export interface TabletSamples {
   readonly sizeBytes: number;
 }
 
-/** Counters since their start. Peers of one thread may share them: they then tell them under the same name. */
+/** Counters since their start. Peers of one thread may share them: they then report them under the same name. */
 export interface NamedCounters {
   readonly name: string;
   readonly counters: Readonly<Record<string, number>>;
@@ -69,10 +69,10 @@ export interface NamedCounters {
 
 export type CommitOutcome =
   | { readonly kind: 'done' }
-  /** Some row is no longer what the commit expected; the rows as they are now, undefined where there is none. */
+  /** Some row is no longer as the commit expected; the rows as they are now, undefined for a missing one. */
   | { readonly kind: 'refused'; readonly rows: readonly (MetadataRow | undefined)[] };
 
-/** What a sweep must spare on account of a server. */
+/** The files that a sweep must spare because a server needs them. */
 export interface Holdings {
   readonly files: readonly string[];
   readonly logs: readonly string[];
@@ -87,8 +87,8 @@ export interface TabletServerCalls {
    */
   load: { message: { readonly tablets: readonly TabletRef[] }; answer: readonly (PlainError | undefined)[] };
   /**
-   * Gives tablets up at their epochs, for ever, with nothing left to replay. Without `flush` what is in memory is
-   * dropped where the tablet's row is gone. Answers as load does.
+   * Releases tablets at their epochs, for ever, with nothing left to replay. Without `flush` the contents of memory are
+   * dropped if the tablet's row is gone. Answers as load does.
    */
   unload: {
     message: { readonly tablets: readonly TabletRef[]; readonly flush: boolean };
@@ -103,7 +103,7 @@ export interface TabletServerCalls {
   checkAndMutateRow: { message: CheckAndMutateMessage; answer: boolean };
   readModifyWriteRow: {
     /**
-     * RESOURCE_EXHAUSTED with the detail `answerBytes`, and nothing written, where the new cells take more than
+     * RESOURCE_EXHAUSTED with the detail `answerBytes`, and nothing written, if the new cells take more than
      * `maxAnswerBytes`.
      */
     message: {
@@ -120,16 +120,16 @@ export interface TabletServerCalls {
     answer: TabletSamples;
   };
   /**
-   * Splits the tablet that holds `row`: before it, or, with `near: 'middle'`, near its middle by bytes. Where it begins
-   * there nothing is to be done. FAILED_PRECONDITION where one row is all it has.
+   * Splits the tablet that holds `row`: before it, or, with `near: 'middle'`, near its middle by bytes. Does nothing if
+   * the tablet begins there. FAILED_PRECONDITION if it has one row only.
    */
   split: {
     message: { readonly tableId: string; readonly row: ByteString; readonly near: 'row' | 'middle' };
     answer: undefined;
   };
   /**
-   * A major compaction of the tablet of exactly that range. Answers when it is done; a caller who gives up takes back
-   * what has not begun.
+   * A major compaction of the tablet of exactly that range. Answers when it is done; a caller that cancels takes back a
+   * compaction that has not begun.
    */
   compact: { message: { readonly tableId: string; readonly range: RowRange }; answer: undefined };
   /** The same for the tablets of METADATA that the server has, if any. */
@@ -137,7 +137,7 @@ export interface TabletServerCalls {
   /** For the tablet of exactly that range. */
   tabletStatistics: { message: { readonly tableId: string; readonly range: RowRange }; answer: TabletStatistics };
   counters: { message: Record<string, never>; answer: NamedCounters };
-  /** What each family uses, for the tablet of exactly that range. */
+  /** The usage of each family, for the tablet of exactly that range. */
   familyUsage: { message: { readonly tableId: string; readonly range: RowRange }; answer: readonly FamilyUsage[] };
   /** Inside one tablet. */
   dropRows: { message: { readonly tableId: string; readonly range: RowRange }; answer: undefined };
@@ -146,7 +146,7 @@ export interface TabletServerCalls {
   /** Writes all memtables of the tablets named (all tablets, when left out) to SSTables. */
   flush: { message: { readonly keys?: readonly MetadataKey[] }; answer: undefined };
   holdings: { message: Record<string, never>; answer: Holdings };
-  /** The schema file was changed: answers once the server goes by it. */
+  /** The schema file was changed: answers once the server has read it. */
   schemaChanged: { message: { readonly tableName: string }; answer: undefined };
 }
 
@@ -159,11 +159,11 @@ export interface MasterCalls {
     message: { readonly name: string; readonly changes: readonly FamilyChange[] };
     answer: TableSchema;
   };
-  /** Makes one tablet of the two that meet at `row`. FAILED_PRECONDITION where none do. */
+  /** Merges the two tablets that meet at `row`. FAILED_PRECONDITION if none do. */
   mergeTablets: { message: { readonly name: string; readonly row: ByteString }; answer: undefined };
-  /** The server has split a tablet, and serves these now. The word may get lost: METADATA tells the same. */
+  /** The server has split a tablet, and serves these now. The notice may get lost: METADATA says the same. */
   tabletSplit: { message: { readonly server: string; readonly tablets: readonly TabletStatus[] }; answer: undefined };
-  /** Some files are needed no more by one tablet, and perhaps by none: a sweep is worth its while. */
+  /** Some files are no longer needed by one tablet, and perhaps by none: a sweep is worthwhile. */
   filesLeft: { message: Record<string, never>; answer: undefined };
   counters: { message: Record<string, never>; answer: NamedCounters };
   /** Deletes files and logs that nothing refers to. Answers how many. */

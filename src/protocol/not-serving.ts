@@ -1,6 +1,6 @@
 /**
- * "Not serving": the refusal of a call for rows that a server does not serve. Nothing was done, so its receiver
- * drops the location it went by, climbs, and sends the same call again.
+ * "Not serving": the refusal of a call for rows that a server does not serve. Nothing was done, so the caller drops the
+ * location it used, climbs, and sends the same call again.
  */
 import { BigtableError, type ByteString, Code, quote } from '../base/index.ts';
 
@@ -11,7 +11,7 @@ export function notServing(tableId: string, row: ByteString): BigtableError {
 }
 
 /**
- * Whether the call surely was not carried out because it came to the wrong place: so may be sent again to the right
+ * True when the call was surely not carried out because it came to the wrong server: it may be sent again to the right
  * one.
  */
 export function isNotServing(error: {

@@ -5,11 +5,11 @@
 import { BigtableError, Code } from '../base/index.ts';
 import { encodeDocument, PlainObject } from '../metadata/index.ts';
 
-/** Where tablet servers' files and locks are in the lock service. */
+/** The directory of tablet servers' files and locks in the lock service. */
 export const SERVERS_DIRECTORY = 'servers/';
 /** The master's lock and file. */
 export const MASTER_PATH = 'master';
-/** Where SSTables and commit logs are in the file system. */
+/** The directories of SSTables and commit logs in the file system. */
 export const FILES_DIRECTORY = 'sstables/';
 export const LOGS_DIRECTORY = 'logs/';
 
@@ -29,7 +29,7 @@ export interface ProtocolVersion {
 
 export const PROTOCOL: ProtocolVersion = Object.freeze({ version: 1, requires: 0 });
 
-/** FAILED_PRECONDITION with words where this program cannot talk to such a peer. */
+/** FAILED_PRECONDITION, with the reason, if this program cannot talk to such a peer. */
 export function checkProtocol(peer: string, { version, requires }: ProtocolVersion): void {
   if (version !== PROTOCOL.version) {
     throw new BigtableError(
@@ -45,7 +45,7 @@ export function checkProtocol(peer: string, { version, requires }: ProtocolVersi
     );
 }
 
-/** A master or a tablet server as its file in the lock service tells of it. */
+/** A master or a tablet server as its file in the lock service describes it. */
 export interface PeerFile {
   readonly name: string;
   readonly address: string;
