@@ -1,6 +1,6 @@
 /**
  * Checks SSTables one by one: every block and section against its checksum, order, index, filter and properties; and
- * keeps of each what the rows of METADATA are compared with. One block and one index are held in memory at a time.
+ * keeps of each the facts to compare with the rows of METADATA. One block and one index are held in memory at a time.
  */
 import { BigtableError, Code, type CorruptionError, quote, toBigtableError } from '../base/index.ts';
 import type { FileInfo } from '../env/index.ts';
@@ -8,7 +8,7 @@ import { describeSsTable, type SsTableLayout } from '../sstable/index.ts';
 import type { Findings } from './findings.ts';
 import { openTable, type SsTableComponents } from './ss-table.ts';
 
-/** What a file tells of itself. */
+/** The facts that a file states about itself. */
 export type CheckedTable = Pick<SsTableLayout['properties'], 'group' | 'newest' | 'lineage'>;
 
 export interface FileTally {
@@ -16,7 +16,7 @@ export interface FileTally {
   entries: number;
 }
 
-/** Undefined where it is damaged so that it tells nothing. A file that goes away meanwhile is no finding. */
+/** Undefined if it is damaged so that it states nothing. A file that goes away meanwhile is no finding. */
 export async function checkFile(
   components: SsTableComponents,
   { path }: FileInfo,
@@ -52,7 +52,7 @@ export async function checkFile(
   return { group, newest, lineage };
 }
 
-/** With the rows that cannot be read for it. */
+/** The message, with the rows that the damage hides. */
 function withRows({ message, offset }: CorruptionError, { blocks }: SsTableLayout): string {
   const block = blocks.find((one) => one.offset === offset);
   return block === undefined

@@ -10,12 +10,12 @@ import type { Findings } from './findings.ts';
 export interface CheckedLog {
   readonly appends: number;
   readonly records: number;
-  /** The number of its last record; 0 where there is none. */
+  /** The number of its last record; 0 if there is none. */
   readonly lastSequence: number;
   readonly isWhole: boolean;
 }
 
-/** A log that is trimmed by a running owner is begun again so often. */
+/** The limit of restarts for a log that its running owner trims. */
 const ATTEMPTS = 5;
 
 export async function checkLog(

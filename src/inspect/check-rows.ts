@@ -1,6 +1,6 @@
 /**
  * Checks METADATA's rows as a whole: they partition every table (invariant I3), each table has a schema and each schema
- * a table, and what a row says of itself makes sense. Rows come in the order of METADATA; of each table only the last
+ * a table, and the fields of each row are consistent. Rows come in the order of METADATA; of each table only the last
  * end is kept.
  */
 import { type ByteString, quote } from '../base/index.ts';
@@ -9,12 +9,12 @@ import type { TableSchema } from '../model/index.ts';
 import type { Findings } from './findings.ts';
 import type { InspectedTablet } from './metadata.ts';
 
-/** A table whose rows are there and its schema is not. */
+/** A table that has rows and no schema. */
 export interface SchemalessTable {
   readonly tableId: string;
   tablets: number;
   files: number;
-  /** Whether any of its tablets was ever given to a server, which is done only once the schema is there. */
+  /** True if any of its tablets was ever given to a server, which is done only once the schema exists. */
   wasServed: boolean;
 }
 

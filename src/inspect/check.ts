@@ -1,9 +1,9 @@
 /**
- * Checks a whole database: every file of every kind by itself, and what they say of one another. Reads alone, takes no
- * lock, and may run next to a running server: what goes away or changes meanwhile is examined again before it is
+ * Checks a whole database: every file of every kind by itself, and then against one another. Only reads, takes no lock,
+ * and may run next to a running server: a file that goes away or changes meanwhile is examined again before it is
  * called missing.
  *
- * What it holds in memory: one block, one append, one tablet of METADATA, and some words on each SSTable.
+ * It holds in memory one block, one append, one tablet of METADATA, and some words on each SSTable.
  */
 import { BigtableError, Code, quote, toBigtableError } from '../base/index.ts';
 import { isAfter } from '../commitlog/index.ts';
@@ -23,7 +23,7 @@ import { RowCheck } from './check-rows.ts';
 import { type Finding, Findings } from './findings.ts';
 import { inspectMetadata, type MetadataComponents } from './metadata.ts';
 
-/** Every file of the lock service that can be read, and what is wrong with the others. */
+/** Every file of the lock service that can be read, and the damage of the others. */
 export interface LockFilesChecked {
   readonly files: readonly LastingFile[];
   readonly damages: readonly { readonly name: string; readonly error: BigtableError }[];
@@ -41,14 +41,14 @@ export interface CheckProgress {
 }
 
 export interface CheckReport {
-  /** Damage. Empty: all is as it was written. */
+  /** Damage. Empty: the whole database is as it was written. */
   readonly findings: readonly Finding[];
   /**
-   * Files and logs that nothing refers to; the next sweep of a server removes them. Undefined where METADATA cannot be
-   * read, so that it cannot be told.
+   * Files and logs without any reference; the next sweep of a server removes them. Undefined if METADATA cannot be
+   * read, so that they are unknown.
    */
   readonly orphans: readonly string[] | undefined;
-  /** What is odd and no damage. */
+  /** Oddities that are no damage. */
   readonly notes: readonly string[];
   readonly counts: {
     readonly lockFiles: number;
@@ -87,7 +87,7 @@ class Check {
   /** The table that lists each file. */
   readonly #listed = new Map<string, string>();
   readonly #listedLogs = new Set<string>();
-  /** Listed and not there, with what lists it. */
+  /** Files that are listed and missing, with the table or tablet that lists them. */
   readonly #missing = new Map<string, string>();
   #tablets = 0;
 
@@ -157,7 +157,7 @@ class Check {
     return schemas;
   }
 
-  /** False where not all rows can be read. */
+  /** False if not all rows can be read. */
   async #checkMetadata(lockFiles: LockFilesChecked, schemas: ReadonlyMap<string, TableSchema>): Promise<boolean> {
     if (!this.#checkRoot(lockFiles)) return false;
     const rows = new RowCheck(this.#findings, schemas);
@@ -174,7 +174,7 @@ class Check {
       return false;
     }
     rows.end();
-    // one of those that are damaged may be the schema
+    // one of the damaged files may be the schema
     if (lockFiles.damages.length === 0) await this.#checkSchemaless(rows);
     await this.#confirmMissing();
     return true;
@@ -190,7 +190,7 @@ class Check {
     ).tablets();
   }
 
-  /** Whether there is a root tablet to begin with. */
+  /** True if there is a root tablet to begin with. */
   #checkRoot({ files, damages }: LockFilesChecked): boolean {
     const root = files.find(({ path }) => path === ROOT_PATH);
     if (root === undefined) {
@@ -211,7 +211,7 @@ class Check {
   async #checkReferences(row: MetadataRow): Promise<void> {
     const where = `the tablet of table ${row.tableId} that begins at ${quote(row.range.start)}`;
     for (const [group, paths] of Object.entries(row.files)) {
-      // by the rows they are listed for: a merge of two tablets puts their lists together, each of which is of an order
+      // by the rows they are listed for: a merge of two tablets joins their lists, each of which has its own order
       // of its own
       const newerOf = new Map<string, CheckedTable>();
       if (new Set(paths).size < paths.length) this.#findings.add('METADATA', undefined, `${where} lists a file twice`);
@@ -236,7 +236,7 @@ class Check {
     }
   }
 
-  /** What the file tells of itself against what the row says. */
+  /** Compares the facts that the file states about itself with the row. */
   #checkFileOf(
     row: MetadataRow,
     where: string,
@@ -259,7 +259,7 @@ class Check {
       wrong('is newer than the one before it, in a list that begins with the newest');
   }
 
-  /** Checks the log of the tablet's present server. Its end is known in part: it contained what is in files. */
+  /** Checks the log of the tablet's present server. Its end is known in part: it contained the records in files. */
   #checkLogOf({ server, epoch, redo }: MetadataRow, where: string, path: string, log: CheckedLog): void {
     if (
       server === undefined ||
@@ -276,7 +276,7 @@ class Check {
     );
   }
 
-  /** Empty where the schema is damaged, of which the finding tells. */
+  /** Empty if the schema is damaged, which is a finding of its own. */
   readonly #schemaIdOf = (path: string, contents: Uint8Array): string => {
     try {
       return decodeSchema(path, contents).id;
@@ -295,7 +295,7 @@ class Check {
     }
   }
 
-  /** What a running server has replaced meanwhile is not missing. */
+  /** A file that a running server has replaced meanwhile is not missing. */
   async #confirmMissing(): Promise<void> {
     if (this.#missing.size === 0) return;
     const listed = new Set<string>();
@@ -306,10 +306,10 @@ class Check {
         this.#findings.add(path, undefined, `${path} is not there (or holds nothing), and ${where} lists it`);
   }
 
-  /** As the master judges them (docs/decisions/0021-tables-without-a-schema.md). */
+  /** Tables without schema, judged as the master does (docs/decisions/0021-tables-without-a-schema.md). */
   async #checkSchemaless(rows: RowCheck): Promise<void> {
     if (rows.schemaless.size === 0) return;
-    // a server that runs may have made or deleted tables since the files were read
+    // a running server may have created or deleted tables since the files were read
     const { files } = await this.#components.readAllLockFiles();
     const idsIn = (directory: string, idOf: (path: string, contents: Uint8Array) => string): Set<string> =>
       new Set(files.flatMap(({ path, contents }) => (path.startsWith(directory) ? idOf(path, contents) : [])));

@@ -1,11 +1,11 @@
-/** What a check finds, as plain data. */
+/** The findings of a check, as plain data. */
 import { type BigtableError, CorruptionError } from '../base/index.ts';
 
 /** Damage: bytes, files or rows that are not as they were written. */
 export interface Finding {
-  /** Path of the file, of the log, or of what the lock service calls so; `METADATA` for a row of it. */
+  /** Path of the file, of the log, or of a file of the lock service; `METADATA` for a row of it. */
   readonly file: string;
-  /** Byte in it; undefined where the file is not there, or nothing in it is wrong by itself. */
+  /** Byte in it; undefined if the file is missing, or no byte in it is wrong by itself. */
   readonly offset: number | undefined;
   readonly message: string;
 }

@@ -1,7 +1,6 @@
 /**
- * inspect: looks inside every file kind (SSTables, logs, METADATA and the files of the lock service) and tells what is
- * there as plain data. Pure: what it reads comes through the seams, and it changes nothing. How it is shown is the
- * business of `cli`.
+ * inspect: reads every file kind (SSTables, logs, METADATA and the files of the lock service) and describes the
+ * contents as plain data. Pure: it reads through the seams, and changes nothing. `cli` shows the results.
  */
 export { checkDatabase, type CheckOptions, type CheckProgress, type CheckReport } from './check.ts';
 export type { Finding } from './findings.ts';

@@ -1,14 +1,14 @@
 /**
- * Looks inside a commit log: its appends in order, each with its records. Reading is checking: whatever is damaged or
- * missing ends it with a CorruptionError, as it would end a recovery. Formats: docs/formats/commit-log.md, and below it
- * that of the file system's logs.
+ * Reads a commit log: its appends in order, each with its records. Reading is checking: damage or a gap ends it with a
+ * CorruptionError, as it would end a recovery. Formats: docs/formats/commit-log.md, and below it that of the file
+ * system's logs.
  */
 import type { ByteString, Int64 } from '../base/index.ts';
 import { type LogRecord, readAppends } from '../commitlog/index.ts';
 import type { FileSystem, LogAppend, LogPosition } from '../env/index.ts';
 import { mergedState, type Mutation, type RowRange } from '../model/index.ts';
 
-/** How many mutations of each kind. */
+/** The number of mutations of each kind. */
 export type MutationCounts = Readonly<Partial<Record<Mutation['kind'], number>>>;
 
 export interface InspectedRecord {
@@ -39,14 +39,15 @@ export interface InspectedAppend {
 }
 
 export interface LogPart {
-  /** From the append at this position on. Default: all that is there. */
+  /** From the append at this position on. Default: all appends. */
   readonly from?: LogPosition | undefined;
   /** Up to, without, the append at this position. Default: to the end. */
   readonly before?: LogPosition | undefined;
 }
 
 /**
- * The appends of the log or of a part of it. An append is held in memory at a time. A log that does not exist has none.
+ * The appends of the log or of a part of it. One append is held in memory at a time. A log that does not exist has
+ * none.
  */
 export async function* inspectLog(
   fileSystem: Pick<FileSystem, 'readLog'>,
@@ -54,7 +55,7 @@ export async function* inspectLog(
   { from, before }: LogPart = {},
 ): AsyncIterable<InspectedAppend> {
   let sizeBytes = 0;
-  // appends come one by one, so the one that was read last is the one that the error names
+  // appends come one by one, so the error names the one that was read last
   const watched = {
     async *readLog(log: string, start?: LogPosition): AsyncIterable<LogAppend> {
       for await (const append of fileSystem.readLog(log, start)) {

@@ -1,6 +1,6 @@
 /**
  * METADATA's records in the logs that its tablets list. A log holds the records of all tablets of its server, so it is
- * read once, and from its last append on when it is asked for again: its server may be writing.
+ * read once, and from its last append on when it is requested again: its server may be writing.
  */
 import { type LogRecord, readAppends } from '../commitlog/index.ts';
 import type { FileSystem, LogPosition } from '../env/index.ts';
@@ -30,7 +30,7 @@ export class MetadataLogs {
     return log.records;
   }
 
-  /** False where the log was trimmed beyond what is known of it. */
+  /** False if the log was trimmed beyond the known part. */
   async #readOn(path: string, log: KnownLog): Promise<boolean> {
     const known = log.last;
     let found = known === undefined;

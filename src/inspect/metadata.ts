@@ -1,9 +1,9 @@
 /**
- * Reads METADATA without a server: the root tablet's row from the lock service's files, METADATA's tablets out of their
- * SSTables and logs, and in their rows every tablet there is. Formats: docs/formats/metadata.md.
+ * Reads METADATA without a server: the root tablet's row from the lock service's files, METADATA's tablets from their
+ * SSTables and logs, and from their rows every tablet. Formats: docs/formats/metadata.md.
  *
  * Invariant: next to a running server each tablet of METADATA is shown as it was at some instant of the reading. Its
- * row is read before its files and logs and again after them; where it has changed meanwhile (files may be gone, logs
+ * row is read before its files and logs and again after them; if it has changed meanwhile (files may be gone, logs
  * trimmed) all is read anew.
  */
 import { BigtableError, Code, CorruptionError, unavailable } from '../base/index.ts';
@@ -42,7 +42,7 @@ export interface TabletEventNote {
 
 export interface InspectedTablet {
   readonly key: MetadataKey;
-  /** Where its row stands: the file `root`, the root tablet, or another tablet of METADATA. */
+  /** The location of its row: the file `root`, the root tablet, or another tablet of METADATA. */
   readonly rowIn: 'root file' | 'root tablet' | 'METADATA';
   readonly row: MetadataRow;
   /** Newest first; the root tablet has none. */
@@ -54,15 +54,15 @@ export interface MetadataInspection {
   readonly lockFiles: readonly { readonly path: string; readonly version: number; readonly sizeBytes: number }[];
   readonly schemas: readonly TableSchema[];
   /**
-   * Every tablet: the root tablet, METADATA's, then users' by table id and row. Nothing where no database was ever
-   * started here.
+   * Every tablet: the root tablet, METADATA's, then users' by table id and row. Empty if no database was ever started
+   * here.
    */
   tablets(): AsyncIterable<InspectedTablet>;
 }
 
 const ROOT_PATH = 'root';
 const EVENTS_FAMILY = 'events';
-/** How often a tablet that changes under the reader is read anew. */
+/** The number of times that a tablet is read anew because it changes meanwhile. */
 const ATTEMPTS = 50;
 
 /** CorruptionError names the file, the log or METADATA's row that is damaged. */
@@ -94,7 +94,7 @@ class OfflineMetadata {
     for (const { key, row } of inRoot) yield* await this.#metadataTablet(key, row);
   }
 
-  /** The root tablet's row and what the tablet holds; undefined where there is no database yet. */
+  /** The root tablet's row and contents; undefined if there is no database yet. */
   async #root(): Promise<{ readonly row: MetadataRow; readonly rows: OfflineRows } | undefined> {
     const row = await this.#rootRow();
     if (!row) return undefined;
@@ -106,7 +106,7 @@ class OfflineMetadata {
     return file && decodeRootFile(file.contents);
   }
 
-  /** The tablets whose rows stand in this tablet of METADATA. */
+  /** The tablets whose rows are in this tablet of METADATA. */
   async #metadataTablet(key: MetadataKey, row: MetadataRow): Promise<readonly InspectedTablet[]> {
     const { rows } = await this.#settled(row, async () => {
       const root = await this.#root();
@@ -115,7 +115,7 @@ class OfflineMetadata {
     return tabletsIn(rows, 'METADATA');
   }
 
-  /** What the tablet held while its row was one and the same. */
+  /** The contents of the tablet while its row was one and the same. */
   async #settled(
     first: MetadataRow,
     readRow: () => Promise<MetadataRow | undefined>,
@@ -133,7 +133,7 @@ class OfflineMetadata {
         row = now;
       } else if (rows instanceof OfflineRows) return { row, rows };
       else if (rows.code === Code.NOT_FOUND)
-        throw new CorruptionError('METADATA', 0, `a file is listed that is not there: ${rows.message}`, rows);
+        throw new CorruptionError('METADATA', 0, `a listed file is missing: ${rows.message}`, rows);
     }
     throw unavailable('METADATA changes faster than it can be read: try again');
   }

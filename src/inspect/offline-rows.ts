@@ -1,9 +1,9 @@
 /**
- * The cells of one METADATA tablet as its files and the log make them, without a server: layers are applied oldest
- * first, then the records after the redo point. All in memory: rows are about a kilobyte, and a METADATA tablet is
- * split long before it is large.
+ * The cells of one METADATA tablet from its files and the log, without a server: layers are applied oldest first, then
+ * the records after the redo point. All in memory: rows are about a kilobyte, and a METADATA tablet is split long
+ * before it is large.
  *
- * Invariant: a deletion takes away what was applied before it and nothing that is applied after it
+ * Invariant: a deletion removes cells that were applied before it and none that is applied after it
  * (docs/ARCHITECTURE.md, "Order and deletion").
  */
 import { type ByteString, CorruptionError, type Int64 } from '../base/index.ts';
@@ -36,7 +36,7 @@ export class OfflineRows {
   readonly #range: RowRange;
   readonly #rows = new Map<ByteString, Columns>();
 
-  /** Rows outside of the range are passed over: files are shared after a split. */
+  /** Rows outside of the range are skipped: files are shared after a split. */
   constructor(range: RowRange) {
     this.#range = range;
   }
@@ -65,11 +65,11 @@ export class OfflineRows {
         this.#put(row, column, timestamp, value);
         return;
       default:
-        throw new CorruptionError(file, 0, 'an aggregate stands in METADATA, which has none');
+        throw new CorruptionError(file, 0, 'an aggregate in METADATA, which has none');
     }
   }
 
-  /** Whether the record changes anything in this tablet: a log holds those of others too. */
+  /** True if the record changes a row in this tablet: a log also holds the records of others. */
   concerns({ body }: LogRecord): boolean {
     if (body.kind === 'dropRows') return !isEmptyRange(intersectRanges(body.range, this.#range));
     return body.rows.some(({ row }) => rangeContains(this.#range, row));
@@ -107,7 +107,7 @@ export class OfflineRows {
     switch (mutation.kind) {
       case 'setCell':
         if (mutation.timestamp === undefined)
-          throw new CorruptionError(log, 0, 'a cell without its timestamp stands in the log');
+          throw new CorruptionError(log, 0, 'a cell without its timestamp in the log');
         return this.#put(row, columnKey(mutation.family, mutation.qualifier), mutation.timestamp, mutation.value);
       case 'deleteFromRow':
         this.#rows.delete(row);
@@ -117,7 +117,7 @@ export class OfflineRows {
       case 'deleteFromColumn':
         return this.#deleteVersions(row, columnKey(mutation.family, mutation.qualifier), mutation.range ?? {});
       default:
-        throw new CorruptionError(log, 0, 'an aggregate stands in METADATA, which has none');
+        throw new CorruptionError(log, 0, 'an aggregate in METADATA, which has none');
     }
   }
 

@@ -1,7 +1,7 @@
 /**
- * The schema of a table whose schema file is gone, as far as its files tell: families by the names they are stored
+ * The schema of a table whose schema file is gone, as far as its files state it: families by the names they are stored
  * under, their locality groups, and whether they hold aggregates. Rules of garbage collection, types, and the table's
- * name are in no SSTable; the report names what was guessed.
+ * name are in no SSTable; the report names the guesses.
  */
 import {
   DEFAULT_GROUP,
@@ -17,13 +17,13 @@ import { type SsTableComponents, ssTableEntries } from './ss-table.ts';
 
 const INTEGER_BYTES = 8;
 
-/** `layouts`: all files of the table. Answers the schema and what is to be told of it. */
+/** `layouts`: all files of the table. Returns the schema and the notes for the report. */
 export async function rebuildSchema(
   components: SsTableComponents,
   id: string,
   parent: string,
   layouts: readonly SsTableLayout[],
-): Promise<{ readonly schema: TableSchema; readonly told: string[] }> {
+): Promise<{ readonly schema: TableSchema; readonly notes: string[] }> {
   const families = new Map<string, FamilySchema>();
   const groups = new Map<string, LocalityGroup>();
   const nextGenerations = new Map<string, number>();
@@ -62,15 +62,15 @@ export async function rebuildSchema(
     deletionProtection: false,
     nextGenerations: Object.fromEntries(nextGenerations),
   };
-  const told = [
+  const notes = [
     `table ${id} has no schema: it is ${schema.name} now, with the families ${[...families.keys()].sort().join(', ')}, ` +
       'which keep all versions (a table deleted just before comes back so, too)',
   ];
   for (const name of [...aggregates.keys()].map(familyName)) {
     const taken = families.get(name)?.valueType?.aggregate?.kind;
-    told.push(`family ${name} of table ${id} holds aggregates, of which kind is not known: ${taken} was taken`);
+    notes.push(`family ${name} of table ${id} holds aggregates of an unknown kind: ${taken} was assumed`);
   }
-  return { schema, told };
+  return { schema, notes };
 }
 
 /** Stored families that hold merge operands, with the size of one. */

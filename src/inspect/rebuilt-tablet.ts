@@ -1,6 +1,6 @@
 /**
- * One tablet that is being made again: what the logs hold after its files is replayed into memtables, one a locality
- * group, and written as SSTables.
+ * One tablet that is rebuilt: the records in the logs after its files are replayed into memtables, one for each
+ * locality group, and written as SSTables.
  *
  * A family takes a record only after its own redo point, so that nothing is applied twice, whatever groups families
  * were moved between; and a deletion of a row is replayed as one of each family that needs it.
@@ -35,7 +35,7 @@ export class RebuiltTablet {
   readonly #files = new Map<string, string[]>();
   /** The last record in files. */
   redo: RedoPoint = { epoch: 0, sequence: 0 };
-  /** No server has given a later time to a cell of it, as far as files and records tell; 0 where they tell of none. */
+  /** No server has given a later time to a cell of it, as far as files and records state; 0 if they state none. */
   lastServerMicros = 0;
   /** Records that were replayed, in whole or in part. */
   replayed = 0;
@@ -75,14 +75,15 @@ export class RebuiltTablet {
     return [...this.#memtables.values()].reduce((sum, memtable) => sum + memtable.sizeBytes, 0);
   }
 
-  /** Answers what could not be replayed, in words. Records come in their order. */
+  /** Returns a description of the part that could not be replayed. Records come in their order. */
   apply(record: LogRecord): string | undefined {
     const { body, commitMicros } = record;
     if (body.kind === 'dropRows') return this.#dropRows(record, intersectRanges(body.range, this.range));
     let isNeeded = false;
     for (const { row, mutations } of body.rows) {
       if (!rangeContains(this.range, row)) continue;
-      // of all records: an earlier version read the clock once for a cell and again for its record, and nothing tells
+      // of all records: an earlier version read the clock once for a cell and again for its record, and no field says
+      // which version wrote this one
       // which version wrote this one
       if (typeof commitMicros === 'number') this.lastServerMicros = Math.max(this.lastServerMicros, commitMicros);
       for (const [group, needed] of this.#needed(record, mutations)) {
@@ -94,7 +95,7 @@ export class RebuiltTablet {
     return undefined;
   }
 
-  /** Writes what was replayed. */
+  /** Writes the replayed records. */
   async flush({ newFilePath, ...target }: FileTarget): Promise<void> {
     const newest = this.#applied;
     if (newest === undefined) return;

@@ -1,13 +1,12 @@
 /**
- * Finds out what METADATA must have said, from what SSTables tell of themselves (their lineage,
- * docs/formats/sstable.md). Pure.
+ * Reconstructs METADATA from the lineage that SSTables state (docs/formats/sstable.md). Pure.
  *
  * The ends of all files' ranges cut a table into parts; of each part the files that count are those that no other makes
- * superfluous: compactions leave behind what they replaced, and a crash what was never committed. Neighbouring parts
- * with the same files are one tablet.
+ * superfluous: compactions leave the files they replaced, and a crash leaves files that were never committed.
+ * Neighbouring parts with the same files are one tablet.
  *
  * Invariant: of a family of a tablet, every record of the log up to its redo point is in the tablet's files exactly
- * once; what comes after it is in the logs or nowhere.
+ * once; later records are in the logs or nowhere.
  */
 import type { ByteString } from '../base/index.ts';
 import { isAfter, type RedoPoint } from '../commitlog/index.ts';
@@ -18,9 +17,9 @@ export interface PlacedFile {
   readonly path: string;
   readonly group: string;
   readonly range: RowRange;
-  /** Those of which it holds every record between `since` and `newest`, as stored. */
+  /** Families of which it holds every record between `since` and `newest`, as stored. */
   readonly families: readonly string[];
-  /** Those that it has an entry of. */
+  /** Families of which it has an entry. */
   readonly held: readonly string[];
   readonly since: RedoPoint;
   readonly newest: RedoPoint;
@@ -33,13 +32,13 @@ export interface PlannedTablet {
   readonly range: RowRange;
   /** Newest first. */
   readonly files: readonly PlacedFile[];
-  /** By stored family, the last record in files. A family that no file covers is not there. */
+  /** By stored family, the last record in files. A family that no file covers is missing. */
   readonly redo: ReadonlyMap<string, RedoPoint>;
 }
 
 const BEGINNING: RedoPoint = Object.freeze({ epoch: 0, sequence: 0 });
 
-/** Undefined where the file does not tell enough of itself. */
+/** Undefined if the file does not state enough of its lineage. */
 export function placedFile({ path, properties }: SsTableLayout): PlacedFile | undefined {
   const { lineage, newest, group, families = [] } = properties;
   if (lineage === undefined || newest === undefined) return undefined;
@@ -57,10 +56,7 @@ export function placedFile({ path, properties }: SsTableLayout): PlacedFile | un
   };
 }
 
-/**
- * The tablets of one table. `families`: those that it has, as stored; what other families' entries say no longer
- * counts.
- */
+/** The tablets of one table. `families`: those that it has, as stored; entries of other families no longer count. */
 export function planTablets(files: readonly PlacedFile[], families: ReadonlySet<string>): PlannedTablet[] {
   const tablets: PlannedTablet[] = [];
   for (const range of partsOf(files)) {
@@ -79,8 +75,8 @@ export function planTablets(files: readonly PlacedFile[], families: ReadonlySet<
 }
 
 /**
- * Two that hold some of the same records of a family and neither all of the other's: what no compaction that was ever
- * committed leaves.
+ * Two files that share some records of a family while neither holds all of the other's: no committed compaction leaves
+ * such files.
  */
 export function overlaps({ files }: PlannedTablet): [PlacedFile, PlacedFile][] {
   const found: [PlacedFile, PlacedFile][] = [];
@@ -101,7 +97,7 @@ function partsOf(files: readonly PlacedFile[]): RowRange[] {
   return starts.map((start, i) => ({ start, end: starts[i + 1] }));
 }
 
-/** Whether for each family that counts another file holds all that this one holds. */
+/** True if for each family that counts another file holds all records that this one holds. */
 function isSuperfluous(file: PlacedFile, others: readonly PlacedFile[], families: ReadonlySet<string>): boolean {
   const larger = others.filter((other) => other !== file && holdsAll(other, file));
   const counting = file.held.filter((family) => families.has(family));
@@ -109,7 +105,7 @@ function isSuperfluous(file: PlacedFile, others: readonly PlacedFile[], families
   return counting.every((family) => larger.some((other) => other.families.includes(family)));
 }
 
-/** Where two files hold the same records, the later one counts. */
+/** If two files hold the same records, the later one counts. */
 function holdsAll(file: PlacedFile, other: PlacedFile): boolean {
   if (isAfter(file.since, other.since) || isAfter(other.newest, file.newest)) return false;
   if (isAfter(other.since, file.since) || isAfter(file.newest, other.newest)) return true;

@@ -1,7 +1,7 @@
 /**
- * Makes METADATA again after it was lost: from SSTables, which tell where they belong, and from the logs, which are
- * replayed into new ones. Nothing is written before all is planned, and the root tablet's location is written last:
- * until then the database is as it was.
+ * Rebuilds METADATA after it was lost: from SSTables, which state their lineage, and from the logs, which are replayed
+ * into new ones. Nothing is written before all is planned, and the root tablet's location is written last: until then
+ * the database is as it was.
  *
  * Memory: the logs' bytes, which the log limit bounds, as for any recovery; and some words on each SSTable. Method and
  * limits: docs/REPAIR.md.
@@ -43,22 +43,22 @@ interface PlannedTable {
 export interface RepairPlan {
   readonly tables: readonly PlannedTable[];
   readonly lockFiles: LockFilesChecked;
-  /** What is lost, or is not where it was, in words. */
+  /** Descriptions of data that is lost, or is not where it was. */
   readonly unsaved: readonly string[];
-  /** What was guessed. */
+  /** Descriptions of guesses. */
   readonly notes: readonly string[];
-  /** Files that nothing of the new METADATA will list: others hold all that they hold. */
+  /** Files that the new METADATA will not list: others hold all that they hold. */
   readonly superfluous: readonly string[];
-  /** SSTables of the METADATA that was. */
+  /** SSTables of the former METADATA. */
   readonly metadataFiles: readonly string[];
-  /** The greatest of METADATA itself. */
+  /** The greatest epoch of METADATA itself. */
   readonly metadataEpoch: number;
 }
 
 export interface RepairTarget {
   readonly fileSystem: FileTarget['fileSystem'];
   readonly lockService: LockService;
-  /** Whether it is another place than the one that is read: files are copied there. */
+  /** True if the target is another place than the source: files are copied there. */
   readonly isElsewhere: boolean;
   uniqueName(): string;
 }
@@ -71,16 +71,16 @@ export interface RepairResult {
     readonly files: number;
     readonly replayedRecords: number;
   }[];
-  /** More of what `RepairPlan.unsaved` holds, found on the way. */
+  /** More items for `RepairPlan.unsaved`, found on the way. */
   readonly unsaved: readonly string[];
 }
 
 const SSTABLES = 'sstables/';
 const ROOT_PATH = 'root';
 const COPY_BYTES = 1 << 20;
-/** What is replayed is written to files at this size. */
+/** Replayed records are written to files at this size. */
 const FLUSH_BYTES = 64 << 20;
-/** How often memtables are measured, in records. */
+/** The interval at which memtables are measured, in records. */
 const MEASURED_RECORDS = 256;
 
 export async function planRepair(components: CheckComponents): Promise<RepairPlan> {
@@ -100,7 +100,7 @@ export async function planRepair(components: CheckComponents): Promise<RepairPla
     if (schema === undefined) {
       const rebuilt = await rebuildSchema(components, id, parent, ofTable);
       schema = rebuilt.schema;
-      notes.push(...rebuilt.told);
+      notes.push(...rebuilt.notes);
     }
     const files = ofTable.flatMap((layout) => placedFile(layout) ?? []);
     const stored = new Set(
@@ -212,7 +212,7 @@ async function readLayouts(components: CheckComponents, unsaved: string[]): Prom
         lose(path, 'it does not tell which table it belongs to');
       else if (lineage.path !== path)
         lose(path, `it was written as ${lineage.path} and stands in another file's place`);
-      // blocks are needed in their order alone where entries are read, so what is kept is small
+      // blocks are read once, in order, where entries are read, so the cache is small
       else layouts.set(lineage.tableId, [...(layouts.get(lineage.tableId) ?? []), { ...layout, blocks: [] }]);
     } catch (error) {
       lose(path, toBigtableError(error).message);
@@ -264,12 +264,12 @@ async function replay(
   unsaved: string[],
 ): Promise<void> {
   const pacer = new Pacer(clock);
-  const tell = (what: string | undefined): void => void (what !== undefined && unsaved.push(what));
+  const addUnsaved = (what: string | undefined): void => void (what !== undefined && unsaved.push(what));
   for (const [i, encoded] of records.entries()) {
     const record = encoded.decode();
     const { body } = record;
     const touched = body.kind === 'rows' ? new Set(body.rows.map(({ row }) => tabletOf(tablets, row))) : tablets;
-    for (const tablet of touched) tell(tablet.apply(record));
+    for (const tablet of touched) addUnsaved(tablet.apply(record));
     if (pacer.due()) await pacer.pause();
     const isFull =
       i % MEASURED_RECORDS === 0 && tablets.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0) > FLUSH_BYTES;

@@ -1,6 +1,6 @@
 /**
- * The form of table administration: new tables, changes of families, GC rules, dropped ranges. What the table has
- * already (a family to create that exists, an aggregate's type that would change) is for the master to say. All throw
+ * The form of table administration: new tables, changes of families, GC rules, dropped ranges. The master checks them
+ * against the existing table (a family to create that exists, an aggregate's type that would change). All throw
  * INVALID_ARGUMENT.
  */
 import { invalidArgument, quote, varintLength } from '../base/index.ts';
@@ -60,7 +60,8 @@ function checkFamily(family: FamilySchema, limits: Limits): void {
 }
 
 /**
- * Versions of 1 or more, ages of a millisecond or more, gcRuleBytes when serialized as google.bigtable.admin.v2.GcRule.
+ * Versions of 1 or more, ages of a millisecond or more, at most gcRuleBytes when serialized as
+ * google.bigtable.admin.v2.GcRule.
  */
 export function checkGcRule(rule: GcRule, limits: Limits): void {
   const size = checkedSize(rule, limits, 0);
@@ -68,9 +69,9 @@ export function checkGcRule(rule: GcRule, limits: Limits): void {
     throw invalidArgument(`the GC rule takes ${size} bytes; the limit is ${limits.gcRuleBytes}`);
 }
 
-/** Checks the rule and answers its size as a protobuf message. */
+/** Checks the rule and returns its size as a protobuf message. */
 function checkedSize(rule: GcRule, limits: Limits, depth: number): number {
-  // a level takes two bytes at the least
+  // a level takes at least two bytes
   if (depth * 2 > limits.gcRuleBytes)
     throw invalidArgument(`the GC rule is nested too deep: it takes more than ${limits.gcRuleBytes} bytes`);
   switch (rule.kind) {

@@ -1,7 +1,7 @@
 /**
- * The form of data requests: what can be said of them without the table's schema (check-schema.ts has the rest). All
- * throw INVALID_ARGUMENT (NOT_FOUND never). Filters are checked where they are compiled, by the room filter. Hot path
- * of every write: nothing is allocated.
+ * The form of data requests: the checks that need no schema of the table (check-schema.ts has the others). All throw
+ * INVALID_ARGUMENT (never NOT_FOUND). Filters are checked where they are compiled, by the room filter. Hot path of
+ * every write: no allocation.
  */
 import { BigtableError, type ByteString, invalidArgument, isInt64 } from '../base/index.ts';
 import {
@@ -32,7 +32,7 @@ import {
 } from './check-names.ts';
 import type { CheckAndMutateRequest, ReadRequest } from './service.ts';
 
-/** Goes over `count` items in parts [from, to); pauses between them where it returns a promise. */
+/** Walks `count` items in slices [from, to); pauses between them if it returns a promise. */
 export type Slicer = (count: number, work: (from: number, to: number) => void) => Promise<void> | undefined;
 
 const whole: Slicer = (count, work) => {
@@ -57,8 +57,8 @@ export function checkMutateRow(
 }
 
 /**
- * MutateRows: at least one entry, mutationsPerRequest all together: else the whole request fails. What is wrong with an
- * entry, which has at least one mutation, fails that entry alone and goes to `fail`.
+ * MutateRows: at least one entry, at most mutationsPerRequest mutations altogether: else the whole request fails. An
+ * error of one entry, which has at least one mutation, fails that entry alone and goes to `fail`.
  */
 export function checkMutateRows(
   table: string,
@@ -133,7 +133,7 @@ export function checkReadRanges(ranges: readonly RowRange[], limits: Limits): vo
   for (const range of ranges) checkRowRange(range, limits);
 }
 
-/** ReadRows: a limit of 0 or more. Its ranges, which may be very many, are checked by checkReadRanges. */
+/** ReadRows: a limit of 0 or more. checkReadRanges checks its ranges, which may be very many. */
 export function checkReadRows(request: ReadRequest, limits: Limits): void {
   checkTableName(request.table, limits);
   const most = request.rowsLimit ?? 0;
@@ -162,7 +162,7 @@ function checkForms(mutations: readonly Mutation[], limits: Limits): void {
   }
 }
 
-/** What checkForms says of the same cells as objects. */
+/** Checks the same cells as checkForms, as objects. */
 function checkCells(run: CellRun, limits: Limits): void {
   let checked: CellColumn | undefined;
   for (let at = run.from; at < run.from + run.length; at++) {

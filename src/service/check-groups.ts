@@ -1,6 +1,6 @@
 /**
- * The form of a table's locality groups: names, tuning, and that no family lies in two. Whether the families exist is
- * for the master to say. All throw INVALID_ARGUMENT.
+ * The form of a table's locality groups: names, tuning, and that no family is in two. The master checks that the
+ * families exist. All throw INVALID_ARGUMENT.
  */
 import {
   type BigtableError,
@@ -21,7 +21,7 @@ import {
 } from '../model/index.ts';
 import { checkFamilyName } from './check-names.ts';
 
-/** Every flush of a tablet writes a file for each. */
+/** Every flush of a tablet writes a file for each group. */
 const MAX_GROUPS = 32;
 const GROUP_NAME = /^[-_.a-zA-Z0-9]{1,64}$/;
 const BLOCK_BYTES = { least: 1024, most: 16 * 1024 * 1024 } as const;

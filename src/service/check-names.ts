@@ -1,5 +1,5 @@
 /**
- * The form of names, keys and times: what any request may carry, whatever the table. Each check throws INVALID_ARGUMENT
+ * The form of names, keys and times, which any request may carry, for any table. Each check throws INVALID_ARGUMENT
  * with the thing, its value and the limit. Patterns and sizes are Cloud Bigtable's (model's limits.ts).
  */
 import { type BigtableError, type ByteString, type Int64, invalidArgument, isInt64, quote } from '../base/index.ts';
@@ -48,7 +48,7 @@ export function checkValueLength(length: number, limits: Limits, what = 'value')
   if (length > limits.valueBytes) throw tooLong(what, length, limits.valueBytes);
 }
 
-/** Within int64, and not below 0 where the limits say so. */
+/** Within int64, and not below 0 if the limits say so. */
 export function checkTimestamp(timestamp: Int64, limits: Limits): void {
   if (!isInt64(timestamp))
     throw invalidArgument(`timestamp ${String(timestamp)} must be a whole number of microseconds within int64`);

@@ -1,8 +1,8 @@
 /**
- * What only the schema tells of a write: whether its families exist and take such mutations, and whether its timestamps
- * are multiples of the table's granularity. For the caller that has the schema: the tablet's server.
+ * The checks of a write that need the schema: its families exist and take such mutations, and its timestamps are
+ * multiples of the table's granularity. Used by the tablet's server, which has the schema.
  *
- * NOT_FOUND: the family is not there. INVALID_ARGUMENT: the family's type or the granularity forbids it.
+ * NOT_FOUND: the family does not exist. INVALID_ARGUMENT: the family's type or the granularity forbids it.
  */
 import { BigtableError, Code, type Int64, invalidArgument, quote } from '../base/index.ts';
 import {
@@ -34,7 +34,7 @@ export function checkMutations(schema: TableSchema, mutations: Mutations): void 
   }
 }
 
-/** What checkMutations says of the same cells as objects. */
+/** Checks the same cells as checkMutations, as objects. */
 function checkCells(schema: TableSchema, run: CellRun): void {
   let checked: CellColumn | undefined;
   for (let at = run.from; at < run.from + run.length; at++) {
@@ -52,8 +52,8 @@ export function checkRules(schema: TableSchema, rules: readonly ReadModifyWriteR
 }
 
 /**
- * The mutations without those that have no effect, which are merges of NULL: the same ones where there is none, as
- * nearly always.
+ * The mutations without those that have no effect, which are merges of NULL: the same array if there is none, as nearly
+ * always.
  */
 export function effectiveMutations<M extends Mutations>(mutations: M): M;
 export function effectiveMutations(mutations: Mutations): Mutations {

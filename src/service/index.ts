@@ -1,7 +1,6 @@
 /**
- * service: the interface that every door (embedded library, gRPC, command line) speaks and the client library
- * implements: data and admin calls in the model's words, and the checks of form and limits that are the same for all
- * doors.
+ * service: the interface that every door (embedded library, gRPC, command line) uses and the client library implements:
+ * data and admin calls in the terms of the model, and the checks of form and limits that are the same for all doors.
  */
 export { checkDropRowRange, checkGcRule, checkModifyFamilies, checkNewTable, checkUpdateTable } from './check-admin.ts';
 export { checkTabletBound } from './check-control.ts';

@@ -1,8 +1,8 @@
 /**
- * The service: Cloud Bigtable's Data and Admin calls in the model's words (API: google.bigtable.v2.Bigtable,
- * google.bigtable.admin.v2.BigtableTableAdmin), and what an operator asks besides (control-service.ts). The embedded
- * library and the gRPC doors stand on it; the client library implements it over master and tablet servers. Tables are
- * named in full: projects/P/instances/I/tables/T.
+ * The service: Cloud Bigtable's Data and Admin calls in the terms of the model (API: google.bigtable.v2.Bigtable,
+ * google.bigtable.admin.v2.BigtableTableAdmin), and the calls of an operator (control-service.ts). The embedded library
+ * and the gRPC doors use it; the client library implements it over master and tablet servers. Tables are named in full:
+ * projects/P/instances/I/tables/T.
  *
  * Errors: NOT_FOUND (table, family), INVALID_ARGUMENT (form, limits), ALREADY_EXISTS, FAILED_PRECONDITION,
  * RESOURCE_EXHAUSTED, UNAVAILABLE (a write's outcome is then unknown), DATA_LOSS (CorruptionError).
@@ -37,23 +37,23 @@ export interface ReadRequest {
 export interface CheckAndMutateRequest {
   readonly table: string;
   readonly row: ByteString;
-  /** Undefined: any cell at all. */
+  /** Undefined: any cell. */
   readonly predicate?: RowFilter | undefined;
   readonly whenTrue: readonly Mutation[];
   readonly whenFalse: readonly Mutation[];
 }
 
 export interface KeySample {
-  /** Rows up to here, exclusive; '' = the end of the table. */
+  /** The end of the rows, exclusive; '' = the end of the table. */
   readonly row: ByteString;
-  /** Bytes stored before `row`, about. */
+  /** Approximate bytes stored before `row`. */
   readonly offsetBytes: number;
 }
 
 export interface DataService {
   mutateRow(context: RequestContext, table: string, mutations: RowMutations): Promise<void>;
   /**
-   * Each entry is atomic by itself. Answers by entry: undefined = done, else why not, also where the entry's form is
+   * Each entry is atomic by itself. Answers by entry: undefined = done, else why not, also if the entry's form is
    * wrong. The call as a whole fails without a table, without entries, and with more mutations than a request may have.
    */
   mutateRows(
@@ -65,12 +65,12 @@ export interface DataService {
   readRows(context: RequestContext, request: ReadRequest): AsyncIterable<ReadBatch>;
   /** Ascending; the last is the end of the table. */
   sampleRowKeys(context: RequestContext, table: string): Promise<readonly KeySample[]>;
-  /** Whether the predicate matched. */
+  /** True when the predicate matched. */
   checkAndMutateRow(context: RequestContext, request: CheckAndMutateRequest): Promise<boolean>;
   /**
-   * The new cells, one a column changed. Rules apply in order; each sees what those before it made. RESOURCE_EXHAUSTED
-   * with the detail `answerBytes`, and nothing written, where the new cells take more than `maxAnswerBytes` (default:
-   * any number).
+   * The new cells, one for each changed column. Rules apply in order; each sees the results of those before it.
+   * RESOURCE_EXHAUSTED with the detail `answerBytes`, and nothing written, if the new cells take more than
+   * `maxAnswerBytes` (default: any number).
    */
   readModifyWriteRow(
     context: RequestContext,
@@ -95,7 +95,7 @@ export interface NewTable {
 
 export type FamilyChange =
   | { readonly kind: 'create'; readonly family: FamilySchema }
-  /** Replaces what is given and keeps the rest. */
+  /** Replaces the given fields and keeps the others. */
   | { readonly kind: 'update'; readonly family: FamilySchema; readonly fields: readonly ('gcRule' | 'valueType')[] }
   | { readonly kind: 'drop'; readonly name: string };
 
@@ -110,7 +110,7 @@ export interface AdminService {
   createTable(context: RequestContext, table: NewTable): Promise<TableSchema>;
   /** Tables whose full name starts with `prefix` ("projects/P/instances/I/tables/"), by name; '' = all tables. */
   listTables(context: RequestContext, prefix: string): Promise<readonly TableSchema[]>;
-  /** The names of those tables alone: over the API it is one call, where the schemas are one for each table. */
+  /** The names of those tables alone: over the API it is one call, while the schemas are one for each table. */
   listTableNames(context: RequestContext, prefix: string): Promise<readonly string[]>;
   getTable(context: RequestContext, name: string): Promise<TableSchema>;
   updateTable(context: RequestContext, name: string, change: TableChange): Promise<TableSchema>;
