@@ -42,7 +42,7 @@ describe('the client library', () => {
   );
 
   test(
-    'changes tables, and goes by a change from its answer on',
+    'changes tables, and knows a change from its answer on',
     inCluster(async ({ client }, tables) => {
       await tables.create('t');
       await tables.create('u', { deletionProtection: true });
@@ -97,7 +97,7 @@ describe('the client library', () => {
   );
 
   test(
-    'answers a batch by entry: what is wrong with one does not keep the others',
+    'answers a batch by entry: an invalid entry does not keep the others',
     inCluster(async (cluster, tables) => {
       const { client } = cluster;
       await tables.create('t', { splits: ['m'] });
@@ -106,7 +106,7 @@ describe('the client library', () => {
       const unknown = { row: 'b', mutations: [setCell('1', 'none')] };
       const outcomes = await client.mutateRows(tables.context(), T, [a, { ...a, row: '' }, unknown, z]);
       assert.deepEqual(codes(outcomes), [undefined, Code.INVALID_ARGUMENT, Code.NOT_FOUND, undefined]);
-      // one of two groups fails as a whole
+      // one of two batches fails as a whole
       cluster.onCall = ({ method, message }) =>
         method === 'mutateRows' && JSON.stringify(message).includes('"row":"z"')
           ? Promise.reject(unavailable('the answer is lost'))
@@ -116,7 +116,7 @@ describe('the client library', () => {
   );
 
   test(
-    'gives tokens that its tables know again',
+    'issues tokens that its tables recognise',
     inCluster(async ({ client }, tables) => {
       await tables.create('t');
       await tables.create('u');
@@ -129,7 +129,7 @@ describe('the client library', () => {
   );
 });
 
-describe('a call whose tablet is not served where it was', () => {
+describe('a call whose tablet has moved', () => {
   test(
     'is sent again to the server that has it now',
     inCluster(
@@ -148,7 +148,7 @@ describe('a call whose tablet is not served where it was', () => {
   );
 
   test(
-    'is repeated for entries alone that were refused so',
+    'is repeated only for entries that were refused as "not serving"',
     inCluster(async (cluster, tables) => {
       await tables.create('t');
       const sent: string[][] = [];
@@ -168,7 +168,7 @@ describe('a call whose tablet is not served where it was', () => {
   );
 
   test(
-    'is not sent again where the outcome is unknown',
+    'is not sent again if the outcome is unknown',
     inCluster(async (cluster, tables) => {
       await tables.create('t');
       let calls = 0;
@@ -177,7 +177,7 @@ describe('a call whose tablet is not served where it was', () => {
         calls++;
         return go().then(() => Promise.reject(unavailable('the answer is lost')));
       };
-      // once where the tablet has to be found, once where it is known
+      // once with the tablet unknown, once with the tablet known
       for (const row of ['a', 'b']) await rejectsWith(Code.UNAVAILABLE, tables.set('t', row, '1'), /answer is lost/);
       assert.equal(calls, 2);
       cluster.onCall = undefined;
@@ -240,7 +240,7 @@ describe('a call whose tablet is not served where it was', () => {
   );
 
   test(
-    'tells that the table is gone where it was deleted meanwhile, and goes by a new one of its name',
+    'fails with NOT_FOUND if the table was deleted meanwhile, and uses a new one of its name',
     inCluster(async (cluster, tables) => {
       const work: Record<string, () => Promise<unknown>> = {
         write: () => tables.set('t', 'a', '1'),
@@ -253,7 +253,7 @@ describe('a call whose tablet is not served where it was', () => {
       for (const [name, call] of Object.entries(work)) {
         await tables.create('t');
         await tables.set('t', 'a', '1');
-        // the client has not heard of the deletion when it sends the call
+        // the client does not know of the deletion when it sends the call
         let armed = true;
         cluster.onCall = ({ method }) => {
           if (!armed || !['mutateRow', 'mutateRows', 'sampleKeys', 'dropRows'].includes(method)) return undefined;
@@ -299,7 +299,7 @@ describe('a call to the master', () => {
   );
 
   test(
-    'is not sent again where its outcome is unknown, and the client goes by what has become of it',
+    'is not sent again if its outcome is unknown, and the client then reads the result',
     inCluster(async (cluster, tables) => {
       cluster.onCall = ({ method, go }) =>
         method === 'createTable' ? go().then(() => Promise.reject(unavailable('the answer is lost'))) : undefined;

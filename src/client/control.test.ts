@@ -25,7 +25,7 @@ const startsOf = async (service: Service, tables: Tables): Promise<string[]> =>
 
 describe('compactions of tables', () => {
   test(
-    'leave one file a tablet, and tell how far they are',
+    'leave one file a tablet, and report their progress',
     inCluster(async ({ client }, tables) => {
       await filled(tables, ['g', 'p']);
       await client.flush(tables.context());
@@ -43,7 +43,7 @@ describe('compactions of tables', () => {
   );
 
   test(
-    'of a tablet that fails do not keep the others from it; the call fails at its end',
+    'of other tablets proceed when one fails; the call fails at its end',
     inCluster(async (cluster, tables) => {
       await filled(tables, ['g', 'p']);
       let calls = 0;
@@ -58,7 +58,7 @@ describe('compactions of tables', () => {
   );
 
   test(
-    'find a tablet that has moved, pass over a table that is deleted, and fail for one that never was',
+    'find a tablet that has moved, skip a table that is deleted, and fail for one that never was',
     inCluster(async (cluster, tables) => {
       await filled(tables, ['g', 'p']);
       let calls = 0;
@@ -75,7 +75,7 @@ describe('compactions of tables', () => {
         return tables.delete('t').then(() => Promise.reject(notServing('t', 'a')));
       };
       assert.equal((await progressOf(cluster.client.compactTables(tables.context(), T))).at(-1), '3/3');
-      // deleted between the list of tables and the look at its tablets
+      // deleted between the list of tables and the read of its tablets
       await tables.create('u');
       await tables.create('v');
       cluster.onCall = undefined;
@@ -96,7 +96,7 @@ describe('compactions of tables', () => {
   );
 
   test(
-    'that take long say so every ten seconds, and begin no more when their caller leaves or its deadline passes',
+    'that take long report every ten seconds, and begin no more when their caller cancels or its deadline passes',
     inCluster(async (cluster, tables) => {
       const { client, clock } = cluster;
       await filled(
@@ -149,7 +149,7 @@ describe('splits and merges', () => {
   );
 
   test(
-    'are refused in words: a tablet of one row, no tablets that meet, a wrong row, no such table',
+    'are refused with a message: a tablet of one row, no tablets that meet, a wrong row, no such table',
     inCluster(async ({ client }, tables) => {
       await tables.create('t');
       await tables.set('t', 'a', '1');
@@ -177,7 +177,7 @@ describe('splits and merges', () => {
   );
 
   test(
-    'next to a deletion of the table answer that there is no such table',
+    'next to a deletion of the table answer NOT_FOUND',
     inCluster(async (cluster, tables) => {
       const work: (() => Promise<void>)[] = [
         () => cluster.client.splitTablets(tables.context(), T),
@@ -202,7 +202,7 @@ describe('splits and merges', () => {
 
 describe('calls on all servers', () => {
   test(
-    'sum counters, those of one thread once, and pass over servers that have ended',
+    'sum counters, those of one thread once, and skip servers that have ended',
     inCluster(
       async (cluster, tables) => {
         await tables.create('t');

@@ -1,5 +1,5 @@
 /**
- * A batch of writes: grouped by tablet, the parts sent concurrently, the answers joined by entry. Entries whose tablet
+ * A batch of writes: divided by tablet, the parts sent concurrently, the answers joined by entry. Entries whose tablet
  * moved are sent again.
  */
 import { BigtableError, toBigtableError, unavailable } from '../base/index.ts';
@@ -44,12 +44,12 @@ export async function mutateRows(
       else outcomes[i] = error instanceof BigtableError ? error : fromPlainError(error);
     };
     const schema = await router.table(table, context);
-    const groups = await groupByTablet(parts, context, schema, table, entries, left, fail);
+    const batches = await divideByTablet(parts, context, schema, table, entries, left, fail);
     await Promise.all(
-      [...groups].map(([tablet, indexes]) => sendGroup(parts, context, schema.id, tablet, entries, indexes, fail)),
+      [...batches].map(([tablet, indexes]) => sendBatch(parts, context, schema.id, tablet, entries, indexes, fail)),
     );
     if (misdirected.length === 0) return outcomes;
-    for (const tablet of groups.keys()) router.drop(tablet);
+    for (const tablet of batches.keys()) router.drop(tablet);
     left = misdirected.sort((a, b) => a - b);
     try {
       retries ??= router.retryPolicy(context);
@@ -63,7 +63,7 @@ export async function mutateRows(
   }
 }
 
-async function groupByTablet(
+async function divideByTablet(
   { router, clock }: MutateRowsParts,
   context: RequestContext,
   schema: TableSchema,
@@ -72,7 +72,7 @@ async function groupByTablet(
   indexes: readonly number[],
   fail: Fail,
 ): Promise<Map<AssignedTablet, number[]>> {
-  const groups = new Map<AssignedTablet, number[]>();
+  const batches = new Map<AssignedTablet, number[]>();
   const pacer = new Pacer(clock);
   for (const i of indexes) {
     const { row } = entries[i]!;
@@ -80,19 +80,19 @@ async function groupByTablet(
       const tablet =
         router.cached(schema.id, row) ??
         (await router.locate(table, schema, context, (locator) => locator.locate(schema.id, row, context)));
-      const group = groups.get(tablet);
-      if (group) group.push(i);
-      else groups.set(tablet, [i]);
+      const batch = batches.get(tablet);
+      if (batch) batch.push(i);
+      else batches.set(tablet, [i]);
     } catch (thrown) {
       fail(i, toBigtableError(thrown));
     }
     if (pacer.due()) await pacer.pause();
   }
-  return groups;
+  return batches;
 }
 
-/** Fails every entry of a part that failed as a whole. */
-async function sendGroup(
+/** Fails every entry of a batch that failed as a whole. */
+async function sendBatch(
   { transport }: MutateRowsParts,
   context: RequestContext,
   tableId: string,

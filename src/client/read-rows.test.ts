@@ -19,7 +19,7 @@ const one = (row: string): RowRange => ({ start: row, end: `${row}\0` });
 const isUsers = ({ method, context }: InterceptedStream): boolean =>
   method === 'read' && context.principal !== 'master' && context.principal !== 'tablet-server';
 
-/** The batches of users' reads, with what `then` does after so many of them. */
+/** The batches of users' reads; `then` runs after each number of them. */
 function breakAfter(cluster: Cluster, batches: number, then: () => Promise<void> | void): () => number {
   let reads = 0;
   cluster.onStream = (stream) => {
@@ -39,7 +39,7 @@ function breakAfter(cluster: Cluster, batches: number, then: () => Promise<void>
 
 describe('a read', () => {
   test(
-    'goes over all tablets, forward and backward, with ranges and limits',
+    'reads all tablets, forward and backward, with ranges and limits',
     inCluster(async (_cluster, tables) => {
       await filled(tables);
       assert.deepEqual(await tables.rows('t'), ROWS);
@@ -90,7 +90,7 @@ describe('a read', () => {
   );
 
   test(
-    'goes on after the last whole row when its tablet moves, in both directions',
+    'continues after the last whole row when its tablet moves, in both directions',
     inCluster(
       async (cluster, tables) => {
         await filled(tables);
@@ -114,7 +114,7 @@ describe('a read', () => {
   );
 
   test(
-    'fails where its tablet moves in the midst of a row',
+    'fails if its tablet moves inside a row',
     inCluster(async (cluster, tables) => {
       await filled(tables);
       cluster.onStream = (stream) =>
@@ -132,7 +132,7 @@ describe('a read', () => {
   );
 
   test(
-    'fails with what its tablet fails with, where no other server can do better',
+    'fails with the error of its tablet if no other server can do better',
     inCluster(async (cluster, tables) => {
       await filled(tables);
       for (const code of [Code.DATA_LOSS, Code.RESOURCE_EXHAUSTED]) {
@@ -141,7 +141,7 @@ describe('a read', () => {
         });
         await rejectsWith(code, tables.rows('t'), /^no$/);
       }
-      // and when its time is over while it looks for its tablet
+      // and when its time is over while it searches for its tablet
       cluster.onStream = (stream) =>
         isUsers(stream)
           ? (async function* () {
@@ -157,7 +157,7 @@ describe('a read', () => {
   );
 
   test(
-    'ends when its reader leaves, also while it waits',
+    'ends when its reader does, also during a wait',
     inCluster(async (cluster, tables) => {
       await filled(tables);
       for await (const _ of cluster.client.readRows(tables.context(), { table: T })) break;
@@ -192,7 +192,7 @@ describe('a read', () => {
   );
 
   test(
-    'shows rows of several fragments whole, and counts them once',
+    'returns rows of several fragments whole, and counts them once',
     inCluster(async (_cluster, tables) => {
       await tables.create('t');
       const big = 'x'.repeat(300_000);

@@ -7,7 +7,7 @@ import { LIMITS, normalizeRanges, type RowRange, rangeOfRow } from '../model/ind
 import { orderedRanges } from './row-ranges.ts';
 
 const LIMIT = LIMITS.default;
-/** Most ranges that may be gone over between two looks at the clock. */
+/** The number of ranges that may be handled between two checks of the clock. */
 const MAX_BETWEEN_LOOKS = 2048;
 
 /** A slice is over each time this clock is read. `whenPaused` is called at each pause. */
@@ -27,7 +27,7 @@ function shortSlices(looked: () => void, whenPaused: () => void = () => {}): Clo
 
 const context = (options: { signal?: AbortSignal } = {}) => requestContext({ budget: new ByteBudget(1e9), ...options });
 
-/** Ranges whose starts are counted as they are asked for: any work on a range asks for it. */
+/** Ranges that count the reads of their starts: any work on a range reads it. */
 function counted(ranges: readonly RowRange[], touched: () => void): RowRange[] {
   return ranges.map(({ start, end }) => ({
     get start() {
@@ -39,7 +39,7 @@ function counted(ranges: readonly RowRange[], touched: () => void): RowRange[] {
 }
 
 describe('the ranges of a read', () => {
-  test('are in order and joined, as few of them are', async () => {
+  test('are in order and joined, like few of them', async () => {
     const key = fc.integer({ min: 0, max: 5000 }).map((n) => `k${String(n).padStart(4, '0')}`);
     const range = fc.tuple(key, key).map(([a, b]): RowRange => (a < b ? { start: a, end: b } : rangeOfRow(a)));
     const clock = new ManualClock();
@@ -48,7 +48,7 @@ describe('the ranges of a read', () => {
         fc.array(range, { minLength: 0, maxLength: 300 }),
         fc.integer({ min: 1, max: 12 }),
         async (some, times) => {
-          // the same few again and again, and moved, make many
+          // the same few repeatedly, and moved, make many
           const many = Array.from({ length: times }, (_, i) =>
             some.map(({ start, end }) => ({ start: `${i % 5}${start}`, end: `${i % 5}${end}` })),
           ).flat();
@@ -59,7 +59,7 @@ describe('the ranges of a read', () => {
     );
   });
 
-  test('a million are gone over in bounded steps', async () => {
+  test('a million are handled in bounded slices', async () => {
     let touches = 0;
     let most = 0;
     const clock = shortSlices(() => {
@@ -77,10 +77,10 @@ describe('the ranges of a read', () => {
     for (let i = 1; i < ordered.length; i++)
       if ((ordered[i - 1] as RowRange).start >= (ordered[i] as RowRange).start) assert.fail(`out of order at ${i}`);
     // a run of 1024 is checked, and sorted with some eleven comparisons a range
-    assert.ok(most < MAX_BETWEEN_LOOKS * 16, `${most} looks at ranges in one step`);
+    assert.ok(most < MAX_BETWEEN_LOOKS * 16, `${most} reads of ranges in one slice`);
   });
 
-  test('long keys make shorter steps', async () => {
+  test('long keys make shorter slices', async () => {
     let bytes = 0;
     let most = 0;
     const clock = shortSlices(() => {
@@ -94,10 +94,10 @@ describe('the ranges of a read', () => {
     );
     const ordered = await orderedRanges(many, LIMIT, clock, context());
     assert.equal(ordered.length, 2000);
-    assert.ok(most < 8 * 1024 * 1024, `${most} bytes of keys in one step`);
+    assert.ok(most < 8 * 1024 * 1024, `${most} bytes of keys in one slice`);
   });
 
-  test('one that is not valid is refused, wherever it stands', async () => {
+  test('an invalid one is refused at any index', async () => {
     const clock = new ManualClock();
     const many: RowRange[] = Array.from({ length: 3000 }, (_, i) => rangeOfRow(`row${i}`));
     many[2500] = { start: 'b', end: 'a' };
@@ -107,7 +107,7 @@ describe('the ranges of a read', () => {
     );
   });
 
-  test('a caller that gives up is heard between two steps', async () => {
+  test('a cancelled call ends between two slices', async () => {
     const abort = new AbortController();
     const clock = shortSlices(
       () => {},

@@ -28,7 +28,7 @@ async function appends(fileSystem: Pick<MemoryFileSystem, 'readLog'>, part?: Log
   return found;
 }
 
-/** `batches` of records, each batch in an append of its own; where they begin. */
+/** A log with `batches` of records, each batch in an append of its own; returns where they begin. */
 async function logOf(fileSystem: MemoryFileSystem, batches: readonly (readonly NewRecord[])[]): Promise<number[]> {
   const log = await ServerLog.open({ fileSystem, path: PATH });
   const positions: number[] = [];
@@ -41,7 +41,7 @@ async function logOf(fileSystem: MemoryFileSystem, batches: readonly (readonly N
 }
 
 describe('inspecting a log', () => {
-  test('gives appends with their positions and sizes, and records with what they change', async () => {
+  test('returns appends with their positions and sizes, and records with their changes', async () => {
     const fileSystem = new MemoryFileSystem();
     const batches = [
       [change('a', setCell('xyz'), setCell('12')), change('b', { kind: 'deleteFromRow' })],
@@ -92,7 +92,7 @@ describe('inspecting a log', () => {
     assert.deepEqual(records[0]?.record.body.kind === 'rows' && records[0].record.body.rows[0]?.mutations.length, 2);
   });
 
-  test('tells dropped row ranges as they are', async () => {
+  test('shows dropped row ranges as they are', async () => {
     const fileSystem = new MemoryFileSystem();
     const range = { start: 'a', end: undefined };
     await logOf(fileSystem, [
@@ -101,7 +101,7 @@ describe('inspecting a log', () => {
     assert.deepEqual((await appends(fileSystem))[0]?.records[0]?.change, { kind: 'dropRows', range });
   });
 
-  test('gives a part of a log alone', async () => {
+  test('returns a part of a log alone', async () => {
     const fileSystem = new MemoryFileSystem();
     const positions = await logOf(
       fileSystem,
@@ -115,7 +115,7 @@ describe('inspecting a log', () => {
     assert.deepEqual(await appends(fileSystem, { from: (positions[3] as number) + 1 }), []);
   });
 
-  test('a log that does not exist has no appends; one with a hole is corrupt, and what stood before the hole is given', async () => {
+  test('a log that does not exist has no appends; one with a hole is corrupt after the appends before the hole', async () => {
     const fileSystem = new MemoryFileSystem();
     assert.deepEqual(await appends(fileSystem), []);
     const positions = await logOf(

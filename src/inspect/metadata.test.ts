@@ -10,7 +10,7 @@ type OpenDatabase = Awaited<ReturnType<typeof openDatabase>>;
 
 const TABLES = 'projects/p/instances/i/tables/';
 
-/** What inspection reads of a database in this process. */
+/** The parts of a database in this process that inspection reads. */
 function componentsOf({ env }: OpenDatabase, fileSystem: FileSystem = env.fileSystem): MetadataComponents {
   const lockServiceFiles = async (): Promise<LastingFile[]> =>
     (await env.lockService.list('')).filter(({ sessionId }) => sessionId === undefined);
@@ -63,7 +63,7 @@ async function withDatabase(work: (database: OpenDatabase) => Promise<void>): Pr
 }
 
 describe('inspecting METADATA', () => {
-  test('shows every table and every tablet, out of the log alone and out of files', () =>
+  test('shows every table and every tablet, from the log alone and from files', () =>
     withDatabase(async (database) => {
       await create(database, 'one', ['g', 'p']);
       await create(database, 'two');
@@ -115,7 +115,7 @@ describe('inspecting METADATA', () => {
       assert.equal(newest?.row.version, 3);
     }));
 
-  test('a table that was deleted is gone, whatever the files still hold', () =>
+  test('a deleted table is gone, whatever the files still hold', () =>
     withDatabase(async (database) => {
       await create(database, 'one', ['m']);
       await write(database, 'one', ['a', 'z']);
@@ -161,7 +161,7 @@ describe('inspecting METADATA', () => {
       );
     }));
 
-  test('METADATA that never stops changing is given up with UNAVAILABLE', () =>
+  test('METADATA that never stops changing fails with UNAVAILABLE', () =>
     withDatabase(async (database) => {
       await create(database, 'one');
       let version = 1000;
@@ -203,7 +203,7 @@ describe('inspecting METADATA', () => {
       await assert.rejects(tabletsOf({ ...components, lockServiceFiles }), CorruptionError);
     }));
 
-  test('where no database was ever started there are no tablets', () =>
+  test('without a database there are no tablets', () =>
     withDatabase(async (database) => {
       const empty = { ...componentsOf(database), lockServiceFiles: async () => [] };
       assert.deepEqual(await tabletsOf(empty), []);

@@ -76,7 +76,7 @@ const change: fc.Arbitrary<Change> = fc.oneof(
 );
 
 describe('rows of a METADATA tablet without a server', () => {
-  test('files oldest first and then the log give what all changes in order give', async () => {
+  test('files oldest first and then the log show the result of all changes in order', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.array(change, { maxLength: 8 }), { minLength: 1, maxLength: 4 }), async (layers) => {
         const world = components();
@@ -115,7 +115,7 @@ describe('rows of a METADATA tablet without a server', () => {
     );
   });
 
-  test('a deletion takes what came before it and nothing after it', () => {
+  test('a deletion removes cells before it and none after it', () => {
     const rows = new OfflineRows(ALL_ROWS);
     const apply = (...mutations: Mutation[]): void =>
       rows.applyRecord('log', recordOf({ kind: 'rows', rows: [{ row: 'a', mutations }] }));
@@ -143,7 +143,7 @@ describe('rows of a METADATA tablet without a server', () => {
     );
   });
 
-  test('what lies outside of the tablet is passed over, in files and in the log', () => {
+  test('rows outside of the tablet are skipped, in files and in the log', () => {
     const rows = new OfflineRows({ start: 'b', end: 'd' });
     for (const key of ['a', 'b', 'd']) {
       rows.applyEntry('f', {
@@ -169,7 +169,7 @@ describe('rows of a METADATA tablet without a server', () => {
     );
   });
 
-  test('an aggregate does not belong into METADATA', () => {
+  test('an aggregate does not belong in METADATA', () => {
     const rows = new OfflineRows(ALL_ROWS);
     const merge = { row: 'a', column: 'location\0tablet', kind: EntryKind.merge, timestamp: 1, value: Buffer.alloc(8) };
     assert.throws(

@@ -51,7 +51,7 @@ async function damaged(components: SsTableComponents, at: number): Promise<SsTab
 }
 
 describe('inspecting an SSTable', () => {
-  test('gives its layout, and verifies it where that is asked for', async () => {
+  test('returns its layout, and verifies it if requested', async () => {
     const components = await table();
     const { layout, verified } = await inspectSsTable(components, PATH);
     assert.equal(verified, undefined);
@@ -67,7 +67,7 @@ describe('inspecting an SSTable', () => {
     assert.deepEqual([checked.verified?.blocks, checked.verified?.entries], [layout.blocks.length, 201]);
   });
 
-  test('gives sizes, ratios, filter and what blocks share, of a compressed file', async () => {
+  test('returns sizes, ratios, filter and the bytes that blocks share, of a compressed file', async () => {
     const components = await table({
       compression: { kind: 'lz4' },
       bloomFilter: 'row',
@@ -91,7 +91,7 @@ describe('inspecting an SSTable', () => {
     assert.deepEqual(layout.properties.families, [{ family: 'f', cells: 200, logicalBytes: 200 * (4 + 3 + 8 + 50) }]);
   });
 
-  test('gives its entries in order, from a row on too', async () => {
+  test('returns its entries in order, from a row on too', async () => {
     const components = await table();
     const rows: string[] = [];
     const deletions: string[] = [];
@@ -111,7 +111,7 @@ describe('inspecting an SSTable', () => {
     assert.deepEqual(rest, ['r198', 'r199']);
   });
 
-  test('leaving the entries early leaves nothing open', async () => {
+  test('ending the entries early leaves no handle open', async () => {
     const components = await table();
     for await (const entry of ssTableEntries(components, PATH)) {
       assert.equal(entry.row, 'r000');
@@ -119,7 +119,7 @@ describe('inspecting an SSTable', () => {
     }
   });
 
-  test('a block that is damaged is told by --verify and by its entries, not by the layout', async () => {
+  test('a damaged block is found by --verify and by its entries, not by the layout', async () => {
     const components = await table();
     const { layout } = await inspectSsTable(components, PATH);
     const block = layout.blocks[2] as { offset: number };
@@ -138,7 +138,7 @@ describe('inspecting an SSTable', () => {
     assert.ok(entries > 0, 'the blocks before it were shown');
   });
 
-  test('a damaged footer is corruption; a file that is not there is NOT_FOUND', async () => {
+  test('a damaged footer is corruption; a missing file is NOT_FOUND', async () => {
     const components = await table();
     const sizeBytes = await components.fileSystem.size(PATH);
     await assert.rejects(inspectSsTable(await damaged(components, sizeBytes - 1), PATH), CorruptionError);

@@ -22,7 +22,7 @@ const location$ = fc
   .map(([start, end, epoch]) => location(start, end, '00000010', epoch));
 
 describe('the cache of locations', () => {
-  test('what was learnt last of a row is found, and nothing that it replaced', () => {
+  test('the location of a row learnt last is found, and none that it replaced', () => {
     fc.assert(
       fc.property(
         fc.array(
@@ -93,7 +93,7 @@ describe('the cache of locations', () => {
     assert.equal(cache.find('00000010', 'a'), now);
   });
 
-  test('METADATA itself goes where it alone is larger than the cache', () => {
+  test('METADATA itself is evicted if it is larger than the cache', () => {
     const cache = new LocationCache(3);
     for (let i = 0; i < 3; i++) cache.add(location(`${i}`, `${i + 1}`, METADATA_TABLE_ID));
     cache.add(location('a', 'b'));
@@ -101,7 +101,7 @@ describe('the cache of locations', () => {
     assert.ok(cache.find('00000010', 'a'));
   });
 
-  test('a cache without room, and entries that are not as they were put in, are bugs', () => {
+  test('a cache without space, and entries that have changed, are bugs', () => {
     assert.throws(() => new LocationCache(0), AssertionError);
     const cache = new LocationCache(10);
     const [low, high] = [location('a', 'b'), location('b', 'c')];

@@ -60,7 +60,7 @@ describe('the locator', () => {
   );
 
   test(
-    'those who miss at once climb once',
+    'callers that miss concurrently climb once',
     inCluster(async (_cluster, db) => {
       await db.create('t', { splits: ['c', 'f'] });
       const id = await tableId(db, 't');
@@ -81,7 +81,7 @@ describe('the locator', () => {
   );
 
   test(
-    'what went stale on every level is found anew in six round trips at the most',
+    'locations that went stale on every level are found anew in at most six round trips',
     inCluster(
       async (cluster, db) => {
         await db.create('t', { splits: ['m'] });
@@ -169,7 +169,7 @@ describe('the locator', () => {
   );
 
   test(
-    '"not serving" is told by its details',
+    '"not serving" is recognised by its details',
     inCluster(async (_cluster, db) => {
       const error = await db.env.transport
         .call('server-0', 'mutateRow', { tableId: '0000ffff', row: 'a', mutations: [] }, db.context())
@@ -183,7 +183,7 @@ describe('the locator', () => {
   );
 });
 
-describe('a locator that finds no answer', () => {
+describe('a locator without an answer', () => {
   test(
     'says "not serving" where there is no root, and passes on what a server fails with',
     inCluster(async (cluster, db) => {
@@ -230,7 +230,7 @@ describe('a locator that finds no answer', () => {
 
 describe('the cache of schemas', () => {
   test(
-    'follows every change, and keeps one object a state',
+    'follows every change, and keeps one object for each state',
     inCluster(async (_cluster, db) => {
       await db.create('a');
       const errors: unknown[] = [];

@@ -70,7 +70,7 @@ describe('a client of METADATA', () => {
         notServing('00000000', ''),
         unavailable('the answer is lost'),
         new BigtableError(Code.DEADLINE_EXCEEDED, 'it takes long'),
-        // what fails so may have been done before
+        // a commit that fails so may have been done before
         new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full'),
       ];
       let sent = 0;
@@ -88,7 +88,7 @@ describe('a client of METADATA', () => {
   );
 
   test(
-    'fails where a commit was surely not done, its time is over, or its owner has ended',
+    'fails if a commit was surely not done, its time is over, or its owner has ended',
     inCluster(async (cluster, tables) => {
       let hasEnded = false;
       const { metadata, row: before } = await inTable(tables, () => hasEnded);
@@ -131,7 +131,7 @@ describe('a client of METADATA', () => {
   );
 
   test(
-    'sends many commits in several calls, and answers each in its place',
+    'sends many commits in several calls, and answers each at its index',
     inCluster(async (cluster, tables) => {
       const { metadata, row: before } = await inTable(tables);
       const calls: number[] = [];

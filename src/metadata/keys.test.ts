@@ -21,7 +21,7 @@ const row: fc.Arbitrary<ByteString> = fc
 const tableId = fc.integer({ min: 0, max: 0xffff_ffff }).map((id) => id.toString(16).padStart(8, '0'));
 
 describe('keys of METADATA', () => {
-  test('a key tells table and end', () => {
+  test('a key names table and end', () => {
     fc.assert(
       fc.property(tableId, fc.option(row, { nil: undefined }), (id, end) => {
         assert.deepEqual(parseMetadataKey(metadataKey(id, end)), { tableId: id, end });
@@ -74,7 +74,7 @@ describe('keys of METADATA', () => {
     );
   });
 
-  test('the root tablet holds the rows of METADATA and no others, its own row least of all', () => {
+  test('the root tablet holds the rows of METADATA and no others, nor its own row', () => {
     assert.ok(rangeContains(ROOT_RANGE, metadataKey(METADATA_TABLE_ID, undefined)));
     assert.ok(rangeContains(USER_RANGE, metadataKey('00000010', '')));
     assert.ok(!rangeContains(ROOT_RANGE, metadataKey('00000001', '')));
@@ -82,13 +82,13 @@ describe('keys of METADATA', () => {
     assert.equal(ROOT_RANGE.end, USER_RANGE.start);
   });
 
-  test('what is no key is refused', () => {
+  test('an invalid key is refused', () => {
     for (const key of ['', '0000001', '0000001g\0', '00000010', '00000010\x02', '00000010\x01x', 'XXXXXXXX\0'])
       assert.throws(() => parseMetadataKey(key), CorruptionError);
     assert.throws(() => metadataKey('10', undefined), /eight hexadecimal digits/);
   });
 
-  test('what is no table id makes no key', () => {
+  test('an invalid table id makes no key', () => {
     for (const id of ['', '10', 'projects/p/instances/i/tables/t']) {
       for (const make of [() => metadataKey(id, undefined), () => lookupKey(id, 'r'), () => keysOfTable(id)]) {
         assert.throws(make, AssertionError);

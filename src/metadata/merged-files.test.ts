@@ -63,7 +63,7 @@ describe('commits of splits and merges', () => {
     assert.deepEqual({ ...row.clips }, { a: [{ start: '', end: 'm' }], f2: [{ start: 'm', end: undefined }] });
   });
 
-  test('a group may be called what every object has, in one of the two tablets or in both', () => {
+  test('a group may have the name of a property of every object, in one of the two tablets or in both', () => {
     const names = ['__proto__', 'constructor', 'toString'];
     const low = {
       ...part('', 'm'),
@@ -80,7 +80,7 @@ describe('commits of splits and merges', () => {
     ]);
   });
 
-  test('a file keeps apart the parts for which it is listed, until they meet', () => {
+  test('the parts for which a file is listed stay apart until they meet', () => {
     const outer = merged({ ...part('', 'g', ['f']), clips: { f: [{ start: 'c', end: 'g' }] } }, part('g', 'm', ['x']));
     const all = merged({ ...outer, version: 3 }, part('m', undefined, ['f']));
     assert.deepEqual(all.clips?.['f'], [
@@ -107,7 +107,7 @@ describe('commits of splits and merges', () => {
     assert.equal(new Set(order).size, order.length);
   });
 
-  test('orders that contradict one another are a bug: what is newer cannot be told', () => {
+  test('orders that contradict one another are a bug: their newest file is unknown', () => {
     assert.throws(
       () => merged(part('', 'm', ['f2', 'f1']), part('m', undefined, ['f1', 'f2'])),
       /changes the order of their files/,

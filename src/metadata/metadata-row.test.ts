@@ -68,7 +68,7 @@ describe('rows of METADATA', () => {
     );
   });
 
-  test('a row without cells is none', () => {
+  test('a row without cells does not exist', () => {
     assert.equal(decodeRow(keyOfRow(plain), []), undefined);
   });
 
@@ -88,7 +88,7 @@ describe('rows of METADATA', () => {
     );
   });
 
-  test('the newest time that a server gave stands beside the redo point; rows of earlier versions have none', () => {
+  test('the newest time that a server gave is next to the redo point; rows of earlier versions have none', () => {
     const filesOf = (row: MetadataRow): string =>
       Buffer.from(cellsOf(encodeRow(row, event))[1]?.value ?? []).toString();
     const before =
@@ -100,7 +100,7 @@ describe('rows of METADATA', () => {
     );
   });
 
-  test('fields that are not known are passed over', () => {
+  test('unknown fields are skipped', () => {
     assert.deepEqual(
       decodeRow(
         keyOfRow(plain),
@@ -113,7 +113,7 @@ describe('rows of METADATA', () => {
   const broken: [string, string, (document: Record<string, unknown>) => void, RegExp][] = [
     ['a later format', 'location', (document) => (document['format'] = 2), /format 2 is not known/],
     [
-      'features that are not known',
+      'unknown features',
       'files',
       (document) => (document['requires'] = 2 ** 40 + 2),
       /needs features 0x10000000002/,
@@ -147,7 +147,7 @@ describe('rows of METADATA', () => {
     ],
   ];
   for (const [what, family, change, message] of broken) {
-    test(`${what} is refused in words`, () => {
+    test(`${what} is refused with a message`, () => {
       assert.throws(
         () => decodeRow(keyOfRow(plain), withDocument(family, change)),
         (error) => error instanceof CorruptionError && message.test(error.message),
@@ -155,7 +155,7 @@ describe('rows of METADATA', () => {
     });
   }
 
-  test('bytes that are no document are corruption', () => {
+  test('bytes that are not a document are corruption', () => {
     for (const value of ['', '{', '[]', 'null', '"x"', '\xff\xfe', '{}']) {
       const cells = cellsOf(encodeRow(plain, event)).map((cell) => ({ ...cell, value: Buffer.from(value, 'latin1') }));
       assert.throws(() => decodeRow(keyOfRow(plain), cells), CorruptionError);

@@ -106,7 +106,7 @@ describe('schema files', () => {
     fc.assert(fc.property(schema, (table) => assert.deepEqual(decodeSchema('schemas/x', encodeSchema(table)), table)));
   });
 
-  test('a family that is not there is not found in the prototype', () => {
+  test('a missing family is not found in the prototype', () => {
     const table = decodeSchema(
       'schemas/x',
       encodeSchema({ name: 'x', id: '00000010', granularity: 'micros', families: {}, deletionProtection: false }),
@@ -133,7 +133,7 @@ describe('schema files', () => {
     ['another granularity', { ...good, granularity: 'nanos' }, /granularity should be one of millis, micros/],
     ['a family under another name', { ...good, families: { f: { name: 'g' } } }, /family g is stored under f/],
     [
-      'protection that is no truth value',
+      'protection that is not a boolean',
       { ...good, deletionProtection: 0 },
       /deletionProtection should be true or false/,
     ],
@@ -152,7 +152,7 @@ describe('schema files', () => {
     ['no object', [], /an object/],
   ];
   for (const [what, document, message] of bad) {
-    test(`${what} is refused in words`, () => {
+    test(`${what} is refused with a message`, () => {
       const bytes = Buffer.from(JSON.stringify(document));
       assert.throws(
         () => decodeSchema('schemas/t', bytes),

@@ -63,14 +63,14 @@ describe('the internal calls', () => {
 });
 
 describe('peers', () => {
-  test('tell of themselves in their file', () => {
+  test('describe themselves in their file', () => {
     const peer = { name: 'n', address: 'a:1', protocol: PROTOCOL };
     assert.deepEqual(decodePeerFile('servers/n', encodePeerFile(peer)), peer);
     assert.throws(() => decodePeerFile('servers/n', Buffer.from('{}')), CorruptionError);
     assert.equal(logPathOf('n'), 'logs/n');
   });
 
-  test('of another version, or with features not known here, are refused in words', () => {
+  test('of another version, or with features not known here, are refused with a message', () => {
     checkProtocol('server n', PROTOCOL);
     assert.throws(
       () => checkProtocol('server n', { version: 2, requires: 0 }),

@@ -76,7 +76,7 @@ describe('GC rules', () => {
     }
   });
 
-  test('deep nests end before the stack does', () => {
+  test('deep nests are refused before the stack overflows', () => {
     let rule: GcRule = versions(1);
     for (let i = 0; i < 100_000; i++) rule = { kind: 'union', rules: [rule] };
     refused(() => checkGcRule(rule, LIMIT), /nested too deep/);

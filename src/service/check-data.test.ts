@@ -118,7 +118,7 @@ describe('mutations by their form', () => {
     });
   }
 
-  test('timestamps below 0 are a matter of the limits', () => {
+  test('the limits decide on timestamps below 0', () => {
     checkMutateRow(TABLE, { row: 'r', mutations: [{ ...SET, timestamp: INT64_MIN }] }, LIMITS.default);
     refused(
       () => checkMutateRow(TABLE, { row: 'r', mutations: [{ ...SET, timestamp: INT64_MIN }] }, LIMITS.cloud),

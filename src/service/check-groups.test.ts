@@ -4,7 +4,7 @@ import { type GroupLayout, LIMITS } from '../model/index.ts';
 import { checkGroupLayout } from './check-groups.ts';
 
 describe('locality groups', () => {
-  test('what makes sense passes', () => {
+  test('valid layouts pass', () => {
     checkGroupLayout({}, LIMITS.default);
     checkGroupLayout(
       {

@@ -45,7 +45,7 @@ describe('mutations against the schema', () => {
     ]);
   });
 
-  test('unknown families, also those named like what every object has', () => {
+  test('unknown families, also those named like a property of every object', () => {
     for (const family of ['nope', 'constructor', 'toString', '__proto__', 'hasOwnProperty']) {
       refused(Code.NOT_FOUND, new RegExp(`projects/p/instances/i/tables/t has no column family "${family}"`), {
         ...SET,

@@ -27,10 +27,9 @@ export interface ControlService {
   /** Writes memtables to files, on every server. Acknowledged writes are durable without it. */
   flush(context: RequestContext): Promise<void>;
   /**
-   /**
-    * Splits the table's tablet before the row; without a row every tablet near its middle, except those of one row.
-    * FAILED_PRECONDITION if all have one row.
-    */
+   * Splits the table's tablet before the row; without a row every tablet near its middle, except those of one row.
+   * FAILED_PRECONDITION if all have one row.
+   */
   splitTablets(context: RequestContext, table: string, row?: ByteString): Promise<void>;
   /** Merges the two tablets that meet at the row. FAILED_PRECONDITION if none do. */
   mergeTablets(context: RequestContext, table: string, row: ByteString): Promise<void>;
