@@ -283,7 +283,7 @@ describe('a call whose tablet has moved', () => {
 
 describe('a call to the master', () => {
   test(
-    'finds the one that follows, and fails where none comes',
+    'finds the next one, and fails if none comes',
     inCluster(async (cluster, tables) => {
       await tables.create('t');
       await cluster.master?.close();

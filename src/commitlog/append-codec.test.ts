@@ -55,7 +55,7 @@ function decode(bytes: Buffer): { header: AppendHeader; records: LogRecord[] } {
   return { header: decoder.header, records };
 }
 
-/** As the decoder answers them. */
+/** In the form that the decoder returns. */
 function numbered(records: readonly NewRecord[], firstSequence = 1): LogRecord[] {
   return records.map((record, i) => ({ ...record, body: listed(record.body), sequence: firstSequence + i }));
 }
@@ -168,7 +168,7 @@ function rangesAmong(appended: readonly NewRecord[]): RowRange[] {
   ];
 }
 
-/** The record, rows that are given runs of cells having lists; asserts that those are runs which can be. */
+/** The record, with lists for rows that were encoded as runs of cells; asserts that those can be runs. */
 function withLists(record: RedoRecord): LogRecord {
   const { body } = record;
   if (body.kind === 'dropRows') return { ...record, body };
@@ -219,7 +219,7 @@ describe('records of an append', () => {
     );
   });
 
-  test('whatever is encoded is decoded, with one encoder used again and again', () => {
+  test('whatever is encoded is decoded, with one encoder reused for all', () => {
     const encoder = new AppendEncoder();
     fc.assert(
       fc.property(
@@ -397,7 +397,7 @@ describe('the bytes of an append', () => {
     assert.equal(Buffer.from(decode(withFields('')).records[0]?.token ?? []).toString(), 'token');
     assert.equal(Buffer.from(decode(withFields('0403aabbcc')).records[0]?.token ?? []).toString(), 'token');
     refused(withFields('0303aabbcc'), /required field 3/);
-    // fields of the append's header: the byte before the first record tells their length
+    // fields of the append's header: the byte before the first record states their length
     const bytes = encode([record(setCell(Buffer.from('v')))]);
     assert.equal(bytes[6], 0);
     const extended = Buffer.concat([bytes.subarray(0, 6), Buffer.from([2, 9, 9]), bytes.subarray(7)]);
@@ -420,7 +420,7 @@ describe('the bytes of an append', () => {
     refused(change(mutationAt, 8), /a mutation of kind 8/);
   });
 
-  test('every flipped byte and every truncation: records, a CorruptionError or a refusal, and always an end', () => {
+  test('every flipped byte and every truncation: records, a CorruptionError or a refusal, never an endless loop', () => {
     const golden = encode(GOLDEN_RECORDS, { previous: 3, firstSequence: 300, lowWater: 4096 });
     const outcome = (bytes: Buffer): string => {
       try {
@@ -444,7 +444,7 @@ describe('the bytes of an append', () => {
       assert.equal(outcome(golden.subarray(0, at)), 'corrupt', `cut to ${at}`);
     }
     assert.deepEqual([...seen].sort(), ['corrupt', 'decoded', 'refused']);
-    assert.equal(outcome(Buffer.concat([golden, Buffer.from([0])])), 'corrupt', 'bytes behind the last record');
+    assert.equal(outcome(Buffer.concat([golden, Buffer.from([0])])), 'corrupt', 'bytes after the last record');
   });
 });
 

@@ -20,7 +20,7 @@ function record(text: string): NewRecord {
 
 interface Written {
   readonly firstSequence: number;
-  /** Default: as the log stands. */
+  /** Default: all appends of the log. */
   readonly previous?: number;
   readonly lowWater?: number;
   readonly texts: readonly string[];
@@ -32,7 +32,7 @@ function bytesOf({ previous = 0, firstSequence, lowWater = 0, texts }: Written):
   return Buffer.concat(encoder.finish({ previous, count: texts.length, firstSequence, lowWater }) as Uint8Array[]);
 }
 
-/** A log of the appends; answers their positions. */
+/** Makes a log of the appends; returns their positions. */
 async function write(fileSystem: FileSystem, appends: readonly (Written | Buffer)[]): Promise<number[]> {
   const log = await fileSystem.openLog(PATH);
   const positions: number[] = [];
@@ -61,7 +61,7 @@ async function read(
   }
 }
 
-/** The file system as one that has lost appends in silence would be. */
+/** The file system as one that has silently lost appends would be. */
 function without(fileSystem: FileSystem, lost: readonly number[]): FileSystem {
   return new Proxy(fileSystem, {
     get: (target, name: keyof FileSystem) => {
@@ -114,7 +114,7 @@ describe('reading records', () => {
     const outcome = await read(without(fileSystem, [positions[0] as number]));
     assert.ok(outcome.error instanceof CorruptionError);
     assert.match(outcome.error.message, /the append at 0 is missing before it; only appends below 0 were trimmed/);
-    // asked for from there on nothing is missing
+    // from the requested position on nothing is missing
     assert.deepEqual((await read(without(fileSystem, [positions[0] as number]), positions[1])).texts, [
       '3 c',
       '4 d',
@@ -184,7 +184,7 @@ describe('reading records', () => {
     }
   });
 
-  test('bytes that are no append are corruption, and name the log and the position', async () => {
+  test('bytes that are not an append are corruption, and name the log and the position', async () => {
     const good = bytesOf(FOUR[1] as Written);
     for (const bad of [
       Buffer.alloc(0),

@@ -37,10 +37,10 @@ async function logged(fileSystem: MemoryFileSystem): Promise<Logged[]> {
   return found;
 }
 
-/** A file system whose operations of some kinds wait until they are let go, or fail. */
+/** A file system whose operations of some kinds wait until the test releases them, or fail. */
 interface Controlled {
   readonly fileSystem: MemoryFileSystem;
-  /** Answers how to let go. */
+  /** Returns the function that releases them. */
   readonly hold: (operation: FileOperation) => () => void;
   readonly failNext: (operation: FileOperation, error: unknown) => void;
 }
@@ -209,7 +209,7 @@ describe('group commit', () => {
     );
   });
 
-  test('an append into reserved room that fails is a failure of the log, and so is a reservation that fails otherwise than for lack of room', async () => {
+  test('an append into reserved space that fails is a failure of the log, and so is a reservation that fails for any reason but lack of space', async () => {
     for (const operation of ['appendReserved', 'reserveLog'] as const) {
       const { fileSystem, failNext } = controlled();
       const failures: string[] = [];
@@ -371,7 +371,7 @@ describe('failures of the log', () => {
     );
   });
 
-  test('without room just that batch is refused; the log goes on and its numbers are not used again', async () => {
+  test('without space only that batch is refused; the log continues and its numbers are not reused', async () => {
     const { fileSystem, hold, failNext } = controlled();
     const log = await ServerLog.open({ fileSystem, path: PATH });
     await log.append(record('one')).durable;
@@ -399,7 +399,7 @@ describe('failures of the log', () => {
     const { fileSystem, failNext } = controlled();
     const log = await ServerLog.open({ fileSystem, path: PATH });
     failNext('syncLog', new Error('the disk is gone'));
-    log.append(record('nobody asks'));
+    log.append(record('no caller waits'));
     for (let i = 0; i < 3; i++) await turn();
     assert.ok(log.failed);
   });
@@ -462,7 +462,7 @@ describe('failures of the log', () => {
 });
 
 describe('trimming', () => {
-  test('happens only after an append that says so is durable', async () => {
+  test('happens only once an append that records it is durable', async () => {
     const { fileSystem, hold } = controlled();
     const log = await ServerLog.open({ fileSystem, path: PATH });
     const positions: number[] = [];

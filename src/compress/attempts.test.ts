@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Attempts } from './attempts.ts';
 
-/** Which of `count` blocks are tried, when none of them shrinks. */
+/** The blocks of `count` that are tried, when none of them shrinks. */
 function tries(attempts: Attempts, count: number): number[] {
   const tried: number[] = [];
   for (let i = 0; i < count; i++) {
@@ -18,7 +18,7 @@ describe('Attempts', () => {
     assert.deepEqual(tries(new Attempts(), 60), [0, 1, 2, 3, 4, 5, 6, 7, 23, 39, 55]);
   });
 
-  test('as soon as one shrinks all are tried again', () => {
+  test('once one shrinks all are tried again', () => {
     const attempts = new Attempts();
     tries(attempts, 30);
     while (!attempts.shouldTry()) {

@@ -35,7 +35,7 @@ function roundTrip({ compressor, decompressor }: File, block: Buffer): number {
 
 for (const kind of KINDS) {
   describe(`compression ${kind}`, () => {
-    test('gives back what went in, with and without shared bytes', () => {
+    test('returns the input, with and without shared bytes', () => {
       const files = [fileOf({ kind }), fileOf({ kind }, [])];
       fc.assert(
         fc.property(anyBlock, (block) => {
@@ -47,7 +47,7 @@ for (const kind of KINDS) {
         for (const file of files) roundTrip(file, block);
     });
 
-    test('gives back a value of more than 16 MB, and goes on with ordinary blocks', () => {
+    test('returns a value of more than 16 MB, and continues with ordinary blocks', () => {
       const file = fileOf({ kind });
       const value = Buffer.concat([sampleBlock(1), Buffer.alloc(17 * 1024 * 1024, sampleBlock(2)), noise(1000)]);
       roundTrip(file, value);
@@ -74,7 +74,7 @@ for (const kind of KINDS) {
       assert.equal(calls, kind === 'none' ? 0 : 8 + Math.floor(92 / 16));
     });
 
-    test('whatever is wrong with the bytes is a RangeError', () => {
+    test('any damage of the bytes is a RangeError', () => {
       const file = fileOf({ kind });
       const blocks = [sampleBlock(2), Buffer.alloc(3000, 'ab'), sampleBlock(99)];
       fc.assert(
@@ -109,8 +109,8 @@ for (const kind of KINDS) {
 }
 
 /**
- * A checksum stands before this in a file: damage that decodes to something is not ours to find, but nothing else than
- * RangeError may come of it.
+ * In a file a checksum protects these bytes: damage that decodes to other bytes is not detected here, but no error
+ * other than RangeError may be thrown.
  */
 function mayRefuse(work: () => Buffer): void {
   try {
@@ -121,7 +121,7 @@ function mayRefuse(work: () => Buffer): void {
 }
 
 describe('compression', () => {
-  test('what is shared pays for itself, on blocks that it was not chosen from', () => {
+  test('the shared bytes pay for themselves, on blocks that were not their samples', () => {
     const others = Array.from({ length: 12 }, (_, i) => sampleBlock(100 + i));
     const size = (compression: Compression, samples = SAMPLES): number => {
       const file = fileOf(compression, samples);
@@ -134,7 +134,7 @@ describe('compression', () => {
     assert.ok(zstd < size({ kind: 'lz4' }));
   });
 
-  test('codecs are told by the block, so that one decompressor reads all of a file', () => {
+  test('blocks name their codecs, so that one decompressor reads all of a file', () => {
     const shared = blockCompressor({ kind: 'zstd-dict' }, CODECS);
     const decompressor = blockDecompressor(CODECS, shared.prepare(SAMPLES));
     const block = sampleBlock(50);
@@ -149,7 +149,7 @@ describe('compression', () => {
     assert.throws(() => decompressor.decompress(99, Buffer.from('\x05hello'), NO_LIMIT), RangeError);
   });
 
-  test('an empty or unbelievable raw length is refused before memory is taken', () => {
+  test('an empty or implausible raw length is refused before memory is taken', () => {
     const decompressor = blockDecompressor(CODECS, undefined);
     for (const codec of [BlockCodec.lz4, BlockCodec.zstd, BlockCodec.twoPass]) {
       for (const bytes of ['', '00', '80', '8080808080808080', 'ffffffffffffff0f00', 'ffffffff0f'].map((hex) =>
@@ -190,7 +190,7 @@ describe('compression', () => {
     }
   });
 
-  test('a dictionary gives back what it holds when its file is closed', () => {
+  test('a dictionary releases its memory when its file is closed', () => {
     let open = 0;
     const zstd: Codecs['zstd'] = {
       ...CODECS.zstd,
@@ -216,7 +216,7 @@ describe('compression', () => {
     assert.equal(open, 0);
   });
 
-  test('a level that zstd has not is refused', () => {
+  test('a level that zstd does not have is refused', () => {
     for (const level of [0, 20, 2.5, Number.NaN])
       assert.throws(() => blockCompressor({ kind: 'zstd', level }, CODECS), AssertionError);
   });

@@ -22,7 +22,7 @@ interface GoldenBlock {
   readonly block: string;
 }
 
-/** What may write and read: with native code, and without any. */
+/** The codecs that write and read: with native code, and without any. */
 const CODECS: Readonly<Record<string, Codecs>> = {
   native: nativeCodecs(),
   'without native code': { ...nativeCodecs({ zstd: () => undefined }), lz4: plainLz4 },
@@ -46,7 +46,7 @@ function write(kind: CompressionKind, writer: string): GoldenBlock {
 }
 
 describe('the format of compressed blocks', () => {
-  test('is that of the golden blocks, by whichever codecs they were written and are read', () => {
+  test('is that of the golden blocks, for all codecs that write and read them', () => {
     const now = KINDS.flatMap((kind) => Object.keys(CODECS).map((writer) => write(kind, writer)));
     const written = Buffer.from(`${JSON.stringify(now, undefined, 1)}\n`);
     const golden: GoldenBlock[] = JSON.parse(goldenFile(GOLDEN, written).toString());

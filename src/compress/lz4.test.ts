@@ -14,7 +14,7 @@ const PAIRS = [
 
 describe('plainLz4', () => {
   for (const [name, writer, reader] of PAIRS) {
-    test(`gives back what went in: ${name}`, () => {
+    test(`returns the input: ${name}`, () => {
       fc.assert(
         fc.property(anyBlock, (block) => {
           assert.ok(reader.decompress(writer.compress(block), block.length).equals(block));
@@ -31,7 +31,7 @@ describe('plainLz4', () => {
     });
   }
 
-  test('makes text smaller about as much as the native one', () => {
+  test('shrinks text about as much as the native one', () => {
     const block = Buffer.from(
       Array.from({ length: 3000 }, (_, i) => `line ${(i * 7919) % 1000} of the text\n`).join(''),
     );
@@ -46,7 +46,7 @@ describe('plainLz4', () => {
     ] as const) {
       const block = Buffer.concat([piece, Buffer.alloc(distance - piece.length, 'a'), piece, Buffer.alloc(12, 'b')]);
       const packed = plainLz4.compress(block);
-      // the piece, a byte for every 255 that repeat, and, where it is too far back, the piece again
+      // the piece, a byte for every 255 that repeat, and, if it is too far back, the piece again
       assert.equal(packed.length < 64 + 257 + 40, found, `${distance} back: ${packed.length} bytes`);
       assert.ok(CODECS.lz4.decompress(packed, block.length).equals(block));
     }

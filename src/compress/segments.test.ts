@@ -5,7 +5,7 @@ import { anyBlock, noise, sampleBlock } from './fixtures.ts';
 import { chooseSegments } from './segments.ts';
 
 describe('chooseSegments', () => {
-  test('stays within its budget, takes only what is there, and is the same for the same samples', () => {
+  test('stays within its budget, takes only bytes of the samples, and is the same for the same samples', () => {
     fc.assert(
       fc.property(
         fc.array(anyBlock, { maxLength: 6 }),
@@ -29,7 +29,7 @@ describe('chooseSegments', () => {
     assert.ok(chooseSegments([noise(1000, 1), noise(1000, 2)], options).length < 100);
   });
 
-  test('what all blocks have comes last, what two have before it, what one has not at all', () => {
+  test('strings of all blocks come last, strings of two before them, those of one are left out', () => {
     const [common, pair, alone] = [noise(300, 11), noise(300, 12), noise(300, 13)];
     const filler = (seed: number): Buffer => noise(100, seed);
     const samples = [1, 2, 3, 4, 5, 6].map((i) =>

@@ -14,7 +14,7 @@ function packed(reference: Buffer, block: Buffer): Buffer {
   return new TwoPassEncoder(plainLz4, reference).encode(block);
 }
 
-/** A payload of copies as given: numbers as they stand in the stream. */
+/** A payload of given copies: numbers as they are in the stream. */
 function payload(
   copies: readonly number[],
   literals: Buffer,
@@ -36,12 +36,12 @@ function payload(
 }
 
 describe('two passes', () => {
-  test('give back what went in, with any reference', () => {
+  test('return the input, with any reference', () => {
     fc.assert(
       fc.property(anyBlock, fc.array(anyBlock, { maxLength: 4 }), (reference, blocks) => {
         const encoder = new TwoPassEncoder(plainLz4, words(reference));
         const decoder = new TwoPassDecoder(plainLz4, words(reference));
-        // parts of the reference, so that there is something to copy
+        // parts of the reference, so that there are bytes to copy
         for (const block of [
           ...blocks,
           reference,
@@ -54,7 +54,7 @@ describe('two passes', () => {
     );
   });
 
-  test('blocks leave no trace in the encoder', () => {
+  test('a block does not affect the next one of its encoder', () => {
     const reference = words(sampleBlock(0));
     const encoder = new TwoPassEncoder(plainLz4, reference);
     // first the largest, as the table of fingerprints grows with it
@@ -65,7 +65,7 @@ describe('two passes', () => {
     assert.ok(encoder.encode(sampleBlock(1)).equals(first));
   });
 
-  test('a string of the reference is a copy, however far back, and whatever stands around it', () => {
+  test('a string of the reference is a copy, however far back, and whatever surrounds it', () => {
     const reference = words(noise(1_000_000, 3));
     const piece = reference.subarray(1001, 1801);
     const block = Buffer.concat([noise(333, 4), piece, noise(222, 5)]);

@@ -10,7 +10,7 @@ const stateOf = (inputs: readonly string[]): Uint8Array =>
   inputs.map((input) => aggregateInput('hll', Buffer.from(input))).reduce((a, b) => mergeAggregates('hll', a, b));
 
 describe('counts of distinct inputs', () => {
-  test('are one state, however additions, merges, flushes and compactions come between', async () => {
+  test('are one state, whatever additions, merges, flushes and compactions come between', async () => {
     const step = fc.oneof(
       {
         weight: 4,

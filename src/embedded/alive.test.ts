@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { describe, test } from 'node:test';
 import { moduleUrl } from '../boot/index.ts';
 
-/** A program that does nothing but await what it is given; how it ended. */
+/** A program that only awaits the given call; returns how it ended. */
 function run(body: string): { readonly status: number | null; readonly out: string } {
   const from = (path: string): string => JSON.stringify(moduleUrl(path, import.meta.url).href);
   const source = `
@@ -12,7 +12,7 @@ function run(body: string): { readonly status: number | null; readonly out: stri
     import { KeepAlive } from ${from('../boot/index.ts')};
     import { ByteBudget } from ${from('../env/index.ts')};
     const env = { requestBudget: new ByteBudget(1) };
-    /** As the library waits: on a timer that lets the process end. */
+    /** Waits like the library: on a timer that lets the process end. */
     const wait = () => new Promise((resolve) => setTimeout(() => resolve('waited'), 20).unref());
     ${body}`;
   const { status, stdout } = spawnSync(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', source], {
@@ -22,11 +22,11 @@ function run(body: string): { readonly status: number | null; readonly out: stri
   return { status, out: stdout };
 }
 
-/** Node's: the program ended while its main module awaited something. */
+/** Node's exit code: the program ended while its main module awaited a promise. */
 const UNSETTLED = 13;
 
 describe('a program that only awaits the library', () => {
-  test('goes on while a call is awaited, and while several are', () => {
+  test('continues while a call is awaited, and while several are', () => {
     const one = run(`console.log(await new Calls({}, env, new KeepAlive()).read(wait));`);
     assert.deepEqual(one, { status: 0, out: 'waited\n' });
     const several = run(`

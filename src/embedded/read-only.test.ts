@@ -92,7 +92,7 @@ const CHANGES: Readonly<Record<string, (table: Table, database: Database) => Pro
 describe('a database that is opened read-only', () => {
   let root = '';
   let closed = '';
-  /** As a process leaves it that is killed. */
+  /** The directory as a killed process leaves it. */
   let killed = '';
   before(async () => {
     root = await mkdtemp(join(tmpdir(), 'edubba-read-only-'));
@@ -100,7 +100,7 @@ describe('a database that is opened read-only', () => {
     killed = join(root, 'killed');
     const database = await open(closed);
     await fill(database);
-    // what is acknowledged is on the disk
+    // acknowledged writes are on the disk
     await cp(closed, killed, { recursive: true });
     await database.close();
   });
@@ -150,7 +150,7 @@ describe('a database that is opened read-only', () => {
     for (const path of paths) await chmod(path, 0o755);
   });
 
-  test('a process that was really killed left what it had acknowledged', async () => {
+  test('a killed process left all that it had acknowledged', async () => {
     const directory = join(root, 'really');
     const source = `
       import { open, RowMutation } from ${JSON.stringify(moduleUrl('./index.ts', import.meta.url).href)};
@@ -175,7 +175,7 @@ describe('a database that is opened read-only', () => {
     const before = await stateOf(directory);
     const database = await open(directory, { readOnly: true });
     assert.equal((await database.table('t').scan().toArray()).length, 500);
-    // while it is read no writer can start
+    // no writer can start while the directory is read
     await assert.rejects(open(directory), { code: Code.FAILED_PRECONDITION, message: /is open read-only/ });
     await database.close();
     assert.deepEqual(await stateOf(directory), before);
@@ -183,7 +183,7 @@ describe('a database that is opened read-only', () => {
     assert.equal((await writable.table('t').scan().toArray()).length, 500);
   });
 
-  test('while this process has it open for writing it is refused, by whatever path', async () => {
+  test('while this process has it open for writing it is refused, by any path', async () => {
     const [directory, link] = [join(root, 'owned'), join(root, 'link')];
     const database = await open(directory);
     await symlink(directory, link);
@@ -199,7 +199,7 @@ describe('a database that is opened read-only', () => {
     await (await open(link)).close();
   });
 
-  test('what is no database is refused and left alone', async () => {
+  test('a directory without a database is refused and not changed', async () => {
     await assert.rejects(open(join(root, 'nowhere'), { readOnly: true }), { code: Code.NOT_FOUND });
     await assert.rejects(open(root, { readOnly: true }), { code: Code.NOT_FOUND });
     await assert.rejects(open(':memory:', { readOnly: true }), { code: Code.INVALID_ARGUMENT });

@@ -1,10 +1,10 @@
-/** What the declarations refuse, the library refuses as well: the compiler checks the first, the test the second. */
+/** The library refuses all that the declarations refuse: the compiler checks the first, the test the second. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Code } from '../base/index.ts';
 import { type Database, open, type RowFilter, RowMutation, type Table } from './index.ts';
 
-/** As of a variable that is not set. */
+/** The value of a variable that is not set. */
 const unset = undefined as string | undefined;
 
 const CALLS: readonly ((table: Table, database: Database) => unknown)[] = [
@@ -50,7 +50,7 @@ const CALLS: readonly ((table: Table, database: Database) => unknown)[] = [
   (table) => table.checkAndMutate('r', { column: 'f:q', equals: unset }, { then: (row) => row.deleteRow() }),
 ];
 
-test('what does not compile is refused where it is called all the same', async () => {
+test('calls that do not compile are refused at run time as well', async () => {
   await using database = await open(':memory:');
   const table = await database.createTable('t', { families: { f: {} } });
   for (const call of CALLS)
@@ -61,7 +61,7 @@ test('what does not compile is refused where it is called all the same', async (
     );
 });
 
-test('text, bytes and Dates are what filters are made of', async () => {
+test('filters are made of text, bytes and Dates', async () => {
   await using database = await open(':memory:');
   const table = await database.createTable('t', { families: { f: {} } });
   await table.apply(new RowMutation('r').set('f:q', 'Zürich', new Date(1_700_000_000_000)));

@@ -37,7 +37,7 @@ const REFUSED: readonly (readonly [string, RowFilter, RegExp])[] = [
     /column_qualifier_regex_filter: invalid RE2 expression "\[\\xff"/,
   ],
   [
-    'a broken expression where no cell comes',
+    'a broken expression that no cell reaches',
     chain({ kind: 'blockAll' }, { kind: 'valueRegex', regex: '(' }),
     /value_regex_filter: invalid RE2 expression "\("/,
   ],
@@ -94,7 +94,7 @@ const TAKEN: readonly (readonly [string, RowFilter])[] = [
   ['labels in branches', interleave(LABEL, { kind: 'applyLabel', label: 'other-label-15c' })],
   ['a label in a chain behind an interleave of labels apart', interleave(chain(LABEL, PASS), chain(PASS, LABEL))],
   ['a sink by itself', SINK],
-  ['a sink beside a condition', chain({ kind: 'condition', predicate: PASS, whenTrue: PASS }, interleave(PASS, SINK))],
+  ['a sink next to a condition', chain({ kind: 'condition', predicate: PASS, whenTrue: PASS }, interleave(PASS, SINK))],
   [
     'empty expressions of qualifier and value',
     chain({ kind: 'columnQualifierRegex', regex: '' }, { kind: 'valueRegex', regex: '' }),
@@ -120,7 +120,7 @@ describe('the form of filters', () => {
     });
   }
 
-  test('containsKind looks everywhere', () => {
+  test('containsKind searches everywhere', () => {
     const deep = chain(PASS, interleave(PASS, { kind: 'condition', predicate: PASS, whenFalse: chain(PASS, LABEL) }));
     assert.equal(containsKind(deep, 'applyLabel'), true);
     assert.equal(containsKind(deep, 'chain'), true);

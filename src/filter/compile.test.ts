@@ -70,7 +70,7 @@ describe("the API's own examples", () => {
     ]);
   });
 
-  test('a condition chooses by whether its predicate gives any cell', () => {
+  test('a condition passes cells to one branch if its predicate yields any cell, else to the other', () => {
     const filter: RowFilter = {
       kind: 'condition',
       predicate: { kind: 'columnQualifierRegex', regex: 'b' },
@@ -190,7 +190,7 @@ describe('the run', () => {
     assert.equal(compiler.compile(undefined), compileFilter(undefined, OPTIONS));
   });
 
-  test('no filter passes the very cells, without a state', () => {
+  test('no filter passes the same cells, without a state', () => {
     const program = compileFilter(undefined, OPTIONS);
     assert.equal(program.run(), compileFilter(undefined, OPTIONS).run());
     const cells = [cell('f', 'a', 1), cell('f', 'b', 1)];
@@ -202,7 +202,7 @@ describe('the run', () => {
     assert.equal(program.run().heldBytes, 0);
   });
 
-  test('a sample is drawn once a row and filter, and each run has draws of its own', () => {
+  test('a sample is drawn once for each row and filter, and each run has draws of its own', () => {
     const draws = [0.1, 0.9, 0.1, 0.1];
     const random = { float: () => draws.shift() ?? assert.fail('drawn too often') };
     const sample: RowFilter = { kind: 'rowSample', probability: 0.5 };
@@ -215,7 +215,7 @@ describe('the run', () => {
     assert.equal(out.length, 2);
   });
 
-  test('what a condition holds back is counted, and given out at the first cell of the predicate', () => {
+  test('the cells that a condition holds back are counted, and leave at the first cell of the predicate', () => {
     const filter: RowFilter = {
       kind: 'condition',
       predicate: { kind: 'columnQualifierRegex', regex: 'z' },
@@ -238,7 +238,7 @@ describe('the run', () => {
     assert.equal(out.length, 4);
   });
 
-  test('a predicate on the row key alone is settled before the first cell', () => {
+  test('a predicate on the row key alone is decided before the first cell', () => {
     const filter: RowFilter = {
       kind: 'condition',
       predicate: { kind: 'rowKeyRegex', regex: 'yes' },
@@ -259,7 +259,7 @@ describe('the run', () => {
     }
   });
 
-  test('rows are skipped whole where gates are shut, but not past a sink', () => {
+  test('rows are skipped whole if gates are shut, but not past a sink', () => {
     const shut: RowFilter = { kind: 'rowKeyRegex', regex: 'other' };
     assert.deepEqual(filtered({ kind: 'chain', filters: [PASS, shut] }, [cell('f', 'a', 1)]), ['(skipped)']);
     assert.deepEqual(filtered({ kind: 'condition', predicate: shut, whenTrue: PASS }, [cell('f', 'a', 1)]), [
@@ -333,7 +333,7 @@ describe('hints', () => {
       [skipColumn, skipColumn, skipColumn, skipColumn],
     ],
     [
-      'a settled condition is its branch',
+      'a decided condition is its branch',
       {
         kind: 'condition',
         predicate: { kind: 'timestampRange', range: { end: 3 } },

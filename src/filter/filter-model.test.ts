@@ -1,6 +1,6 @@
 /**
- * The interpreter against the plain model of fixtures.ts: for random filters and rows the program gives the same,
- * whether the read obeys hints and bounds or pushes every cell.
+ * The interpreter against the plain model of fixtures.ts: for random filters and rows the program yields the same, if
+ * the read obeys hints and bounds and if it pushes every cell.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -15,7 +15,7 @@ import { type FilterProgram, type FilterRun, Hint } from './program.ts';
 
 const OPTIONS = { limits: LIMITS.default, random: HALF };
 
-/** The call to its end, step by step. */
+/** The call to its end, slice by slice. */
 function settled(run: FilterRun, hint: Hint, out: Cell[]): Hint {
   let last = hint;
   while (last === Hint.busy) last = run.resume(out);
@@ -36,7 +36,7 @@ function throughProgram(program: FilterProgram, row: string, cells: readonly Cel
     if (obey && hint === Hint.skipColumn) skipped = cell;
   }
   settled(run, run.endRow(out), out);
-  assert.equal(run.heldBytes, 0, 'everything held was given back');
+  assert.equal(run.heldBytes, 0, 'all held bytes were released');
   return out;
 }
 
@@ -221,7 +221,7 @@ describe('the interpreter and the model agree', () => {
     );
   });
 
-  test('a filter that is said to block all gives nothing', () => {
+  test('a filter that is declared to block all yields no cell', () => {
     fc.assert(
       fc.property(anyFilter.filter(isValid), rows, cellsOfRow, (filter, row, cells) => {
         if (!compileFilter(filter, OPTIONS).blocksAll) return;

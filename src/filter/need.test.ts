@@ -74,7 +74,7 @@ describe('column spans', () => {
     ['a sink takes what comes to it', chain(family('a|b'), interleave(SINK, PASS), family('a')), 'a/..a! b/..b!'],
     ['a condition of bounds', { kind: 'condition', predicate: family('a'), whenTrue: family('b') }, 'a/..a! b/..b!'],
     [
-      'a predicate behind a bound',
+      'a predicate after a bound',
       chain(family('c'), { kind: 'condition', predicate: PASS, whenTrue: family('c') }),
       'c/..c!',
     ],
@@ -88,7 +88,7 @@ describe('column spans', () => {
     });
   }
 
-  test('families that are known let a qualifier be sought in each', () => {
+  test('with known families a qualifier is sought in each', () => {
     const families = ['b', 'a', 'ab'];
     assert.equal(spans(qualifier('q'), families), 'a/q..a/q/ ab/q..ab/q/ b/q..b/q/');
     assert.equal(spans(chain(family('a.*'), qualifier('q.*')), families), 'a/q..a/r ab/q..ab/r');

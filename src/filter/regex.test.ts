@@ -97,7 +97,7 @@ describe('RE2 over bytes, full match', () => {
     });
   }
 
-  test('what is no RE2 expression is refused with its field and its text', () => {
+  test('an invalid RE2 expression is refused with its field and its text', () => {
     const broken = [
       '[',
       '(',
@@ -131,7 +131,7 @@ describe('RE2 over bytes, full match', () => {
     assert.equal(matches('\\Q\\x{100}\\E', '\\x{100}'), true);
   });
 
-  test('expressions that would take too much are refused before they take it', () => {
+  test('expressions that would take too much memory or work are refused before they do', () => {
     const large = [
       '(?:a{1000}){1000}',
       'a{1000}'.repeat(60),
@@ -148,7 +148,7 @@ describe('RE2 over bytes, full match', () => {
     }, /too large/);
   });
 
-  test('repetitions within repetitions count as often as they are written out', () => {
+  test('repetitions within repetitions count with their expanded length', () => {
     // each makes a program of less than 2000 instructions
     for (const pattern of [
       '((((((((a{1,2}){1,2}){1,2}){1,2}){1,2}){1,2}){1,2}){1,2}){1,2}',
@@ -187,14 +187,14 @@ describe('RE2 over bytes, full match', () => {
         const made = engine.prog.numInst();
         const { size } = scanPattern(source);
         assert.ok(made <= 3 * size + 3, `${source}: ${made} were made, ${size} counted`);
-        // the engine makes nothing of a group that captures nothing
+        // the engine emits no instruction for a group that captures nothing
         if (!source.includes('(?:')) assert.ok(size <= 3 * made, `${source}: ${made} were made, ${size} counted`);
       }),
       { numRuns: 1000, examples: [['^{1000}'], ['(?:a||b||c||d||e){100}'], ['((((a){3}){3}){3}){3}']] },
     );
   });
 
-  test('linear where a backtracking engine would not end', () => {
+  test('linear for expressions on which a backtracking engine would not end', () => {
     assert.equal(matches('(x+x+)+y', 'x'.repeat(20_000)), false);
     assert.equal(matches('(a*)*b', 'a'.repeat(20_000)), false);
   });
@@ -219,7 +219,7 @@ describe('RE2 over bytes, full match', () => {
 });
 
 describe('plain patterns', () => {
-  test('literals are known as such', () => {
+  test('literals are recognised', () => {
     const regexes = new Regexes();
     assert.deepEqual(regexes.get('b|a|b', 'f').literals, ['a', 'b']);
     assert.deepEqual(regexes.get('^a\\.\\x41\\Q*\\E$', 'f').literals, ['a.A*']);
@@ -314,7 +314,7 @@ describe('plain patterns', () => {
     );
   });
 
-  test('a pattern taken for plain is one that the engine takes', () => {
+  test('the engine accepts every pattern taken for plain', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'\\.+*?()|[]{}^$QECabx017,:-'), maxLength: 10 }), (pattern) => {
         const scan = scanPattern(pattern);
@@ -325,7 +325,7 @@ describe('plain patterns', () => {
   });
 });
 
-/** The answer in parts of some few units, and how many they were. */
+/** The answer in slices of a few units, and their number. */
 function inParts(pattern: string, text: string, units: number): { found: boolean; parts: number } {
   const matching = new Regexes().get(pattern, 'value_regex_filter').begin(toBytes(text));
   for (let parts = 1; ; parts++) {
@@ -334,7 +334,7 @@ function inParts(pattern: string, text: string, units: number): { found: boolean
   }
 }
 
-describe('a match in parts', () => {
+describe('a match in slices', () => {
   const piece = fc.constantFrom(
     'a',
     'b',
@@ -358,7 +358,7 @@ describe('a match in parts', () => {
     .map((parts) => `(${parts.flat().join('')})`);
   const text = fc.string({ unit: fc.constantFrom('a', 'b', 'B', '\n', ' ', '\xe9'), maxLength: 30 });
 
-  test('is what the engine says of the whole, from any place on, in states and in simulation', () => {
+  test('equals the engine's match of the whole, from any offset, in states and in simulation', () => {
     fc.assert(
       fc.property(
         pattern,
@@ -405,7 +405,7 @@ describe('a match in parts', () => {
     );
   });
 
-  test('a part goes no further than its allowance pays for', () => {
+  test('a slice spends no more than its allowance', () => {
     const long = 'a'.repeat(400_000);
     // built states: four bytes a unit
     assert.ok(inParts('[ab]*', long, 1000).parts >= 100);

@@ -1,7 +1,7 @@
 /**
  * The work of one call of a run is bounded, whatever the filter, the row and the values are. The work is counted from
  * outside: pushes into stages, threads of expressions that are simulated or built into an automaton, bytes that are
- * looked through.
+ * searched.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -61,7 +61,7 @@ interface Outcome {
   readonly calls: number;
 }
 
-/** One row through a filter; the most units that one call of the run took. */
+/** Pushes one row through a filter; returns the most units that one call of the run took. */
 function through(filter: RowFilter, row: string, cells: readonly Cell[]): Outcome {
   const run: FilterRun = compileFilter(filter, { limits: LIMITS.default, random: { float: () => 0.5 } }).run();
   const out: Cell[] = [];
@@ -79,7 +79,7 @@ function through(filter: RowFilter, row: string, cells: readonly Cell[]): Outcom
     for (const cell of cells) if (call(() => run.push(cell, out)) === Hint.skipRow) break;
     call(() => run.endRow(out));
   }
-  assert.equal(run.heldBytes, 0, 'all that was held is given back');
+  assert.equal(run.heldBytes, 0, 'all held bytes are released');
   return { out, maxUnits, calls };
 }
 
@@ -120,14 +120,14 @@ describe('copies of a cell are bounded when the filter is compiled', () => {
     for (const filter of inside) assert.match(refusal(filter).message, /the limit is 16384/);
   });
 
-  test('up to the limit they are given', () => {
+  test('up to the limit they are allowed', () => {
     const filter = chain(...times(3, interleave(...times(16, PASS))));
     const { out, maxUnits } = through(filter, 'row', [cellOf(Buffer.from('v'))]);
     assert.equal(out.length, 4096);
     assert.ok(maxUnits <= LIMITS.default.filterPushes, `${maxUnits} units`);
   });
 
-  test('what does not multiply is never near the limit', () => {
+  test('filters that do not multiply cells are never near the limit', () => {
     assert.equal(through(interleave(...times(5000, PASS)), 'row', [cellOf(Buffer.from('v'))]).out.length, 5000);
     const label: RowFilter = { kind: 'condition', predicate: PASS, whenTrue: PASS, whenFalse: PASS };
     assert.equal(through(chain(...times(900, label)), 'row', [cellOf(Buffer.from('v'))]).out.length, 1);
@@ -150,7 +150,7 @@ describe('copies of a cell are bounded when the filter is compiled', () => {
     assert.match(refusal(chain(late, PASS)).message, /the limit is 1024/);
   });
 
-  test('a part that stands in very many places is found out without going through them all', () => {
+  test('a part that occurs very many times is checked without a walk over all of them', () => {
     let filter: RowFilter = PASS;
     for (let depth = 0; depth < 19; depth++)
       filter = { kind: 'condition', predicate: filter, whenTrue: filter, whenFalse: filter };
@@ -158,7 +158,7 @@ describe('copies of a cell are bounded when the filter is compiled', () => {
   });
 });
 
-describe('one call of a run is one bounded step', () => {
+describe('one call of a run is one bounded slice', () => {
   const long = Buffer.alloc(4 * 1024 * 1024, 'x');
 
   /** [filter, cells, how many pass]. */
@@ -219,7 +219,7 @@ describe('one call of a run is one bounded step', () => {
     }
   });
 
-  test('a row that is held to its end leaves in steps', () => {
+  test('a row that is held to its end leaves in slices', () => {
     const cells = Array.from({ length: 50_000 }, (_, i) => cellOf(Buffer.from('v'), `q${String(i).padStart(5, '0')}`));
     const last: RowFilter = { kind: 'columnQualifierRegex', regex: 'q49999' };
     const held: RowFilter = { kind: 'condition', predicate: last, whenTrue: interleave(...times(10, PASS)) };
@@ -231,7 +231,7 @@ describe('one call of a run is one bounded step', () => {
       const { out, maxUnits, calls } = through(filter, 'row', cells);
       assert.equal(out.length, copies * cells.length);
       assert.ok(maxUnits <= MAX_UNITS, `${maxUnits} units in one call`);
-      assert.ok(calls > cells.length + 5, 'it took several steps to leave');
+      assert.ok(calls > cells.length + 5, 'it took several slices to leave');
       for (let i = 1; i < out.length; i++)
         if ((out[i - 1] as Cell).qualifier > (out[i] as Cell).qualifier) assert.fail(`out of order at ${i}`);
     }

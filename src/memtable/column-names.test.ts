@@ -13,7 +13,7 @@ test("the key is the model's, whichever columns were used before", () => {
   }
 });
 
-test('columns that come again are not made again', () => {
+test('the objects of recurring columns are reused', () => {
   const names = new ColumnNames();
   for (let i = 0; i < 10; i++) names.key('family', `q${i}`);
   const { madeBytes } = names;

@@ -17,7 +17,7 @@ function entriesOf(tree: EntryTree): MemEntry[] {
   return out;
 }
 
-/** Checks what the header of entry-tree.ts promises of nodes; returns the first and last entry. */
+/** Checks the invariants of nodes in the header of entry-tree.ts; returns the first and last entry. */
 function checkNode(node: Node, isRoot: boolean): [MemEntry, MemEntry] | undefined {
   if (!isBranch(node)) {
     if (!isRoot) assert.ok(node.entries.length > 0, 'only a root may be empty');
@@ -68,7 +68,7 @@ describe('EntryTree', () => {
     }
   });
 
-  test('floor looks into the branch before when its own has lost its first entries', () => {
+  test('floor searches the branch before if its own has lost its first entries', () => {
     const edit = new EntryTreeEdit([], true);
     for (let n = 0; n < 6000; n++) edit.put(put(column((n * 7919) % 6000), 5));
     for (let n = 10; n < 6000; n += 60) edit.removeRange(columnStart(column(n)), columnStart(column(n + 57)), () => {});
@@ -79,7 +79,7 @@ describe('EntryTree', () => {
     }
   });
 
-  test('a taken tree stays as it was, whatever is done after it', () => {
+  test('a taken tree stays as it was through later changes', () => {
     const edit = new EntryTreeEdit(
       Array.from({ length: 500 }, (_, i) => put(column(i), 1)),
       true,
@@ -103,9 +103,9 @@ describe('EntryTree', () => {
     inPlace.put(put(column(2), 1));
     const second = inPlace.end();
     assert.equal(second.root, base.root);
-    const beside = new EntryTreeEdit(second, false);
-    beside.put(put(column(3), 1));
-    assert.notEqual(beside.end().root, second.root);
+    const concurrent = new EntryTreeEdit(second, false);
+    concurrent.put(put(column(3), 1));
+    assert.notEqual(concurrent.end().root, second.root);
     assert.equal(entriesOf(second).length, 2);
     second.take();
     const taken = new EntryTreeEdit(second, true);
@@ -114,7 +114,7 @@ describe('EntryTree', () => {
     assert.equal(entriesOf(second).length, 2);
   });
 
-  test('an edit is of no use after its end', () => {
+  test('an edit cannot be used after its end', () => {
     const edit = new EntryTreeEdit([], true);
     edit.end();
     assert.throws(() => edit.put(put(column(1), 1)), AssertionError);

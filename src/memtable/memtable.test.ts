@@ -99,7 +99,7 @@ function applied(...mutations: Mutation[]): string[] {
 }
 
 describe('Memtable: the entries that mutations leave', () => {
-  test('cells stand by family, qualifier, newest first; a later one at the same place replaces', () => {
+  test('cells are ordered by family, qualifier, newest first; a later one with the same key replaces', () => {
     assert.deepEqual(
       applied(
         set('f', 'b', 1),
@@ -119,7 +119,7 @@ describe('Memtable: the entries that mutations leave', () => {
     assert.deepEqual(applied(...stamps.map((stamp) => set('f', 'q', stamp))), expected);
   });
 
-  test('a row deletion hides what was before and leaves what comes after', () => {
+  test('a row deletion hides earlier cells and leaves later ones', () => {
     assert.deepEqual(
       applied(set('f', 'a', 9), deleteRange('f', 'b', 1, 2), { kind: 'deleteFromRow' }, set('f', 'a', 1)),
       ['-row', 'put f:a@1 v'],
@@ -154,7 +154,7 @@ describe('Memtable: the entries that mutations leave', () => {
     );
   });
 
-  test('where a coarser deletion stands no finer one is added, but cells go', () => {
+  test('next to a coarser deletion no finer one is added, but cells are removed', () => {
     const finer: Mutation[] = [
       set('f', 'a', 5),
       set('f', 'b', 5),
@@ -250,7 +250,7 @@ describe('Memtable: the entries that mutations leave', () => {
     ]);
   });
 
-  test('an input to a family that is no aggregate any more is passed over', () => {
+  test('an input to a family that is no longer an aggregate is skipped', () => {
     const state: Mutation = {
       kind: 'mergeToCell',
       family: 'f',
@@ -319,7 +319,7 @@ describe('Memtable: its contract', () => {
     assert.equal(entriesOf(memtable).length, 401);
   });
 
-  test('two changes in steps on one row are a fault', () => {
+  test('two changes in slices on one row are a fault', () => {
     const memtable = new Memtable();
     const edit = memtable.edit('r', none);
     edit.add([set('f', 'q', 1)]);
@@ -350,7 +350,7 @@ describe('Memtable: its contract', () => {
     assert.ok(!memtable.isEmpty);
   });
 
-  test('mayContainRows says no only where nothing stands', () => {
+  test('mayContainRows is false only for ranges without entries', () => {
     const memtable = new Memtable();
     assert.equal(memtable.mayContainRows('', undefined), false);
     for (let i = 0; i < 300; i++) memtable.apply(`row${i * 2 + 1000}`, [set('f', 'q', 1)], none);
@@ -362,7 +362,7 @@ describe('Memtable: its contract', () => {
       assert.equal(memtable.mayContainRows(`row${i * 2 + 1001}`, `row${i * 2 + 1003}`), true);
   });
 
-  test('size follows what is held', () => {
+  test('the size follows the contents', () => {
     const memtable = new Memtable();
     assert.equal(memtable.sizeBytes, 0);
     memtable.apply('r', [set('f', 'q', 1, Buffer.alloc(1_000_000))], none);
@@ -420,7 +420,7 @@ describe('Memtable cursor', () => {
     }
   });
 
-  test('seeks columns forward inside the row, past deletions where a timestamp is given', () => {
+  test('seeks columns forward inside the row, past deletions if a timestamp is given', () => {
     const cursor = table().cursor();
     const land = (column: string, timestamp?: Int64): string => {
       cursor.seekRow('b');
@@ -441,7 +441,7 @@ describe('Memtable cursor', () => {
     assert.equal(showCursor(cursor), 'b put f:c@1 v');
   });
 
-  test('a row under a cursor stays as it was; further rows are as they are', () => {
+  test('a row under a cursor stays as it was; further rows are current', () => {
     for (const wide of [1, 10, 200]) {
       const memtable = new Memtable();
       const cells = Array.from({ length: wide }, (_, i) => set('f', String(i).padStart(4, '0'), 1, 'old'));
@@ -495,7 +495,7 @@ describe('Memtable cursor', () => {
   });
 });
 
-/** The same rules, as plainly as they can be written: maps, and walks over everything. */
+/** The same rules, written as plainly as possible: maps, and walks over all entries. */
 class LayerModel {
   readonly rows = new Map<string, Entry[]>();
 
@@ -528,7 +528,7 @@ class LayerModel {
     const hidden = has('', EntryKind.rowDeletion) || has(family, EntryKind.familyDeletion);
     if (mutation.kind === 'deleteFromColumn') {
       const start = mutation.range?.start ?? INT64_MIN;
-      // 2^63 is beyond every timestamp: an end that is none
+      // 2^63 is above every timestamp: no end
       const end = mutation.range?.end ?? 2n ** 63n;
       if (end <= start) return entries;
       const left = entries.filter(
@@ -654,7 +654,7 @@ const mutation: fc.Arbitrary<Mutation> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('deleteFromFamily' as const), family: anyFamily }) },
   { weight: 1, arbitrary: fc.constant({ kind: 'deleteFromRow' as const }) },
 );
-/** Many cells at once, so that rows become trees. */
+/** Many cells in one change, so that rows become trees. */
 const bulk = fc
   .record({ first: fc.nat({ max: 40 }), count: fc.integer({ min: 30, max: 150 }), deep: fc.boolean() })
   .map(({ first, count, deep }) =>
@@ -684,7 +684,7 @@ describe('Memtable against the model', () => {
       fc.property(fc.array(step, { maxLength: 40, size: 'max' }), (steps) => {
         const memtable = new Memtable();
         const model = new LayerModel();
-        // the open cursor, and the entries of its row that it still has to give, as of when it came there
+        // the open cursor, and the entries of its row that it still has to return, as of its arrival there
         let open: { cursor: LayerCursor; row: string; left: string[] } | undefined;
         const standing = (cursor: LayerCursor, row: string | undefined): typeof open => {
           if (row === undefined) assert.equal(cursor.state, CursorState.done);
@@ -767,7 +767,7 @@ describe('Memtable against the model', () => {
   });
 });
 
-test('what was read of a memtable stays as it was when its memory is used again', () => {
+test('bytes read from a memtable stay as they were when its memory is reused', () => {
   const filled = (byte: number): Memtable => {
     const memtable = new Memtable();
     for (let i = 0; i < 4000; i++)

@@ -60,7 +60,7 @@ describe('RowTree', () => {
     assert.notEqual(tree.shape, shape);
   });
 
-  test('a place remembered by get is not used after the tree has changed', () => {
+  test('a position remembered by get is not used after the tree has changed', () => {
     const tree = new RowTree<number>();
     tree.set('b', 1);
     assert.equal(tree.get('c'), undefined);

@@ -18,7 +18,7 @@ describe('ValueArena', () => {
     for (const { size, i, bytes } of added) assert.deepEqual(Buffer.from(bytes()), Buffer.alloc(size, i + 1));
   });
 
-  test('a small value is copied: the caller may use its buffer again', () => {
+  test('a small value is copied: the caller may reuse its buffer', () => {
     const arena = new ValueArena();
     const buffer = Buffer.from('a value of thirty-two bytes, yes');
     const { bytes } = add(arena, buffer);
@@ -46,7 +46,7 @@ describe('ValueArena', () => {
     assert.ok(arena.sizeBytes >= 1_000_000 && arena.sizeBytes < 1_400_000, `${arena.sizeBytes}`);
   });
 
-  test('what is released in full no longer counts', () => {
+  test('an arena that is released in full no longer counts', () => {
     const arena = new ValueArena();
     for (let round = 0; round < 100; round++) {
       const values = Array.from({ length: 1000 }, () => add(arena, Buffer.alloc(100)));

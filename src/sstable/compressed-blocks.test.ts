@@ -50,7 +50,7 @@ function noise(bytes: number): Buffer {
 
 describe('compressed blocks', () => {
   for (const kind of KINDS) {
-    test(`of ${kind} decode to what was written, in any order`, async () => {
+    test(`of ${kind} decode to the written entries, in any order`, async () => {
       const entries = pages(300, 60);
       const file = await writeFile(entries, { blockSizeBytes: 4096, compression: { kind } });
       const { compression, sizeBytes } = file.written;

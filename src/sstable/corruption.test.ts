@@ -52,7 +52,7 @@ function smallFile(): ReturnType<typeof writeFile> {
   return writeFile(ENTRIES, { blockSizeBytes: 64, rowRangeDeletions: DELETIONS });
 }
 
-/** The same with everything that a file can have, its blocks compressed. */
+/** The same with all optional parts of a file, its blocks compressed. */
 function fullFile(): ReturnType<typeof writeFile> {
   const entries = [
     ...ENTRIES,
@@ -83,7 +83,7 @@ function withFooter(bytes: Buffer, change: Partial<Footer>): Buffer {
   return Buffer.concat([bytes.subarray(0, -FOOTER_BYTES), encodeFooter({ ...footer, ...change }, crc32c)]);
 }
 
-/** Writes over bytes of a part and makes its checksum right again. */
+/** Overwrites bytes of a part and corrects its checksum. */
 function forged(bytes: Buffer, offset: number, lengthBytes: number, change: (part: Buffer) => void): Buffer {
   const copy = Buffer.from(bytes);
   const part = copy.subarray(offset, offset + lengthBytes + 1);
@@ -93,7 +93,7 @@ function forged(bytes: Buffer, offset: number, lengthBytes: number, change: (par
 }
 
 describe('a damaged SSTable', () => {
-  test('with any byte changed is a CorruptionError that names the file and a place in it', async () => {
+  test('with any byte changed is a CorruptionError that names the file and an offset in it', async () => {
     for (const file of [await smallFile(), await fullFile()]) await everyByteChanged(await fileBytes(file.fileSystem));
   });
 
@@ -132,7 +132,7 @@ describe('a damaged SSTable', () => {
     assert.equal(cursor.row, 'b');
     await assert.rejects(scan(table.cursor()), CorruptionError);
     await assert.rejects(table.verify(), CorruptionError);
-    // a later attempt finds the same, and the cursor still stands in need of the block
+    // a later attempt finds the same, and the cursor still needs the block
     const other = table.cursor();
     for (other.seekRow(''); other.state === CursorState.ready; ) other.next();
     await assert.rejects(settle(other), CorruptionError);
@@ -160,7 +160,7 @@ describe('an SSTable for another program', () => {
     (error: unknown): boolean =>
       error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && pattern.test(error.message);
 
-  test('is refused with words: version, features, codec', async () => {
+  test('is refused with a message: version, features, codec', async () => {
     const bytes = await fileBytes((await smallFile()).fileSystem);
     await assert.rejects(readAll(withFooter(bytes, { formatVersion: 2 })), refused(/format version 2/));
     await assert.rejects(readAll(withFooter(bytes, { requiredFeatures: 0x8000_0001 })), refused(/features 0x80000000/));
@@ -175,7 +175,7 @@ describe('an SSTable for another program', () => {
     await assert.rejects(readAll(codedSection), refused(/codec 1/));
   });
 
-  test('with optional features or sections that are not known is read', async () => {
+  test('with optional features or sections that are unknown is read', async () => {
     const bytes = await fileBytes((await smallFile()).fileSystem);
     assert.deepEqual((await readAll(withFooter(bytes, { optionalFeatures: 0xffff_ffff }))).entries, ENTRIES.map(plain));
     // one more section between the last one and the directory
@@ -251,7 +251,7 @@ describe('an SSTable for another program', () => {
     const cases: [string, Buffer][] = [
       ['compressed blocks that the footer does not know of', withFooter(bytes, { requiredFeatures: 0 })],
       [
-        'a compressed block that says it is none',
+        'a compressed block declared as not compressed',
         forged(bytes, at, lengthBytes, (part) => part.writeUInt8(0, part.length - 1)),
       ],
       ['a block of another codec', forged(bytes, at, lengthBytes, (part) => part.writeUInt8(2, part.length - 1))],
@@ -289,7 +289,7 @@ describe('an SSTable for another program', () => {
     for (const [what, forgery] of cases) await assert.rejects(readAll(forgery), CorruptionError, what);
   });
 
-  test('verify finds a filter that does not know a row', async () => {
+  test('verify finds a filter that excludes a row of the file', async () => {
     const bytes = await fileBytes((await fullFile()).fileSystem);
     const [bloom] = decodeDirectoryOf(bytes);
     assert.ok(bloom);
@@ -383,7 +383,7 @@ function decodeDirectoryOf(bytes: Buffer): ReturnType<typeof decodeDirectory> {
   return decodeDirectory(PATH, directory, bytes.subarray(directory.offset, directory.offset + directory.lengthBytes));
 }
 
-describe('a block that passed its checksum and makes no sense', () => {
+describe('a malformed block with a right checksum', () => {
   test('is walked and sought to an end or a CorruptionError, never anything else', async () => {
     await fc.assert(
       fc.asyncProperty(

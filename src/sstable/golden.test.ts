@@ -21,7 +21,7 @@ import {
 import { describeSsTable } from './layout.ts';
 import type { SsTable } from './ss-table.ts';
 
-/** A file of the first program that wrote SSTables: it says nothing of families. Never written again. */
+/** A file of the first program that wrote SSTables: it does not mention families. Never written again. */
 const FIRST = 'sstable-v1.sst';
 const PLAIN = 'sstable-v1-plain.sst';
 /** With a Bloom filter and compressed blocks: other compressors write other bytes, and all must read these. */

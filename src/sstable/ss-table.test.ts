@@ -8,7 +8,7 @@ import { deletion, numberedRows, openFile, plain, put, rowName, scan, sortedEntr
 const Q = columnKey('f', 'q');
 
 describe('SsTable', () => {
-  test('yields what was written, for any entries and block size', async () => {
+  test('yields the written entries, for any entries and block size', async () => {
     await fc.assert(
       fc.asyncProperty(
         sortedEntries,
@@ -168,7 +168,7 @@ describe('SsTable', () => {
     await assert.rejects(openFile(file), { code: Code.NOT_FOUND });
   });
 
-  test('goes on being read when it was closed, and keeps nothing in the cache', async () => {
+  test('can still be read after its close, and keeps nothing in the cache', async () => {
     const entries = numberedRows(50, 100);
     const table = await openFile(await writeFile(entries, { blockSizeBytes: 500 }));
     const cursor = table.cursor();

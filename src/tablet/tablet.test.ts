@@ -40,7 +40,7 @@ const STATE: TabletState = {
   logs: [],
 };
 
-/** A tablet with its server's part played by the plainest host there can be. */
+/** A tablet whose server is the plainest possible host. */
 class Fixture {
   readonly fileSystem: MemoryFileSystem;
   readonly env: Env;
@@ -163,7 +163,7 @@ describe('a tablet', () => {
     assert.equal(fixture.commits[1]?.files['default']?.length, 2);
   });
 
-  test('a commit names the last record in its files as redo point, and replay from there gives the same', async () => {
+  test('a commit names the last record in its files as redo point, and replay from there restores the same', async () => {
     const fixture = await new Fixture().load();
     await fixture.set('a', 'flushed');
     await fixture.tablet.flush();
@@ -189,7 +189,7 @@ describe('a tablet', () => {
     assert.deepEqual(await next.rows(), before);
   });
 
-  test('a flush that fails loses nothing and is made up for by the next', async () => {
+  test('a flush that fails loses nothing, and the next one writes its records', async () => {
     let full = false;
     const faults: FileFaults = (operation, path) => {
       if (full && operation === 'create' && path.startsWith('sstables/'))
@@ -273,7 +273,7 @@ describe('a tablet', () => {
     assert.equal((await read.next()).done, true);
   });
 
-  test('a read within a row holds its files until the row ends, and goes on with the newer ones', async () => {
+  test('a read within a row holds its files until the row ends, and continues with the newer ones', async () => {
     const fixture = await new Fixture().load();
     const wide = (value: string): Mutation[] =>
       Array.from({ length: 3000 }, (_, i) => ({
@@ -295,14 +295,14 @@ describe('a tablet', () => {
       return done !== true;
     };
     assert.ok(await take());
-    assert.ok(values.length < 3000, 'the read stands within the row');
+    assert.ok(values.length < 3000, 'the read is inside the row');
     await fixture.tablet.dropRows(fixture.context, { start: 'a', end: 'd' });
     await fixture.set('c', 'new');
     await fixture.tablet.flush();
     assert.deepEqual(fixture.released, [], 'the row is not ended');
     while (await take());
     assert.deepEqual(fixture.released.length, 1);
-    // what is behind the row may be handed out with its end, from the same layers
+    // cells after the row may be returned with its end, from the same layers
     assert.match(values.join(''), /^1{3000}[on]$/);
   });
 
@@ -368,7 +368,7 @@ describe('a tablet', () => {
     assert.deepEqual(await again.rows(), await fixture.rows());
   });
 
-  test('a batch whose lease may have lapsed meanwhile has no row acknowledged, and lets all of them go', async () => {
+  test('a batch whose lease may have lapsed meanwhile has no row acknowledged, and unlocks all of them', async () => {
     const fixture = await new Fixture().load();
     const change = (row: string) => ({
       row,

@@ -16,7 +16,7 @@ describe('named arguments', () => {
     assert.deepEqual(namedArguments([], ['start']), {});
   });
 
-  test('one that is not known is refused, and the known ones are listed', () => {
+  test('an unknown one is refused, and the known ones are listed', () => {
     refused(() => namedArguments(['begin=a'], ['start', 'end']), /"begin=a" is not known here; known: start=…, end=…/);
     refused(
       () => namedArguments(['prefx=a'], ['start', 'prefix']),
@@ -28,7 +28,7 @@ describe('named arguments', () => {
     refused(() => namedArguments(['start=a', 'end='], ['start', 'end']), /"end=" has no value; leave it out/);
   });
 
-  test('numbers and truths are what they say', () => {
+  test('numbers and booleans are parsed', () => {
     assert.equal(positiveNumber('12', 'count'), 12);
     for (const text of ['0', '-1', '1.5', '1e3', '0x10', '', ' 1', '9007199254740993', 'ten'])
       refused(() => positiveNumber(text, 'count'), /count must be a whole number above 0/);

@@ -82,7 +82,7 @@ describe('GC policies', () => {
     });
   }
 
-  test('what is shown, with cbt’s words put back, is the same rule again', () => {
+  test('the shown rule, with cbt’s words put back, is the same rule again', () => {
     const leaf = fc.oneof(
       fc.integer({ min: 1, max: 100 }).map(versions),
       fc
@@ -110,7 +110,7 @@ describe('GC policies', () => {
     );
   });
 
-  test('an age that is no whole number of any unit is shown in seconds', () => {
+  test('an age that is not a whole number of any unit is shown in seconds', () => {
     assert.equal(formatGcRule({ kind: 'maxAge', ageMicros: 1_234_567 }), 'age() > 1.234567s');
   });
 });

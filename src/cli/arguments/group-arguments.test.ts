@@ -19,7 +19,7 @@ describe('locality groups on the command line', () => {
     );
   });
 
-  test('what cannot be read is refused in words', () => {
+  test('an invalid argument is refused with a message', () => {
     assert.throws(() => parseGroups(['meta']), /"meta" must be written GROUP=FAMILY/);
     assert.throws(() => parseGroups(['=a']), /must be written/);
     assert.throws(() => parseGroups(['x=a', 'x=b']), /"x" is given twice/);

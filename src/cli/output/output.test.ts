@@ -26,12 +26,12 @@ describe('bytes for people', () => {
   ];
   for (const [bytes, shown] of CASES) test(shown, () => assert.equal(quoted(Buffer.from(bytes as string)), shown));
 
-  test('keys are shown as they are, and cannot play with the terminal', () => {
+  test('keys are shown as they are, and cannot control the terminal', () => {
     assert.equal(visible(Buffer.from('com.cnn.www/"x"\\')), 'com.cnn.www/"x"\\');
     assert.equal(visible(Buffer.from('a\x1b[31m\n\xff', 'latin1')), 'a\\x1b[31m\\n\\xff');
   });
 
-  test('quoted bytes can be read back, whatever they are', () => {
+  test('any quoted bytes can be read back', () => {
     const SHORT: Readonly<Record<string, number>> = { a: 7, b: 8, f: 12, n: 10, r: 13, t: 9, v: 11 };
     const unquote = (text: string): Buffer => {
       const parts: Buffer[] = [];
@@ -64,7 +64,7 @@ describe('JSON', () => {
 });
 
 describe('times and tables of text', () => {
-  test('microseconds are shown as cbt does, in UTC; where the calendar ends the number is', () => {
+  test('microseconds are shown as cbt does, in UTC; as a number beyond the calendar', () => {
     assert.equal(formatMicros(0n), '1970/01/01-00:00:00.000000');
     assert.equal(formatMicros(1_700_000_000_123_456n), '2023/11/14-22:13:20.123456');
     assert.equal(formatMicros(253_402_300_799_999_999n), '9999/12/31-23:59:59.999999');

@@ -6,7 +6,7 @@ import type { Terminal } from './terminal.ts';
 
 interface Started {
   readonly clock: ManualClock;
-  /** What was written on standard error. */
+  /** The text written on standard error. */
   readonly told: readonly string[];
   end(fails?: Error): void;
   readonly ended: Promise<string>;
@@ -41,7 +41,7 @@ function start(columns: number | undefined, options: ProgressOptions, text = 'co
 }
 
 describe('progress', () => {
-  test('on a terminal one line is written anew, five times a second, and is gone in the end', async () => {
+  test('on a terminal one line is rewritten, five times a second, and is gone in the end', async () => {
     const { clock, told, end, ended } = start(80, {});
     clock.advance(499);
     assert.equal(told.length, 0);
@@ -94,7 +94,7 @@ describe('progress', () => {
     }
   });
 
-  test('work that fails takes its line away too', async () => {
+  test('work that fails removes its line too', async () => {
     const { clock, told, end, ended } = start(80, {});
     clock.advance(600);
     end(new Error('no'));

@@ -1,4 +1,4 @@
-/** The form of a value depends on the schema and on what the reader said, never on its bytes; and nothing is lost. */
+/** The form of a value depends on the schema and on the reader's options, never on its bytes; and no byte is lost. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -53,7 +53,7 @@ const bytes = fc.oneof(
 );
 
 describe('rows as JSON', () => {
-  test('a field has one type, whatever the bytes are, and the bytes can be made again', () => {
+  test('a field has one type, whatever the bytes are, and the bytes can be restored', () => {
     const kinds = new ValueKinds(SCHEMA, 'plain:number');
     fc.assert(
       fc.property(

@@ -17,7 +17,7 @@ test('clients get an address that they can call', () => {
   assert.equal(variable('[::]:9000'), '127.0.0.1:9000');
 });
 
-test('with TLS the command says all that a call needs', () => {
+test('with TLS the command has all options that a call needs', () => {
   const command = (address: string, tokens: boolean): string =>
     lineOf({ address, tls: true, tokens }, '  edubba ').trim();
   assert.equal(command('10.0.0.1:8086', false), 'edubba  edubba --address 10.0.0.1:8086 --tls-ca FILE ls');

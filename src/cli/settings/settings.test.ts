@@ -1,6 +1,6 @@
 /**
- * The table of settings: each entry is reachable in every way, and every mix of flags, variables and file means what
- * the order of precedence says.
+ * The table of settings: each entry is reachable by flag, variable and file, and every mix of them obeys the order of
+ * precedence.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ const directory = mkdtempSync(join(tmpdir(), 'edubba-settings-'));
 const FILE = join(directory, 'edubba.toml');
 after(() => rmSync(directory, { recursive: true }));
 
-/** What `edubba settings --json` answers, by key. */
+/** The answer of `edubba settings --json`, by key. */
 async function effective(
   words: readonly string[],
   environment: Readonly<Record<string, string>>,
@@ -188,16 +188,16 @@ describe('the table of settings', () => {
     }
   });
 
-  test('each is read by the program, not only said', () => {
+  test('each is used by the program, not only declared', () => {
     const files = readdirSync('src/cli', { recursive: true, encoding: 'utf8' });
     const program = files.filter((file) => file.endsWith('.ts') && !/\.test\.ts$|^settings\b/.test(file));
     const text = program.map((file) => readFileSync(join('src/cli', file), 'utf8')).join('\n');
-    // the engine's are handed to it as a whole
+    // the engine's are passed to it as a whole
     for (const name of SETTING_NAMES.filter((one) => !Object.hasOwn(DATABASE_SETTINGS, one)))
       assert.match(text, new RegExp(`\\b${name}\\b`), name);
   });
 
-  test('docs/SETTINGS.md is what the table says', () => {
+  test('docs/SETTINGS.md matches the table', () => {
     assert.equal(
       readFileSync('docs/SETTINGS.md', 'utf8'),
       settingsPage(),
@@ -237,7 +237,7 @@ describe('effective settings', () => {
     });
   }
 
-  test('any mix of sources means what the order of precedence says', async () => {
+  test('any mix of sources obeys the order of precedence', async () => {
     await fc.assert(
       fc.asyncProperty(anySources, async (sources) => {
         const all = completed(sources);
@@ -249,7 +249,7 @@ describe('effective settings', () => {
   });
 });
 
-/** Gives the settings as an operator would. */
+/** Sets the settings as an operator would. */
 function found(all: Readonly<Record<SettingName, Sources>>): ReturnType<typeof effective> {
   const given = (source: keyof Sources): [SettingName, Given][] =>
     SETTING_NAMES.flatMap((name): [SettingName, Given][] =>

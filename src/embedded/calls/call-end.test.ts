@@ -14,7 +14,7 @@ function subject(): { readonly calls: Calls; readonly clock: ManualClock; readon
 }
 
 describe('a call that its caller may end', () => {
-  test('its timer is of the clock, and is gone when the call is', async () => {
+  test('its timer is of the clock, and ends with the call', async () => {
     const { calls, clock } = subject();
     const call = calls.write(never, { timeoutMs: 50 });
     clock.advance(49);
@@ -38,7 +38,7 @@ describe('a call that its caller may end', () => {
     assert.equal(await calls.read(async () => 1, { timeoutMs: Number.POSITIVE_INFINITY }), 1);
   });
 
-  test('the layers below get the reason, and know its deadline', async () => {
+  test('the layers below get the reason and the deadline', async () => {
     const { calls, clock } = subject();
     const abort = new AbortController();
     clock.advance(7);
@@ -65,7 +65,7 @@ describe('a call that its caller may end', () => {
       calls.write(() => Promise.reject(first), { timeoutMs: 10 }),
       { name: 'TimeoutError', cause: first, outcomeUnknown: true },
     );
-    // no caller here gave a time
+    // no caller here set a time
     await assert.rejects(
       calls.write(() => Promise.reject(first), { signal: new AbortController().signal }),
       first,
@@ -82,7 +82,7 @@ describe('a call that its caller may end', () => {
     assert.equal(getEventListeners(abort.signal, 'abort').length, 0);
   });
 
-  test('what a call holds is given back when its work ends, and no rejection is left behind', async () => {
+  test('a call releases its resources when its work ends, and no rejection stays unhandled', async () => {
     const { calls, budget } = subject();
     let fail: (error: Error) => void = () => {};
     const abort = new AbortController();

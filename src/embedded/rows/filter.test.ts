@@ -41,7 +41,7 @@ const GOOD: { readonly [K in RowFilter['kind']]: Extract<RowFilter, { readonly k
   stripValue: { kind: 'stripValue' },
   applyLabel: { kind: 'applyLabel', label: 'a' },
 };
-/** What may be left out. */
+/** Fields that may be left out. */
 const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
   condition: ['whenTrue', 'whenFalse'],
   columnRange: ['start', 'end'],
@@ -117,7 +117,7 @@ describe('filters in the library', () => {
     ['text', 'passAll', /not string "passAll"/],
     ['an array', [GOOD.passAll], /not an array of 1/],
     [
-      'children that are no array',
+      'children that are not an array',
       { kind: 'chain', filters: GOOD.passAll },
       /filter\.filters must be an array, not an object/,
     ],
@@ -173,7 +173,7 @@ describe('filters in the library', () => {
   ];
   for (const [name, filter, says] of wrong) test(`${name} is refused`, () => refusedNaming(filter, says));
 
-  test('that hold themselves, or are very many, are refused soon', () => {
+  test('that hold themselves, or are very many, are refused quickly', () => {
     const circle: { kind: 'chain'; filters: RowFilter[] } = { kind: 'chain', filters: [] };
     circle.filters.push(circle, circle);
     refusedNaming(circle, /nested more than 20 deep/);
@@ -182,7 +182,7 @@ describe('filters in the library', () => {
     refusedNaming(doubled, /at most 5120 filters/);
   });
 
-  test('whatever stands in a filter, it is taken or refused with INVALID_ARGUMENT', () => {
+  test('any filter is accepted or refused with INVALID_ARGUMENT', () => {
     const something = fc.oneof(
       {
         weight: 3,

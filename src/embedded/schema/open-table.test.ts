@@ -1,4 +1,4 @@
-/** Opening a table that is there: its locality groups, and others who change the schema meanwhile. */
+/** Opening an existing table: its locality groups, and other programs that change the schema meanwhile. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Code } from '../../base/index.ts';
@@ -9,7 +9,7 @@ const GROUPS = {
   meta: { families: ['f'], compression: { kind: 'zstd', level: 5 }, inMemory: true },
 } as const satisfies TableOptions['groups'];
 
-test('groups are made with the table, and later ones agree in what they say', async () => {
+test('groups are created with the table, and later ones must agree with them', async () => {
   await using database = await open(':memory:');
   const table = await database.openTable('t', { families: { f: {}, g: {} }, groups: GROUPS });
   const before = await table.schema();
@@ -34,7 +34,7 @@ test('groups are made with the table, and later ones agree in what they say', as
   assert.equal((await table.schema()).families['h']?.group, 'meta');
 });
 
-/** A database each of whose changes of schemas comes just after a change that another program makes. */
+/** A database in which another program changes the schema just before each change. */
 async function overtaken(change: (database: Database, attempt: number) => Promise<unknown>): Promise<Database> {
   const { service, env, close } = await openDatabase({ memory: true });
   const other = overService(service, env, close);
@@ -52,7 +52,7 @@ async function overtaken(change: (database: Database, attempt: number) => Promis
   return overService(late, env, close);
 }
 
-test('a table that another program makes, changes or deletes meanwhile is opened all the same', async () => {
+test('a table that another program creates, changes or deletes meanwhile is opened anyway', async () => {
   await using database = await overtaken(async (other, attempt) => {
     if (attempt === 1) await other.createTable('t', { families: { f: {} } });
     if (attempt === 2) await other.table('t').createFamily('g');
@@ -62,7 +62,7 @@ test('a table that another program makes, changes or deletes meanwhile is opened
   assert.deepEqual(Object.keys((await table.schema()).families).sort(), ['f', 'g', 'h']);
 });
 
-test('who is overtaken without end gives up', async () => {
+test('a program that is overtaken without end fails', async () => {
   await using database = await overtaken((other, attempt) =>
     attempt % 2 === 1 ? other.createTable('t') : other.deleteTable('t'),
   );

@@ -14,7 +14,7 @@ describe('timestamps', () => {
     assert.equal(timestampOf(2n ** 63n - 1n), 2n ** 63n - 1n);
   });
 
-  test('as numbers that look like milliseconds are refused, as bigints they are what they say', () => {
+  test('as numbers that look like milliseconds are refused, as bigints they are taken as microseconds', () => {
     for (const time of [1e12, 1_700_000_000_000, 1e13 - 1, -1e12, 1 - 1e13]) {
       assert.throws(
         () => timestampOf(time, 'since'),

@@ -1,4 +1,4 @@
-/** What console.log and JSON.stringify show of what the library hands out. */
+/** The output of console.log and JSON.stringify for the objects that the library returns. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { inspect } from 'node:util';
@@ -63,7 +63,7 @@ test('a row shows its key, and each cell its column, time and value', async () =
   });
 });
 
-test('a mutation shows its steps by the names of its methods', () => {
+test('a mutation shows its changes by the names of its methods', () => {
   const mutation = new RowMutation('r')
     .set('f:a', 'v')
     .set('f:a', NOT_TEXT, TIME)
@@ -101,7 +101,7 @@ test('a mutation shows its steps by the names of its methods', () => {
   assert.deepEqual(JSON.parse(JSON.stringify(new RowMutation(NOT_TEXT))), { rowBase64: '/wAB', mutations: [] });
 });
 
-test('long values are cut where they are inspected, and whole in JSON', () => {
+test('long values are cut when they are inspected, and whole in JSON', () => {
   const row = new Row('r', [{ family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.from('x'.repeat(5000)) }]);
   assert.match(inspect(row), /'x{200}'\.\.\. 4800 more characters/);
   assert.match(inspect(row, { maxStringLength: 10 }), /'x{10}'\.\.\. 4990 more/);
@@ -110,7 +110,7 @@ test('long values are cut where they are inspected, and whole in JSON', () => {
   assert.ok(inspect(binary).length < 500);
 });
 
-test('tables and databases say what they are', async () => {
+test('tables and databases describe themselves', async () => {
   const database = await open(':memory:');
   assert.equal(inspect(database), "Database { where: ':memory:', closed: false }");
   assert.equal(inspect(database.table('web')), "Table { name: 'web' }");
@@ -138,7 +138,7 @@ describe('mutations that failed', () => {
     ['BatchError', (table: Table) => table.applyAll(MUTATIONS)],
     ['LoadError', (table: Table) => table.load(MUTATIONS)],
   ] as const) {
-    test(`${name} tells how many, and the first few in a line each; the caller's stack is the only one`, async () => {
+    test(`${name} states the number, and the first few in a line each; the caller's stack is the only one`, async () => {
       const error = await failed(work);
       assert.equal(error.name, name);
       const told = [0, 1, 2, 3, 4].map((index) => `  ${index}: NOT_FOUND table t has no column family "nofamily"`);
@@ -177,7 +177,7 @@ describe('mutations that failed', () => {
         },
       });
       assert.equal('stack' in json, false);
-      // a line each, where they are shown by themselves
+      // a line each, if they are shown by themselves
       assert.equal(inspect(error.failures).split('\n').length, 102);
       assert.match(inspect(error.failures, { maxArrayLength: 3 }), /\n {2}2: NOT_FOUND [^\n]*\n {2}… and 97 more\n\]$/);
       assert.equal(inspect([[[error.failures]]]), '[ [ [ [Array] ] ] ]');

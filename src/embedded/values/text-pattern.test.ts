@@ -8,7 +8,7 @@ import { bytePattern } from './text-pattern.ts';
 
 const OPTIONS = { limits: LIMITS.default, random: { float: () => 0 } };
 
-/** Whether the expression, as the filters' engine takes it, matches the bytes whole. */
+/** True if the expression, as the filters' engine takes it, matches the bytes whole. */
 function matches(pattern: string, value: string | Uint8Array): boolean {
   const run = compileFilter({ kind: 'valueRegex', regex: bytePattern(pattern, 'regex') }, OPTIONS).run();
   const out: Cell[] = [];
@@ -23,7 +23,7 @@ function matches(pattern: string, value: string | Uint8Array): boolean {
 }
 
 /**
- * The same. Ends the run of a property where the expression is larger than a filter may have: a class without regard to
+ * The same. Ends the run of a property if the expression is larger than a filter may have: a class without regard to
  * case has many alternatives over bytes, and repetitions within repetitions multiply them. JavaScript has no such
  * limit.
  */
@@ -85,7 +85,7 @@ describe('an expression given as text', () => {
     });
   }
 
-  test('with a run of any characters takes bytes that are no text', () => {
+  test('with a run of any characters takes bytes that are not text', () => {
     const bytes = Buffer.from([0x61, 0xff, 0x80, 0x62]);
     for (const pattern of ['a.*b', 'a[^x]*b', 'a\\S*b', 'a\\C\\Cb', '\\C*', 'a(?i)[^x]*b'])
       assert.ok(matches(pattern, bytes), pattern);
@@ -108,7 +108,7 @@ describe('an expression given as text', () => {
     ['[ü-a]', /ü-a is no range/],
   ];
   for (const [pattern, says] of refused) {
-    test(`${JSON.stringify(pattern)} is refused in words`, () =>
+    test(`${JSON.stringify(pattern)} is refused with a message`, () =>
       assert.throws(() => bytePattern(pattern, 'regex'), { code: Code.INVALID_ARGUMENT, message: says }));
   }
 
@@ -205,8 +205,8 @@ describe('the translation', () => {
     ),
   }));
 
-  // JavaScript's own expressions, which speak of characters, are the model
-  test('matches what the expression says of characters', () => {
+  // JavaScript's own expressions, which work on characters, are the model
+  test('matches the characters that the expression names', () => {
     fc.assert(
       fc.property(pattern, text, fc.boolean(), (source, input, dotTakesNewline) => {
         const model = new RegExp(`^(?:${source})$`, dotTakesNewline ? 'us' : 'u');

@@ -72,7 +72,7 @@ describe('BlockCache', () => {
     assert.equal(metrics.get('blockCache.hits') - before, 50);
   });
 
-  test('a scan that reads ahead does not either, though it asks for each block that was read ahead', async () => {
+  test('a scan that reads ahead does not either, though it requests each block that was read ahead', async () => {
     const { cache } = cacheOf(100);
     const file = cache.open('t');
     for (let hot = 0; hot < 50; hot++) {
@@ -98,7 +98,7 @@ describe('BlockCache', () => {
     assert.ok(file.get(199));
   });
 
-  test('blocks above an eighth of the budget are not kept, nor any by a cache of nothing', async () => {
+  test('blocks above an eighth of the budget are not kept, nor any by a cache of 0 bytes', async () => {
     const { cache } = cacheOf(16);
     const file = cache.open('t');
     await file.load(1, read(1, 3000));
@@ -126,7 +126,7 @@ describe('BlockCache', () => {
     assert.equal(copy.readUInt32BE(0), 0);
     assert.equal(file.has(1), false);
     const kept = Array.from({ length: 17 }, (_, i) => i).filter((i) => file.has(i)).length;
-    // blocks 1 to 3 gave no memory back before the last of them went
+    // blocks 1 to 3 released no memory before the last of them went
     assert.deepEqual(
       [1, 2, 3, 4].map((i) => file.has(i)),
       [false, false, false, true],
@@ -177,7 +177,7 @@ describe('BlockCache', () => {
     assert.equal((await file.load(3, read(3)).catch(() => file.load(3, read(3)))).offset, 3);
   });
 
-  test('a file closed while a block is on its way leaves nothing, and closing twice is a bug', async () => {
+  test('a file closed while a block is on its way leaves nothing in the cache, and closing twice is a bug', async () => {
     const { cache } = cacheOf(16);
     const file = cache.open('t');
     const load = file.load(1, read(1));

@@ -13,7 +13,7 @@ class Item extends Queued {
   }
 }
 
-/** A cache of `limit` bytes: what is asked for and not there is put in. Answers whether it was there. */
+/** A cache of `limit` bytes: requested items that are missing are added. Returns true if the item was in the cache. */
 function cacheOf(limit: number): { ask: (name: number) => boolean; names: () => number[] } {
   const queues = new EvictionQueues<Item>(limit);
   const items = new Map<number, Item>();

@@ -131,7 +131,7 @@ describe('a cursor of one row', () => {
     );
   });
 
-  test("asks for no block but the row's own", async () => {
+  test("requests no block but the row's own", async () => {
     const file = await writeFile(numberedRows(20, 300), { blockSizeBytes: 700 });
     const table = await openFile(file);
     const before = file.metrics.get('sstable.reads');
@@ -157,7 +157,7 @@ describe('the scan cache', () => {
     const file = await writeFile(numberedRows(50, 100), { blockSizeBytes: 1000 });
     const table = await openFile(file, 0, undefined, { rowCache: cache });
     const expected = await readRow(table, rowName(7));
-    assert.equal(cache.usedBytes, 0, 'a row asked for once is not kept');
+    assert.equal(cache.usedBytes, 0, 'a row requested once is not kept');
     await readRow(table, rowName(7));
     assert.ok(cache.usedBytes > 100);
     const reads = file.metrics.get('sstable.reads');
@@ -168,7 +168,7 @@ describe('the scan cache', () => {
     assert.equal(cache.usedBytes, 0);
   });
 
-  test('keeps no row as long as every block finds room', async () => {
+  test('keeps no row as long as every block fits', async () => {
     const { rowCache: cache } = rowCache();
     const file = await writeFile(numberedRows(200, 500), { blockSizeBytes: 4000 });
     const roomy = await openFile(file, 1_000_000, undefined, { rowCache: cache });
@@ -194,7 +194,7 @@ describe('the scan cache', () => {
     assert.equal(cache.usedBytes, 0);
   });
 
-  test('stays within its budget, and rows that are read again and again outlive those that pass', async () => {
+  test('stays within its budget, and rows that are read again and again outlive those read once', async () => {
     const { rowCache: cache } = rowCache(20 * 1000);
     const file = await writeFile(numberedRows(400, 500), { blockSizeBytes: 4000 });
     const table = await openFile(file, 0, undefined, { rowCache: cache });
@@ -208,7 +208,7 @@ describe('the scan cache', () => {
     assert.equal(file.metrics.get('sstable.reads'), reads);
   });
 
-  test('shared by two tables on one path, and of nothing keeps nothing', async () => {
+  test('shared by two tables on one path, and one of 0 bytes keeps nothing', async () => {
     const { rowCache: cache } = rowCache();
     const file = await writeFile(numberedRows(5, 100));
     const tables = [
@@ -230,7 +230,7 @@ describe('the scan cache', () => {
 });
 
 describe('a reverse scan', () => {
-  test('sees every row, whatever is read of each before it goes on', async () => {
+  test('sees every row, whatever is read of each before it continues', async () => {
     await fc.assert(
       fc.asyncProperty(
         sortedEntries,
@@ -261,7 +261,7 @@ describe('a reverse scan', () => {
     );
   });
 
-  test('reads ahead of itself, and nothing twice', async () => {
+  test('reads ahead, and reads no block twice', async () => {
     const file = await writeFile(numberedRows(3000, 400), { blockSizeBytes: 4096 });
     const table = await openFile(file);
     const blocks = table.blockBoundaries().length;

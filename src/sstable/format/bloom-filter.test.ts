@@ -8,7 +8,7 @@ import { BloomHash } from './bloom-hash.ts';
 import { decodeSection } from './byte-reader.ts';
 import { deletion, openFile, put, sortedEntries, writeFile } from '../fixtures.ts';
 
-/** Bloom hashes of the test's keys, from the format's page. */
+/** Bloom hashes of the test's keys, from the page of the format. */
 const VECTORS = [
   '2798e970 dd18d53f',
   '7d589ac2 85932bbc',
@@ -29,7 +29,7 @@ function filterOf(kind: BloomFilterKind, keys: Iterable<readonly [row: string, c
   return decode(builder.finish());
 }
 
-/** Part of `count` keys of `shape` that are taken for present where as many others were added. */
+/** The share of `count` keys of `shape` that are taken for present after the same number of others was added. */
 function falseRate(count: number, shape: (i: number) => string): number {
   const filter = filterOf(
     'row',
@@ -81,7 +81,7 @@ describe('BloomHash', () => {
 });
 
 describe('a Bloom filter', () => {
-  test('knows whatever was added', () => {
+  test('contains all added keys', () => {
     const key = fc.string({ unit: fc.constantFrom('\0', 'a', 'b', '\xff'), maxLength: 9 });
     fc.assert(
       fc.property(
@@ -96,7 +96,7 @@ describe('a Bloom filter', () => {
     );
   });
 
-  test('takes about one absent key in a hundred for a present one, whatever the keys look like', () => {
+  test('takes about one absent key in a hundred for a present one, for keys of any form', () => {
     const shapes: [string, (i: number) => string][] = [
       ['numbers', (i) => String(i)],
       ['padded numbers', (i) => `user${String(i).padStart(20, '0')}`],
@@ -123,13 +123,13 @@ describe('a Bloom filter', () => {
     assert.equal(filter.sizeBytes, Math.ceil((6000 * 10) / 512) * 64);
   });
 
-  test('of no keys knows nothing', () => {
+  test('of no keys contains none', () => {
     const filter = filterOf('row', []);
     assert.equal(filter.keys, 0);
     assert.equal(filter.mayContainRow(''), false);
   });
 
-  test('that makes no sense is a CorruptionError', () => {
+  test('that is malformed is a CorruptionError', () => {
     const good = new BloomFilterBuilder('row').finish();
     assert.equal(good.length, 3 + 64);
     for (const bad of [
@@ -197,7 +197,7 @@ describe('the Bloom filter of an SSTable', () => {
     assert.ok(file.metrics.get('sstable.reads') - reads <= passed);
     assert.equal(table.mayContainRow('row0004'), true);
     assert.equal(table.mayContainColumn('row0004', Q), true);
-    // outside the file's rows nothing is asked of the filter
+    // outside the file's rows the filter is not queried
     assert.equal(table.mayContainRow('a'), false);
     assert.equal(table.mayContainColumn('z', Q), false);
     assert.equal(file.metrics.get('sstable.bloomSkips'), 499 - passed);
@@ -223,6 +223,6 @@ describe('the Bloom filter of an SSTable', () => {
     const skipped = ['f', 'g', 'h', 'i', 'j', 'k'].filter(
       (family) => !table.mayContainColumn('c', columnKey(family, 'other')),
     );
-    assert.ok(skipped.length >= 4, 'most columns that are not there are known to be absent');
+    assert.ok(skipped.length >= 4, 'most missing columns are known to be absent');
   });
 });

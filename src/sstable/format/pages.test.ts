@@ -25,7 +25,7 @@ import { describeSsTable } from '../layout.ts';
 import { PageIndexBuilder, separatorOf } from './page-index.ts';
 import { SsTable } from '../ss-table.ts';
 
-/** The bytes in memory, read in step as a directory's are. */
+/** The bytes in memory, read synchronously like a directory's. */
 async function readingNow(fileSystem: MemoryFileSystem): Promise<FileSystem> {
   const bytes = await fileBytes(fileSystem);
   const readNow = (_path: string, offset: number, length: number, into = Buffer.alloc(length)): Buffer => {
@@ -40,7 +40,7 @@ async function readingNow(fileSystem: MemoryFileSystem): Promise<FileSystem> {
 }
 
 /**
- * A cache that has had to make way keeps no whole blocks for the sake of a row: one of nothing is so from the
+ * A cache that has evicted blocks keeps no whole blocks for the sake of a row: one of 0 bytes does so from the
  * beginning.
  */
 function openShort(
@@ -74,7 +74,7 @@ const readBytes = ({ metrics }: { readonly metrics: Metrics }): number => metric
 
 const KIB = 1024;
 
-describe('the pages of a block that is stored as it is', () => {
+describe('the pages of a block that is stored uncompressed', () => {
   const cells = fc.array(
     fc.tuple(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 3000 })),
     { minLength: 1, maxLength: 80, size: 'max' },
@@ -138,7 +138,7 @@ describe('the pages of a block that is stored as it is', () => {
     }
   });
 
-  test('are not read by themselves while all that was read finds room', async () => {
+  test('are not read by themselves while all blocks read so far fit', async () => {
     const file = await writeFile(numberedRows(640, 1000));
     const table = await openFile(file);
     await entriesOf(table.rowCursor(rowName(10)), rowName(10));
@@ -196,7 +196,7 @@ describe('the section of pages', () => {
     assert.equal(builder.finish(), undefined);
   });
 
-  test('that is not that of the blocks is found out by a check', async () => {
+  test('that does not match the blocks is found by a check', async () => {
     const { fileSystem, clock } = await writeFile(numberedRows(60, 1000));
     const bytes = await fileBytes(fileSystem);
     const { sections } = await describeSsTable({ fileSystem, clock, codecs: CODECS }, PATH);
@@ -213,7 +213,7 @@ describe('the section of pages', () => {
       );
       const file = { fileSystem: await fileSystemWith(changed), clock, metrics: new Metrics() };
       await assert.rejects(async () => await (await openShort(file)).verify(), CorruptionError, `byte ${at}`);
-      // whatever it tells, no row is read wrongly: a page that is not what it was is read with its block
+      // whatever it states, no row is read wrongly: a page that does not match is read with its block
       const table = await openShort(file).catch(() => undefined);
       if (table === undefined) refused++;
       else

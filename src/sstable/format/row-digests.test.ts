@@ -52,7 +52,7 @@ describe('RowDigests', () => {
     assert.deepEqual([digests.low, digests.high], [499, 500]);
   });
 
-  test('leave all that are alike, however many', () => {
+  test('leave all equal rows, however many', () => {
     for (const count of [1, 2, 3, 17, 1000]) {
       const digests = digestsOf(['a', ...Array.from({ length: count }, () => 'same row'), 'z']);
       digests.narrow('same row');
@@ -60,7 +60,7 @@ describe('RowDigests', () => {
     }
   });
 
-  test('of nothing leave nothing', () => {
+  test('of no rows leave none', () => {
     const digests = digestsOf([]);
     digests.narrow('a');
     assert.deepEqual([digests.low, digests.high], [-1, 0]);

@@ -8,7 +8,7 @@ const put = (key: KeyBuffer, text: string, shared = 0): void =>
 const anyKey = fc.string({ unit: fc.constantFrom('\0', 'a', 'b', '\x80', '\xff'), maxLength: 40 });
 
 describe('KeyBuffer', () => {
-  test('is the text that was put together, whether keys recur or not', () => {
+  test('is the text of the joined pieces, whether keys recur or not', () => {
     fc.assert(
       fc.property(fc.boolean(), fc.array(anyKey, { maxLength: 30 }), (recurs, texts) => {
         const key = new KeyBuffer(recurs);

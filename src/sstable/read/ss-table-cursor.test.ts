@@ -68,7 +68,7 @@ function assertSame(cursor: LayerCursor, expected: ListCursor): void {
 }
 
 describe('SsTableCursor', () => {
-  test('moves as a cursor over an array does, whether or not each load is waited for', async () => {
+  test('moves as a cursor over an array does, with and without a wait for each load', async () => {
     await fc.assert(
       fc.asyncProperty(
         sortedEntries,
@@ -253,7 +253,7 @@ describe('SsTableCursor', () => {
     assert.equal(cache.usedBytes, 0);
   });
 
-  test('a failed load leaves the cursor in need of it, and it may be tried again', async () => {
+  test('a failed load leaves the cursor in need of it, and may be retried', async () => {
     const good = await writeFile(numberedRows(10, 100), { blockSizeBytes: 300 });
     let failures = 0;
     const fileSystem = new MemoryFileSystem({
@@ -277,7 +277,7 @@ describe('SsTableCursor', () => {
     assert.equal(cursor.row, rowName(5));
   });
 
-  test('a move made while a load is under way wins, and closing ends it', async () => {
+  test('a move during a load wins, and closing ends it', async () => {
     const table = await openFile(await writeFile(numberedRows(100, 100), { blockSizeBytes: 300 }));
     const cursor = table.cursor();
     cursor.seekRow(rowName(10));

@@ -23,7 +23,7 @@ import { writeSsTable } from './write-ss-table.ts';
 const Q = columnKey('f', 'q');
 const MIB = 1024 * 1024;
 
-/** A clock whose every reading is 4 ms after the one before, and which counts the turns it was given. */
+/** A clock whose every reading is 4 ms after the one before, and which counts its yields. */
 class BusyClock extends ManualClock {
   turns = 0;
 
@@ -52,7 +52,7 @@ describe('writeSsTable', () => {
     assert.deepEqual(await fileSystem.list(''), []);
   });
 
-  test('takes any cursor from its beginning, loads what it must, and leaves it open', async () => {
+  test('takes any cursor from its beginning, loads as needed, and leaves it open', async () => {
     const entries = numberedRows(20, 10);
     let calls = 0;
     const source = new ListCursor(entries, () => calls++ % 2 === 0);
@@ -66,7 +66,7 @@ describe('writeSsTable', () => {
     assert.equal(source.closed, false);
   });
 
-  test('refuses entries out of order, alike, or that no reader could read, and leaves no file', async () => {
+  test('refuses entries out of order, duplicates, or unreadable ones, and leaves no file', async () => {
     const cases: [string, Entry[]][] = [
       ['rows', [put('b', Q, 1), put('a', Q, 1)]],
       ['columns', [put('a', columnKey('g', ''), 1), put('a', Q, 1)]],
@@ -80,7 +80,7 @@ describe('writeSsTable', () => {
     ];
     for (const [what, entries] of cases) {
       const fileSystem = new MemoryFileSystem();
-      // far enough behind the beginning for part of the file to be written
+      // far enough after the beginning for part of the file to be written
       const filler = Array.from({ length: 30 }, (_, i) => put(`\0${i + 10}`, Q, 1, Buffer.alloc(100_000)));
       await assert.rejects(writeTo(fileSystem, [...filler, ...entries]), AssertionError, what);
       assert.deepEqual(await fileSystem.list(''), [], what);
@@ -106,7 +106,7 @@ describe('writeSsTable', () => {
     await assert.rejects(writeFile([], { rowRangeDeletions: [{ start: 'a', end: 'a' }] }), AssertionError);
   });
 
-  test('a failure of the file system or of the source comes through, and leaves no file', async () => {
+  test('a failure of the file system or of the source is passed on, and leaves no file', async () => {
     const entries = numberedRows(3000, 1000);
     for (const failing of ['create', 'appendFile', 'closeFile'] satisfies FileOperation[]) {
       let calls = 0;
@@ -179,7 +179,7 @@ describe('writeSsTable', () => {
     const boundaries = [...table.blockBoundaries().map(({ offsetBytes }) => offsetBytes)];
     const large = boundaries.filter((offset, i) => (boundaries[i + 1] ?? offset) - offset > 1100);
     assert.equal(large.length, 1);
-    // the two large values and the two small ones behind them make three blocks
+    // the two large values and the two small ones after them make three blocks
     assert.deepEqual(
       table
         .blockBoundaries()
@@ -205,7 +205,7 @@ describe('writeSsTable', () => {
     assert.equal((await table.verify()).entries, 3000);
   });
 
-  test('a value of 100 MiB is written, read and verified in short steps', async () => {
+  test('a value of 100 MiB is written, read and verified in short slices', async () => {
     const value = Buffer.alloc(100 * MIB);
     for (let at = 0; at < value.length; at += 4093) value[at] = at % 251;
     const entries = [put('a', Q, 1, 'small'), { ...put('b', Q, 1), value }, put('c', Q, 1, 'small')];

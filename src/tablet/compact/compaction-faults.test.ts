@@ -8,7 +8,7 @@ import { MERGED_FILES } from '../layers/merge-choice.ts';
 
 const SCHEMA = schemaOf({ a: { name: 'a', group: 'x' }, f: { name: 'f' } }, { x: {} });
 
-/** Fails or crashes the operation of that number that is asked for after `arm`. */
+/** Fails or crashes the operation of the number requested by `arm`, counted from that call. */
 class Trouble {
   operations: FileOperation[] = [];
   #at = Number.POSITIVE_INFINITY;
@@ -28,7 +28,7 @@ class Trouble {
 }
 
 /**
- * A tablet with so many files in two groups that a merging compaction is due, some of them with deletions; and what it
+ * A tablet with enough files in two groups for a merging compaction, some of them with deletions; and the cells that it
  * shows.
  */
 async function prepared(trouble: Trouble): Promise<{ fixture: TabletFixture; cells: string[] }> {
@@ -42,7 +42,7 @@ async function prepared(trouble: Trouble): Promise<{ fixture: TabletFixture; cel
   return { fixture, cells: await fixture.cells() };
 }
 
-/** Runs the compaction once undisturbed and answers its file operations. */
+/** Runs the compaction once undisturbed and returns its file operations. */
 async function operationsOf(kind: CompactionKind): Promise<readonly FileOperation[]> {
   const trouble = new Trouble();
   const { fixture } = await prepared(trouble);
@@ -61,15 +61,15 @@ function telling(operations: readonly FileOperation[]): number[] {
   );
 }
 
-/** What a sweep does: nothing that the row does not list and the tablet does not hold stays. */
+/** Deletes, like a sweep, all files that the row does not list and the tablet does not hold. */
 async function sweep(fixture: TabletFixture): Promise<void> {
   const held = new Set([...Object.values(fixture.state.files).flat(), ...fixture.tablet.heldFiles()]);
   for (const path of await fixture.files()) if (!held.has(path)) await fixture.fileSystem.delete(path);
 }
 
-describe('compactions in trouble', () => {
+describe('compactions with faults', () => {
   for (const kind of ['merging', 'major'] as const) {
-    test(`a ${kind} compaction that fails at any file operation loses nothing, leaves nothing, and succeeds when it is tried again`, async () => {
+    test(`a ${kind} compaction that fails at any file operation loses nothing, leaves no file, and succeeds when it is retried`, async () => {
       const operations = await operationsOf(kind);
       assert.ok(
         operations.includes('create') && operations.includes('closeFile') && operations.includes('read'),
@@ -98,7 +98,7 @@ describe('compactions in trouble', () => {
       }
     });
 
-    test(`the power fails at any file operation of a ${kind} compaction: the next start finds the same, and a sweep what is left over`, async () => {
+    test(`the power fails at any file operation of a ${kind} compaction: the next start finds the same, and a sweep finds the remains`, async () => {
       const operations = await operationsOf(kind);
       for (const at of telling(operations)) {
         for (const choice of ['nothing', 'all'] as const) {
@@ -123,7 +123,7 @@ describe('compactions in trouble', () => {
     });
   }
 
-  test('a commit that fails leaves the row and the files it lists, and what was written to the sweep', async () => {
+  test('a commit that fails leaves the row and the files it lists, and the new files to the sweep', async () => {
     const { fixture, cells } = await prepared(new Trouble());
     const before = fixture.state.files;
     fixture.onCommit = async () => {
@@ -139,7 +139,7 @@ describe('compactions in trouble', () => {
     await fixture.assertNoOrphans();
   });
 
-  test('a worker that dies takes nothing with it', async () => {
+  test('a worker that dies loses no data', async () => {
     const { fixture, cells } = await prepared(new Trouble());
     const { workers } = fixture.env;
     const run = workers.run.bind(workers);

@@ -206,7 +206,7 @@ describe('compactions', () => {
             model.cells(['b'], 'c'),
           );
         }
-        // one merge at least in each run: with so many files behind one another it is due
+        // at least one merge in each run: with this many overlapping files it is due
         for (let i = 0; i < MERGED_FILES && fixture.tablet.dueCompaction() === undefined; i++) {
           await take(fixture, model, {
             kind: 'mutate',
@@ -228,7 +228,7 @@ describe('compactions', () => {
     assert.ok(merges >= 30 && majors >= 30, `${merges} merging and ${majors} major compactions were tried`);
   });
 
-  test('a merging compaction makes one file of neighbours in age, keeps deletions while older files are left, and drops them when none is', async () => {
+  test('a merging compaction makes one file of neighbours in age, keeps deletions while older files remain, and then drops them', async () => {
     const fixture = await new TabletFixture(PLAIN).load();
     const big = Buffer.alloc(2 << 20, 7).toString('latin1');
     await fixture.set('z', big);
@@ -244,7 +244,7 @@ describe('compactions', () => {
     assert.equal(fixture.tablet.dueCompaction(), 'merging');
     await fixture.tablet.compact('merging');
     assert.equal(fixture.state.files['default']?.length, 2);
-    assert.equal(fixture.state.files['default']?.at(-1), oldest, 'the large file is left alone');
+    assert.equal(fixture.state.files['default']?.at(-1), oldest, 'the large file is not merged');
     assert.equal(fixture.tablet.dueCompaction(), undefined);
     assert.deepEqual(
       (await fixture.cells()).map((line) => line.slice(0, 2)),
@@ -256,7 +256,7 @@ describe('compactions', () => {
     await fixture.assertNoOrphans();
   });
 
-  test('files that do not overlap are not merged, and a row is sought in its own, newer ones and those that delete it', async () => {
+  test('files that do not overlap are not merged, and a row is sought in its own file, newer ones and those that delete it', async () => {
     const fixture = await new TabletFixture(
       schemaOf({ f: { name: 'f' } }, { default: { compression: { kind: 'none' } } }),
     ).load();
@@ -275,7 +275,7 @@ describe('compactions', () => {
       assert.deepEqual(await fixture.cellsOfRow(first), [`${first} f:q@2=newest`, `${first} f:q@1=${big}`]);
       assert.deepEqual(await fixture.cellsOfRow(last), [`${last} f:q@1=${big}`]);
       assert.deepEqual(await fixture.cellsOfRow(`${last}-`), []);
-      assert.ok(filesRead() - before <= 2, 'one file for each row that is there');
+      assert.ok(filesRead() - before <= 2, 'one file for each existing row');
     }
     const all = rows.flatMap(([first, last]) => [first, first, last]);
     assert.deepEqual(
@@ -298,7 +298,7 @@ describe('compactions', () => {
       assert.equal((await fixture.cellsOfRow(row)).length, left.filter((one) => one === row).length, row);
   });
 
-  test('garbage is collected as reads see it, merges collect what age decides, and a dropped family is collected too', async () => {
+  test('garbage is collected as reads see it, merges collect by age alone, and a dropped family is collected too', async () => {
     const rule = {
       kind: 'union',
       rules: [
@@ -322,7 +322,7 @@ describe('compactions', () => {
     assert.deepEqual(await fixture.cells(), [`r f:q@${now - 5}=two`]);
   });
 
-  test('versions do not count while a newer layer deletes ranges of them: what a read shows stays', async () => {
+  test('versions do not count while a newer layer deletes ranges of them: visible cells stay', async () => {
     const fixture = await new TabletFixture(
       schemaOf({ f: { name: 'f', gcRule: { kind: 'maxVersions', versions: 1 } } }),
     ).load();
@@ -401,7 +401,7 @@ describe('compactions', () => {
     ['is moved back meanwhile', {}],
   ];
   for (const [what, meanwhile] of moves) {
-    test(`a row deleted and flushed while a compaction moves its family stays deleted, where the family ${what}`, async () => {
+    test(`a row deleted and flushed while a compaction moves its family stays deleted, if the family ${what}`, async () => {
       const fixture = await new TabletFixture(withLayout({})).load();
       for (const row of ['kept', 'lost', 'dropped']) await fixture.set(row, row, 1, 'a');
       await fixture.tablet.flush();
@@ -422,7 +422,7 @@ describe('compactions', () => {
     });
   }
 
-  test('the files of a compaction are as old as its beginning: what had to be collected since then is in them still', async () => {
+  test('the files of a compaction are as old as its beginning: they keep garbage that arose since then', async () => {
     const fixture = await new TabletFixture(PLAIN).load();
     await fixture.set('r', 'v', 1);
     await fixture.tablet.flush();
@@ -473,7 +473,7 @@ async function assertMajor(fixture: TabletFixture): Promise<void> {
   }
 }
 
-test('a read that stands in a row sees it to its end, whatever is flushed and written meanwhile', async () => {
+test('a read inside a row sees it to its end, whatever is flushed and written meanwhile', async () => {
   const fixture = await new TabletFixture(PLAIN).load();
   const VALUE_BYTES = 2000;
   const fillRow = (row: ByteString, letter: string): Promise<void> =>

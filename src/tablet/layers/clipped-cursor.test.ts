@@ -1,4 +1,4 @@
-/** A clipped cursor moves like one over the list of those entries that lie in its ranges. */
+/** A clipped cursor moves like one over the list of the entries that lie in its ranges. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -17,7 +17,7 @@ function mayHold({ firstRow, lastRow }: RowExtent, row: ByteString): boolean {
 }
 
 describe('the regions of files', () => {
-  test('tell of each row, and of those between, which files may hold it, in their order', () => {
+  test('list for each row, and for those between, the files that may hold it, in their order', () => {
     const between = ROWS.flatMap((row) => [row, `${row}!`]);
     fc.assert(
       fc.property(fc.array(extent, { maxLength: 12 }), (files) => {
@@ -34,7 +34,7 @@ describe('the regions of files', () => {
     );
   });
 
-  test('count how many lie over one another', () => {
+  test('count the files that overlap', () => {
     fc.assert(
       fc.property(fc.array(extent, { maxLength: 12 }), (files) => {
         const rows = ['', ...ROWS];

@@ -22,7 +22,7 @@ const file = (sizeBytes: number, first: number, last: number): MergeCandidate =>
   lastRow: rowName(last),
 });
 
-/** Files of these sizes that all lie over one another. */
+/** Files of these sizes that all overlap. */
 const choose = (sizes: readonly number[]): MergeRun | undefined => chooseMerge(sizes.map((size) => file(size, 0, 9)));
 
 interface Flush {
@@ -60,12 +60,12 @@ function loadFiles(flushes: readonly Flush[]): {
   return { files, maxFiles, maxCrowded, written };
 }
 
-/** The same where all lie over one another. */
+/** The same for files that all overlap. */
 const load = (sizes: readonly number[]): ReturnType<typeof loadFiles> =>
   loadFiles(sizes.map((size) => ({ size, first: 0, last: 9 })));
 
 describe('the choice of files to merge', () => {
-  test('takes neighbours that are alike, as soon as they are enough', () => {
+  test('takes neighbours of similar size, once they are enough', () => {
     assert.equal(choose(times(MERGED_FILES - 1, MB)), undefined);
     assert.deepEqual(choose(times(MERGED_FILES, MB)), { from: 0, to: MERGED_FILES - 1 });
     assert.deepEqual(choose([...times(MERGED_FILES, MB), 100 * MB]), { from: 0, to: MERGED_FILES - 1 });
@@ -78,15 +78,15 @@ describe('the choice of files to merge', () => {
     assert.equal(choose([]), undefined);
   });
 
-  test('prefers what costs least for each file it saves', () => {
+  test('prefers the lowest cost for each file it saves', () => {
     assert.deepEqual(choose([...times(8, 10 * MB), ...times(8, MB)]), { from: 8, to: 15 });
   });
 
-  test('takes the smallest files for alike, whatever their sizes', () => {
+  test('treats the smallest files as equal, whatever their sizes', () => {
     assert.deepEqual(choose([1, 100, 9, 50_000, 3, 3, 3, 3]), { from: 0, to: 7 });
   });
 
-  test('a random load of a gigabyte is written to files twice at the most', () => {
+  test('a random load of a gigabyte is written to files at most twice', () => {
     for (const count of [8, 20, 36, 40, 47]) {
       const { written, maxFiles } = load(times(count, 28 * MB));
       assert.ok(written <= count * 28 * MB * 2, `${count} flushes: ${written / (count * 28 * MB)}`);
@@ -118,30 +118,30 @@ describe('the choice of files to merge', () => {
     );
   });
 
-  test('files side by side are left as they are', () => {
+  test('files that do not overlap are left as they are', () => {
     const flushes = Array.from({ length: 40 }, (_, i): Flush => ({ size: 7 * MB, first: i * 100, last: i * 100 + 99 }));
     const { files, written } = loadFiles(flushes);
     assert.equal(files.length, 40);
     assert.equal(written, 40 * 7 * MB);
-    // writers that are not quite in step make files that overlap a little
+    // writers that are slightly out of order make files that overlap a little
     const blurred = loadFiles(
       flushes.map(({ size, first, last }) => ({ size, first: Math.max(0, first - 60), last: last + 60 })),
     );
     assert.equal(blurred.files.length, 40);
   });
 
-  test('small files go together wherever their rows lie', () => {
+  test('small files are merged wherever their rows lie', () => {
     assert.deepEqual(chooseMerge(Array.from({ length: MERGED_FILES }, (_, i) => file(1000, i, i))), {
       from: 0,
       to: MERGED_FILES - 1,
     });
   });
 
-  test('of files side by side those go together over which others lie', () => {
-    const beside = Array.from({ length: 10 }, (_, i) => file(MB, i * 10, i * 10 + 9));
+  test('of files that do not overlap with one another those are merged that others overlap', () => {
+    const adjacent = Array.from({ length: 10 }, (_, i) => file(MB, i * 10, i * 10 + 9));
     const over = times(MERGED_FILES, MB).map((size) => file(size, 50, 59));
-    assert.deepEqual(chooseMerge([...over, ...beside]), { from: 0, to: MERGED_FILES - 1 });
-    assert.equal(chooseMerge([...over.slice(3), ...beside]), undefined);
+    assert.deepEqual(chooseMerge([...over, ...adjacent]), { from: 0, to: MERGED_FILES - 1 });
+    assert.equal(chooseMerge([...over.slice(3), ...adjacent]), undefined);
   });
 
   test('a load in the order of rows ends in few files all the same, and is written seldom', () => {

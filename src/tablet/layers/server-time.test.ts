@@ -18,7 +18,7 @@ const STATE: TabletState = {
   lastServerMicros: 0,
 };
 
-/** As much of a file as tells of times. */
+/** The part of a file that states times. */
 function file(createdMicros: Int64, lastServerMicros?: number): TabletFile {
   return { properties: { createdMicros, lastServerMicros } } as unknown as TabletFile;
 }
@@ -68,13 +68,13 @@ describe("the server's time in a tablet", () => {
     ]);
   });
 
-  test('begins with the newest that its row or its files tell', () => {
+  test('begins with the newest that its row or its files state', () => {
     assert.equal(new Fixture({ lastServerMicros: 7 }).time.lastMicros, 7);
     assert.equal(new Fixture({ lastServerMicros: 7 }, [file(100, 9), file(200, 0)]).time.lastMicros, 9);
     assert.equal(
       new Fixture({ lastServerMicros: 7 }, [file(100), file(200, 0)]).time.lastMicros,
       100,
-      'a file of an earlier version tells when it was made',
+      'a file of an earlier version states when it was made',
     );
   });
 
@@ -92,7 +92,7 @@ describe("the server's time in a tablet", () => {
     assert.equal(new Fixture({ lastServerMicros: undefined }).after(record(500, 499)), 500);
   });
 
-  test('stays a number that METADATA can tell, however far the clock is ahead', () => {
+  test('stays a number that METADATA can hold, however far the clock is ahead', () => {
     const fixture = new Fixture({ lastServerMicros: Number.MAX_SAFE_INTEGER - 1 }, [file(INT64_MAX)]);
     assert.equal(fixture.time.lastMicros, Number.MAX_SAFE_INTEGER);
     assert.equal(fixture.time.next(), Number.MAX_SAFE_INTEGER);
@@ -111,7 +111,7 @@ describe('garbage collection by age, under a clock that is set', () => {
     value: Buffer.from(value),
   });
 
-  test('does not take what was just written, after a step back and after a jump forward and back', async () => {
+  test('does not take cells that were just written, after a step back and after a jump forward and back', async () => {
     const fixture = await new TabletFixture(
       schemaOf({ f: { name: 'f', gcRule: { kind: 'maxAge', ageMicros: SECOND } } }),
     ).load();

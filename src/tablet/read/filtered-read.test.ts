@@ -1,4 +1,4 @@
-/** Reads whose filter makes much of little: what they hand out, and how much of it between two looks at the clock. */
+/** Reads whose filter multiplies cells: the cells that they return, and the number between two checks of the clock. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Code } from '../../base/index.ts';
@@ -15,7 +15,7 @@ const copies = (count: number): RowFilter => ({
 });
 
 describe('a read through a filter', () => {
-  test('hands out the copies of one cell in batches', async () => {
+  test('returns the copies of one cell in batches', async () => {
     const fixture = await new TabletFixture(SCHEMA).load();
     await fixture.set('row', 'v'.repeat(100_000));
     await fixture.set('row2', 'w');
@@ -72,7 +72,7 @@ describe('a read through a filter', () => {
     await fixture.tablet.close({ flush: false });
   });
 
-  test('what copies make of a row is limited as a row is', async () => {
+  test('a row with its copies is limited like any row', async () => {
     const fixture = await new TabletFixture(SCHEMA).load();
     await fixture.set('row', 'v'.repeat(1024 * 1024));
     const read = async (filter: RowFilter): Promise<void> => {
@@ -94,7 +94,7 @@ describe('a read through a filter', () => {
   test('a call is cancelled inside of one match', async () => {
     const fixture = await new TabletFixture(SCHEMA).load();
     await fixture.set('row', 'xy'.repeat(500_000));
-    // a step is over at every look at the clock
+    // a slice ends at every check of the clock
     let passedMs = 0;
     const standing = fixture.clock.monotonicMs();
     fixture.clock.monotonicMs = () => standing + (passedMs += 5);

@@ -25,7 +25,7 @@ const KINDS: Record<string, AggregateKind> = { sum: 'sum', max: 'max' };
 const aggregateOf = (family: string): AggregateKind | undefined => KINDS[family];
 
 /**
- * A layer over a sorted list, whose cursors need a load whenever `lazy` says so, sometimes several: as an SSTable's do.
+ * A layer over a sorted list, whose cursors need a load whenever `lazy` says so, sometimes several, like an SSTable's.
  */
 class ListLayer implements Layer {
   readonly entries: readonly Entry[];
@@ -96,7 +96,7 @@ async function rest(cursor: MergeCursor): Promise<string[]> {
   }
 }
 
-/** The truth: what each row holds now; a deletion deletes. Columns by key, then cells by timestamp. */
+/** The model: the present contents of each row; a deletion deletes. Columns by key, then cells by timestamp. */
 class Truth {
   readonly rows = new Map<string, Map<string, Map<Int64, Uint8Array>>>();
 
@@ -228,7 +228,7 @@ const history = fc.array(fc.oneof({ weight: 3, arbitrary: write }, { weight: 1, 
   maxLength: 30,
   size: 'max',
 });
-/** Says yes in turns that the list gives, over and over. */
+/** Returns true at the turns of the list, over and over. */
 const laziness = fc.array(fc.boolean(), { minLength: 1, maxLength: 9 }).map((turns) => {
   // a cursor must get there in the end
   const finite = [...turns, false];
@@ -237,7 +237,7 @@ const laziness = fc.array(fc.boolean(), { minLength: 1, maxLength: 9 }).map((tur
 });
 type Step = typeof history extends fc.Arbitrary<(infer S)[]> ? S : never;
 
-/** A tablet's layers, newest first, and the truth beside them. */
+/** A tablet's layers, newest first, and the model of them. */
 class Layers {
   readonly truth = new Truth();
   active = new Memtable();
@@ -276,7 +276,7 @@ function layersOf(steps: readonly Step[], lazy: () => boolean): Layers {
   return layers;
 }
 
-describe('MergeCursor against the truth', () => {
+describe('MergeCursor against the model', () => {
   test('scans, forward and backward, from anywhere', async () => {
     await fc.assert(
       fc.asyncProperty(history, laziness, rowName, async (steps, lazy, row) => {
@@ -519,7 +519,7 @@ describe('MergeCursor', () => {
   test('a deletion hides older layers whatever the timestamps, and nothing newer', async () => {
     const layers = memtables(
       [['r', set('f', 'q', 1, 'newest')]],
-      [['r', { kind: 'deleteFromRow' }, set('f', 'q', 2, 'beside')]],
+      [['r', { kind: 'deleteFromRow' }, set('f', 'q', 2, 'adjacent')]],
       [
         ['r', set('f', 'q', 9, 'hidden'), set('g', 'q', 9, 'hidden')],
         ['s', set('f', 'q', 9, 'other row')],
@@ -527,7 +527,7 @@ describe('MergeCursor', () => {
     );
     const cursor = new MergeCursor(layers, { aggregateOf });
     cursor.seekRow('');
-    assert.deepEqual(await rest(cursor), ['r f:q@2=beside', 'r f:q@1=newest', 's f:q@9=other row']);
+    assert.deepEqual(await rest(cursor), ['r f:q@2=adjacent', 'r f:q@1=newest', 's f:q@9=other row']);
   });
 
   test('operands fold down to a put, and not beyond a deletion', async () => {
@@ -579,7 +579,7 @@ describe('MergeCursor', () => {
   });
 
   test('a row can be skipped at a deletion after which a load is needed', async () => {
-    // the two seeks land at once, the move behind the deletion does not
+    // the two seeks arrive immediately, the move after the deletion does not
     let turns: boolean[] | undefined = [false, false, true];
     const layers = memtables(
       [
@@ -598,7 +598,7 @@ describe('MergeCursor', () => {
     assert.equal(cursor.row, 's');
   });
 
-  test('a range of rows that a newer layer dropped is seeked past, not walked', () => {
+  test('a range of rows that a newer layer dropped is passed by a seek, not walked', () => {
     const old = new Memtable();
     for (let i = 0; i < 5000; i++) old.apply(`row${String(i).padStart(4, '0')}`, [set('f', 'q', 1)], aggregateOf);
     const dropper = new Memtable();
@@ -641,7 +641,7 @@ describe('MergeCursor', () => {
     assert.ok(moves < 20, `${moves} moves`);
   });
 
-  test('a long way over what is hidden pauses when the step is over', async () => {
+  test('a long walk over hidden entries pauses when the slice is over', async () => {
     const deletions = new Memtable();
     for (let i = 0; i < 20_000; i++) deletions.apply(`row${i}`, [{ kind: 'deleteFromRow' }], aggregateOf);
     deletions.apply('z', [set('f', 'q', 1)], aggregateOf);
@@ -649,7 +649,7 @@ describe('MergeCursor', () => {
     let pauses = 0;
     const clock = clockOf({
       nowMicros: () => now * 1000,
-      // a millisecond a look: the pacer looks once in `every` items
+      // a millisecond a reading: the pacer reads the clock once in `every` items
       monotonicMs: () => now++,
       timer: () => assert.fail('no timers'),
       yield: async () => {

@@ -89,7 +89,7 @@ const filters: readonly (RowFilter | undefined)[] = [
 ];
 
 describe('a read of one row', () => {
-  test('returns what a scan of all returns of it, whatever the history', async () => {
+  test('returns the cells that a scan of all returns for it, whatever the history', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.boolean(), async (steps, reversed) => {
         const fixture = await new TabletFixture(SCHEMA).load();
@@ -128,7 +128,7 @@ describe('a cursor over one layer, of one row', () => {
     return memtable;
   };
 
-  test('is at its end where no layer is, or where the seek goes past the row', () => {
+  test('is at its end without a layer, or if the seek goes past the row', () => {
     const set = { kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.from('v') } as const;
     for (const layers of [[], [layerOf(set)]]) {
       const cursor = cursorOver(layers, 'b', none);
@@ -152,7 +152,7 @@ describe('a cursor over one layer, of one row', () => {
     }
   });
 
-  test('ends with the row, and passes over deletions', () => {
+  test('ends with the row, and skips deletions', () => {
     const cursor = cursorOver(
       [
         layerOf(
@@ -172,7 +172,7 @@ describe('a cursor over one layer, of one row', () => {
     assert.equal(cursor.state, CursorState.done);
   });
 
-  test('rests among very many deletions where its step is over', async () => {
+  test('pauses among very many deletions when its slice is over', async () => {
     const clock = new ManualClock();
     const deletions = Array.from(
       { length: 1000 },

@@ -6,7 +6,7 @@ import { normalizeRanges, type RowRange, rangeOfRow } from '../../model/index.ts
 import { TabletFixture, schemaOf } from '../fixtures.ts';
 
 const SCHEMA = schemaOf({ f: { name: 'f' }, g: { name: 'g' } });
-/** Long enough to be put together of parts, as real keys are. */
+/** Long enough to be joined from pieces, as real keys are. */
 const ROWS = Array.from({ length: 12 }, (_, i) => `a row key ${String(i).padStart(8, '0')}`);
 const row = fc.constantFrom(...ROWS);
 const change = fc.oneof(
@@ -31,7 +31,7 @@ const filters: readonly (RowFilter | undefined)[] = [
 ];
 
 describe('a read of several ranges', () => {
-  test('returns of each row what a scan of all returns, in either direction, with and without a limit', async () => {
+  test('returns the same cells of each row as a scan of all, in either direction, with and without a limit', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(change, { maxLength: 40 }),
@@ -65,7 +65,7 @@ describe('a read of several ranges', () => {
     );
   });
 
-  test('asks the Bloom filters row by row, and reads no file that has none of a row', async () => {
+  test('queries the Bloom filters row by row, and reads no file that has none of a row', async () => {
     const fixture = await new TabletFixture(SCHEMA).load();
     for (const each of ROWS) {
       await fixture.set(each, 'v');
@@ -77,7 +77,7 @@ describe('a read of several ranges', () => {
     const [passes, skips, reads] = [count('sstable.bloomPasses'), count('sstable.bloomSkips'), count('sstable.reads')];
     const asked = ROWS.slice(1, -1);
     assert.equal((await fixture.cellsIn(asked.map(rangeOfRow))).length, asked.length);
-    // each row lies in a file of its own, and between the two rows of the last file, whose filter knows it not
+    // each row lies in a file of its own, and between the two rows of the last file, whose filter excludes it
     assert.equal(count('sstable.bloomPasses') - passes, asked.length);
     assert.equal(count('sstable.bloomSkips') - skips, asked.length);
     assert.equal(count('sstable.reads') - reads, asked.length);

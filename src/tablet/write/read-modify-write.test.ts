@@ -41,7 +41,7 @@ describe('read-modify-write', () => {
     assert.equal(Buffer.from(cells[1]?.value as Uint8Array).toString(), 'ab');
   });
 
-  test('rules see what those before them made, and one cell a column comes out', () => {
+  test('rules see the results of those before them, and return one cell a column', () => {
     const { cells, mutations } = readModifyWrite(
       [increment('n', 3), append('s', 'a'), increment('n', 4), append('s', 'b')],
       newest(cell('n', int64Bytes(10))),
@@ -81,7 +81,7 @@ describe('read-modify-write', () => {
     assert.throws(
       () => readModifyWrite([append('n', ''), increment('n', 1)], newest(), 1),
       { code: Code.FAILED_PRECONDITION },
-      'what an append made empty is there',
+      'a value that an append left empty exists',
     );
   });
 
@@ -98,7 +98,7 @@ describe('read-modify-write', () => {
     );
   });
 
-  test('appending is work for the bytes appended, not for the value each time', () => {
+  test('appending costs the bytes appended, not the value each time', () => {
     const value = Buffer.alloc(1024 * 1024, 'v');
     const rules = Array.from({ length: 100_000 }, () => append('s', 'x'));
     const concat = Buffer.concat;

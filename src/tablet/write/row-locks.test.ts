@@ -6,7 +6,7 @@ import { SharedLock } from './shared-locks.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Whether the promise has settled within a turn of the event loop; undefined = was not asked to wait. */
+/** True if the promise has settled within a turn of the event loop; undefined = there was no promise to wait for. */
 async function waits(entered: Promise<unknown> | undefined): Promise<boolean> {
   if (entered === undefined) return false;
   let settled = false;
@@ -15,7 +15,7 @@ async function waits(entered: Promise<unknown> | undefined): Promise<boolean> {
   return !settled;
 }
 
-/** A lock of the row, which nobody makes wait. */
+/** A lock of the row, taken without a wait. */
 function lockOf(locks: RowLocks, row: string): SharedLock {
   const lock = new SharedLock();
   assert.equal(locks.tryLockShared(row, lock), true);
@@ -87,7 +87,7 @@ describe('row locks', () => {
     assert.equal(await waits(alone[1]), false);
   });
 
-  test('any mix of holders is exclusive where it must be, and everybody gets through', async () => {
+  test('any mix of holders is exclusive where it must be, and every holder gets its turn', async () => {
     const holder = fc.record({
       row: fc.constantFrom('a', 'b', '*'),
       alone: fc.boolean(),
@@ -132,13 +132,13 @@ describe('row locks', () => {
     const shared = [lockOf(locks, 'r'), lockOf(locks, 'r')];
     const alone = locks.lockExclusive('r');
     assert.notEqual(alone, undefined);
-    assert.equal(locks.tryLockShared('r', new SharedLock()), false, 'somebody waits to be alone');
+    assert.equal(locks.tryLockShared('r', new SharedLock()), false, 'a call waits for the exclusive lock');
     shared.push(lockOf(locks, 'other'));
     for (const lock of shared) locks.unlockShared(lock);
     assert.equal(locks.tryLockShared('r', new SharedLock()), false, 'locked exclusively');
     locks.unlockExclusive('r');
     lockOf(locks, 'r');
     void locks.lockTablet();
-    assert.equal(locks.tryLockShared('third', new SharedLock()), false, 'the whole tablet is about to be held');
+    assert.equal(locks.tryLockShared('third', new SharedLock()), false, 'the whole tablet is about to be locked');
   });
 });

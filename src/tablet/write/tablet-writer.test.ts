@@ -70,7 +70,7 @@ function begin({ tablet, context }: TabletFixture, [kind, row]: Write, i: number
 }
 
 describe('the write path of a tablet', () => {
-  test('what writes of all kinds, begun side by side, leave in memory is what replay makes of the log', async () => {
+  test('replay of the log restores what concurrent writes of all kinds left in memory', async () => {
     await fc.assert(
       fc.asyncProperty(writes, async (all) => {
         const fixture = await new TabletFixture(SCHEMA).load();
@@ -134,7 +134,7 @@ describe('the write path of a tablet', () => {
 describe('the families of a read', () => {
   const at = (micros: number): { nowMicros(): number } => ({ nowMicros: () => micros });
 
-  test('are made once a schema where no rule depends on the time', () => {
+  test('are made once for each schema if no rule depends on the time', () => {
     assert.equal(ReadFamilies.of(SCHEMA, at(1)), ReadFamilies.of(SCHEMA, at(2)));
     const union = {
       kind: 'union',
