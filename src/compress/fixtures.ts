@@ -49,7 +49,7 @@ export function samplePage(page: number, version = 0): Buffer {
     );
   }
   lines.push(
-    '<footer>Written by the people who wrote the program, and kept next to it. Corrections are welcome at the usual address.</footer></body></html>',
+    '<footer>Written by the people who wrote the program, and kept beside it. Corrections are welcome at the usual address.</footer></body></html>',
   );
   return Buffer.from(lines.join('\n'));
 }

@@ -53,7 +53,7 @@ const REFUSED: readonly (readonly [string, RowFilter, RegExp])[] = [
   ],
   ['a sample of none', { kind: 'rowSample', probability: 0 }, /row_sample_filter .* not 0/],
   ['a sample of all', { kind: 'rowSample', probability: 1 }, /row_sample_filter .* not 1/],
-  ['a sample that is no number', { kind: 'rowSample', probability: Number.NaN }, /row_sample_filter .* not NaN/],
+  ['a sample that is not a number', { kind: 'rowSample', probability: Number.NaN }, /row_sample_filter .* not NaN/],
   ['a negative offset', { kind: 'cellsPerRowOffset', cells: -1 }, /cells_per_row_offset_filter .* not -1/],
   ['a row limit of 0', { kind: 'cellsPerRowLimit', cells: 0 }, /cells_per_row_limit_filter .* not 0/],
   ['a column limit of 0', { kind: 'cellsPerColumnLimit', cells: 0 }, /cells_per_column_limit_filter .* not 0/],
@@ -86,13 +86,13 @@ const REFUSED: readonly (readonly [string, RowFilter, RegExp])[] = [
   ['nests of chains', nested(21, (inner) => chain(PASS, inner)), /more than 20 deep/],
   ['nests of conditions', nested(21, (inner) => ({ kind: 'condition', predicate: inner })), /more than 20 deep/],
   ['a nest that would end the stack', nested(100_000, (inner) => interleave(PASS, inner)), /more than 20 deep/],
-  ['what is no filter', { kind: 'regex' } as unknown as RowFilter, /unknown filter "regex"/],
+  ['an unknown filter', { kind: 'regex' } as unknown as RowFilter, /unknown filter "regex"/],
 ];
 
 const TAKEN: readonly (readonly [string, RowFilter])[] = [
   ['20 nests', nested(20, (inner) => chain(PASS, inner))],
   ['labels in branches', interleave(LABEL, { kind: 'applyLabel', label: 'other-label-15c' })],
-  ['a label in a chain behind an interleave of labels apart', interleave(chain(LABEL, PASS), chain(PASS, LABEL))],
+  ['a label in a chain after an interleave of separate labels', interleave(chain(LABEL, PASS), chain(PASS, LABEL))],
   ['a sink by itself', SINK],
   ['a sink next to a condition', chain({ kind: 'condition', predicate: PASS, whenTrue: PASS }, interleave(PASS, SINK))],
   [

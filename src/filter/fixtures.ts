@@ -64,7 +64,7 @@ function hasBits(value: Uint8Array, mask: Buffer): boolean {
   return value.length === mask.length && mask.every((bits, i) => (value[i]! & bits) === bits);
 }
 
-/** What the filter makes of a row. `sunk` gets what sinks take. */
+/** The output of the filter for a row. `sunk` gets the cells that sinks take. */
 function model(filter: RowFilter, row: string, input: readonly Item[], sunk: Cell[]): readonly Item[] {
   const keep = (passes: (cell: Cell) => boolean): readonly Item[] => input.filter((item) => passes(item.cell));
   const change = (to: (cell: Cell) => Cell): readonly Item[] => input.map((item) => ({ ...item, cell: to(item.cell) }));
@@ -138,7 +138,7 @@ function interleave(
   return sorted.map((item): Item => ({ cell: item.cell, at: item.from?.at ?? 0, from: item.from?.from }));
 }
 
-/** What a row gives: to the end of the filter, and into its sinks. */
+/** The output for a row: at the end of the filter, and in its sinks. */
 export function expected(filter: RowFilter, row: string, cells: readonly Cell[]): { main: Cell[]; sunk: Cell[] } {
   const sunk: Cell[] = [];
   const items = cells.map((cell, at): Item => ({ cell, at, from: undefined }));

@@ -197,7 +197,7 @@ class WildcardMatching implements Matching {
 
 /** For matchers that take no longer for a long input. */
 function neverInParts(): never {
-  assert(false, 'a literal is compared at once');
+  assert(false, 'a literal is compared immediately');
 }
 
 const NEWLINE = 10;

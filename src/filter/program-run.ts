@@ -7,7 +7,7 @@
  * a sink bypasses a condition. There, and only there, a collector holds the row and sorts it.
  *
  * Slices: pushing one cell costs at most FilterProgram.unitsPerCell units, which is bounded when a filter is compiled.
- * Other long work is done between two such pushes: the questions that expressions ask of a long input (questions.ts)
+ * Other long work is done between two such pushes: the questions of expressions about a long input (questions.ts)
  * are answered before the push that needs them, and cells that were held back (holding.ts) leave one by one.
  */
 import type { ByteString } from '../base/index.ts';

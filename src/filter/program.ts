@@ -5,7 +5,7 @@
 import type { ByteString } from '../base/index.ts';
 import type { Cell, ColumnKey, TimestampRange } from '../model/index.ts';
 
-/** What the read may skip after a cell. Never wrong: no cell that would pass is skipped. */
+/** The entries that the read may skip after a cell. Never wrong: no cell that would pass is skipped. */
 export const Hint = {
   next: 0,
   /** No further version of this column yields output. */

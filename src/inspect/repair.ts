@@ -209,7 +209,7 @@ async function readLayouts(components: CheckComponents, unsaved: string[]): Prom
       const layout = await describeSsTable(components, path);
       const { lineage } = layout.properties;
       if (lineage === undefined || placedFile(layout) === undefined)
-        lose(path, 'it does not tell which table it belongs to');
+        lose(path, 'it does not name the table it belongs to');
       else if (lineage.path !== path)
         lose(path, `it was written as ${lineage.path} and stands in another file's place`);
       // blocks are read once, in order, where entries are read, so the cache is small

@@ -11,13 +11,13 @@ export interface SsTableComponents {
 
 export interface InspectedSsTable {
   readonly layout: SsTableLayout;
-  /** What the check of all blocks went through, where it was asked for; it fails at the first thing that is wrong. */
+  /** The counts of the check of all blocks, if it was requested; it fails at the first damage. */
   readonly verified: { readonly blocks: number; readonly entries: number; readonly blockBytes: number } | undefined;
 }
 
 /**
- * CorruptionError where anything is damaged, NOT_FOUND where there is no such file, FAILED_PRECONDITION where a newer
- * Edubba wrote it.
+ * CorruptionError if the file is damaged, NOT_FOUND if it does not exist, FAILED_PRECONDITION if a newer Edubba wrote
+ * it.
  */
 export async function inspectSsTable(
   components: SsTableComponents,

@@ -36,17 +36,17 @@ describe('the cache of locations', () => {
         (steps, row) => {
           const cache = new LocationCache(1000);
           let known: AssignedTablet[] = [];
-          for (const step of steps) {
-            if ('added' in step) {
-              const { start, end } = step.added.range;
+          for (const change of steps) {
+            if ('added' in change) {
+              const { start, end } = change.added.range;
               known = known.filter(
                 ({ range }) =>
                   (range.end !== undefined && range.end <= start) || (end !== undefined && end <= range.start),
               );
-              known.push(step.added);
-              cache.add(step.added);
+              known.push(change.added);
+              cache.add(change.added);
             } else {
-              const dropped = known[step.dropped % Math.max(known.length, 1)];
+              const dropped = known[change.dropped % Math.max(known.length, 1)];
               if (dropped === undefined) continue;
               known = known.filter((one) => one !== dropped);
               cache.drop(dropped);

@@ -185,7 +185,7 @@ describe('the locator', () => {
 
 describe('a locator without an answer', () => {
   test(
-    'says "not serving" where there is no root, and passes on what a server fails with',
+    'answers "not serving" without a root, and passes on the errors of servers',
     inCluster(async (cluster, db) => {
       await db.create('t');
       const id = await tableId(db, 't');

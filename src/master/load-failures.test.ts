@@ -49,7 +49,7 @@ describe('failures of loading', () => {
 
   test('that are races of tablets on their way are no errors', () => {
     const { failures, logged } = fixture();
-    failures.failed(a, new BigtableError(Code.FAILED_PRECONDITION, 'let go'));
+    failures.failed(a, new BigtableError(Code.FAILED_PRECONDITION, 'released'));
     assert.match(logged[0] as string, /^info/);
   });
 });

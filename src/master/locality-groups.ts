@@ -34,7 +34,7 @@ export function withGroups(schema: TableSchema, layout: GroupLayout): TableSchem
   assert(families.length === Object.keys(schema.families).length, 'new locality groups keep every column family');
   assert(
     families.every(({ group }) => group === undefined || groups.has(group)),
-    'a column family lies in a group that is not there',
+    'a column family lies in an existing group',
   );
   const { groups: _, ...rest } = schema;
   return {

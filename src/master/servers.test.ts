@@ -117,7 +117,7 @@ describe('the tablet servers as the master sees them', () => {
     assert.throws(() => servers.logDeleted('living'), /only the logs of dead servers/);
   });
 
-  test('the dead are given nothing, and no log goes of a server that a commit under way names', async () => {
+  test('the dead get no tablets, and the log of a server that a commit under way names is kept', async () => {
     const { servers, announce, scan } = await fixture();
     const die = await announce('a');
     await scan();

@@ -169,7 +169,7 @@ describe('schema files', () => {
     assert.throws(() => decodeSchema('schemas/t', bytes), /nested at most 64 deep/);
   });
 
-  test('cut and flipped bytes give an error or another schema, never a crash', () => {
+  test('cut and flipped bytes yield an error or another schema, never a crash', () => {
     const bytes = encodeSchema(decodeSchema('x', Buffer.from(JSON.stringify(good))));
     fc.assert(
       fc.property(fc.nat(bytes.length - 1), fc.nat(255), fc.boolean(), (at, value, cut) => {

@@ -78,7 +78,7 @@ export class TabletFixture {
     return requestContext({ budget: this.env.requestBudget });
   }
 
-  /** Serves the tablet as its row and the logs tell: at first, and after a crash or `close`. */
+  /** Serves the tablet from its row and logs: at first, and after a crash or `close`. */
   async load(): Promise<this> {
     const records: LogRecord[] = [];
     const { redo } = this.state;
@@ -170,7 +170,7 @@ export class TabletFixture {
     return (await this.fileSystem.list('sstables/')).map(({ path }) => path);
   }
 
-  /** What is on disk is what the row lists. */
+  /** Asserts that the files on disk are those that the row lists. */
   async assertNoOrphans(): Promise<void> {
     assert.deepEqual(await this.files(), Object.values(this.state.files).flat().sort());
   }

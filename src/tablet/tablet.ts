@@ -259,7 +259,7 @@ export class Tablet implements TabletApi {
     }
   }
 
-  /** Writes go on meanwhile: little is left to flush when they have to wait. */
+  /** Writes continue meanwhile: little is left to flush when they have to wait. */
   async #flushMost(): Promise<void> {
     for (let i = 0; i < MAX_FLUSHES && this.memtableBytes > LEFT_TO_FLUSH_BYTES; i++) await this.flush();
   }

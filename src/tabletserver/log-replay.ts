@@ -93,7 +93,7 @@ export class LogReplay {
       throw new CorruptionError(
         path,
         0,
-        'METADATA lists the log, and it is not there or holds nothing, not even what every log begins with',
+        'METADATA lists the log, and it is missing or empty: it has not even the first record of every log',
       );
     return tables;
   }

@@ -121,7 +121,7 @@ describe('the memory of memtables', () => {
     await settled();
     assert.equal(memory.flushes, 1);
     let ended = false;
-    // the clock stands still: a wait that is not cut short never ends
+    // the clock does not move: a wait that is not cut short never ends
     void budget.stop().then(() => (ended = true));
     await settled();
     assert.deepEqual([ended, memory.flushes], [true, 1]);

@@ -212,7 +212,7 @@ export class TabletLoader {
     await tablet.close({ flush });
     assert(
       !flush || tablet.oldestUnflushed === undefined,
-      'a tablet that was given up with a flush needs nothing of the log',
+      'a tablet that was released with a flush needs no record of the log',
     );
     this.#retired.add(tablet);
     const { state } = tablet;

@@ -53,7 +53,7 @@ function assertJob({ outputs, isMajor, collection, since, cancelled }: Compactio
   }
   assert(
     !isMajor || (collection !== 'nothing' && since === 'beginning'),
-    'a major compaction leaves nothing older behind',
+    'a major compaction leaves no older files',
   );
   assert(cancelled.length === 1, 'a compaction has one flag that calls it off');
 }

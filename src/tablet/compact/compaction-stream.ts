@@ -18,7 +18,7 @@ import {
 } from '../../model/index.ts';
 import type { KeptVersions } from '../read/kept-versions.ts';
 
-/** Entries to step over before a seek is cheaper. */
+/** The number of entries to step over before a seek is cheaper. */
 const STEPS_BEFORE_SEEK = 8;
 
 export interface CompactionStreamOptions {
@@ -93,7 +93,7 @@ export class CompactionStream implements EntryStream {
   }
 
   next(): void {
-    assert(this.state === CursorState.ready, 'a walk goes on from an entry');
+    assert(this.state === CursorState.ready, 'a walk continues from an entry');
     this.#source.next();
     this.#advance();
   }

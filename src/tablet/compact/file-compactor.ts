@@ -121,12 +121,12 @@ export class FileCompactor {
 
   async #open(outputs: readonly CompactionOutput[], { written }: CompactionResult): Promise<TabletFile[]> {
     const { opener, range } = this.#context;
-    assert(written.length <= outputs.length, 'a compaction writes no more files than it was told to');
+    assert(written.length <= outputs.length, 'a compaction writes no more files than requested');
     const files: TabletFile[] = [];
     try {
       for (const { path } of written) {
         const output = outputs.find((one) => one.path === path);
-        assert(output !== undefined, 'a compaction writes the files that it was told to');
+        assert(output !== undefined, 'a compaction writes the requested files');
         files.push(await opener.open(path, output.tuning, range));
       }
     } catch (error) {

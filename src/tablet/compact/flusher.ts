@@ -114,7 +114,7 @@ export class Flusher {
       });
       if (serving.failure) throw serving.notServingError();
       await commits.flushed(files, memtable.rowRangeDeletions(), redo);
-      assert(layers.oldestFrozen !== frozen, 'a memtable that is in files is no layer any more');
+      assert(layers.oldestFrozen !== frozen, 'a memtable that is in files is no longer a layer');
     } finally {
       ownedFiles.finish(paths, layers.heldFiles());
     }

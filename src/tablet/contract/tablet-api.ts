@@ -112,9 +112,9 @@ export interface TabletApi {
   /** The age of the oldest file from which a major compaction could drop something; undefined if there is none. */
   readonly uncollectedSinceMicros: number | undefined;
   /**
-   * Divides this tablet at `row` into two: low and high. Reads go on; writes wait during the last flush and `commit`,
-   * and fail with "not serving" after it. The tablet then only completes the rows that reads have begun. If `commit`
-   * fails, the tablet goes on serving.
+   * Divides this tablet at `row` into two: low and high. Reads continue; writes wait during the last flush and
+   * `commit`, and fail with "not serving" after it. The tablet then only completes the rows that reads have begun. If
+   * `commit` fails, the tablet continues to serve.
    */
   divide(row: ByteString, commit: DivideCommit): Promise<readonly [TabletApi, TabletApi]>;
   /** Takes no new calls ("not serving"), completes those in progress, flushes if requested, and releases its files. */

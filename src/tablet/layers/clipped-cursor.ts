@@ -70,14 +70,14 @@ export class ClippedCursor implements LayerCursor {
   }
 
   seekColumn(column: ColumnKey, timestamp?: Int64): void {
-    assert(!this.#isPastAll, 'a cursor past all parts goes on by a seek to a row');
+    assert(!this.#isPastAll, 'a cursor past all parts continues only by a seek to a row');
     this.#move(false);
     this.#inner.seekColumn(column, timestamp);
     this.#advance();
   }
 
   next(): void {
-    assert(!this.#isPastAll, 'a cursor past all parts goes on by a seek to a row');
+    assert(!this.#isPastAll, 'a cursor past all parts continues only by a seek to a row');
     this.#move(false);
     this.#inner.next();
     this.#advance();
@@ -105,7 +105,7 @@ export class ClippedCursor implements LayerCursor {
     const { row } = this.#inner;
     assert(
       this.#clips.some(({ start, end }) => start <= row && (end === undefined || row < end)),
-      'a cursor with parts stands in one of them',
+      'a cursor with parts is in one of them',
     );
   }
 

@@ -45,7 +45,7 @@ function emptyLayer(): MemtableLayer {
 }
 
 const NO_FILES: readonly TabletFile[] = [];
-/** With fewer files each one is asked. */
+/** With fewer files each one is queried. */
 const MIN_INDEXED_FILES = 4;
 
 /** The rows and columns that a read needs. */
@@ -257,7 +257,7 @@ export class LayerSet {
 
   /** Takes over a list made by `withNewest` or `withMerged` since when nothing has changed. */
   replaceFiles(files: readonly TabletFile[]): void {
-    assert(!this.#isRetired, 'the files of a tablet that is released change no more');
+    assert(!this.#isRetired, 'the files of a released tablet no longer change');
     if (checksInvariants) assertLayerOrder(files, this.#replaced);
     const replaced = this.#files.filter((old) => !files.includes(old));
     this.#files = files;
@@ -310,7 +310,7 @@ export class LayerSet {
   }
 
   #close(file: TabletFile): void {
-    assert(this.#replaced.delete(file), 'a file is closed when the list has it no more');
+    assert(this.#replaced.delete(file), 'a file is closed once it is out of the list');
     file.close();
     this.#ownedFiles.discard([file.path]);
   }

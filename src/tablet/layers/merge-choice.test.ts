@@ -73,7 +73,7 @@ describe('the choice of files to merge', () => {
     assert.equal(
       choose([...times(4, MB), 100 * MB, ...times(4, MB)]),
       undefined,
-      'files are never merged past one that stands between them',
+      'files are never merged past one that lies between them',
     );
     assert.equal(choose([]), undefined);
   });

@@ -91,7 +91,7 @@ function cheapest(
       run.totalBytes += sizeBytes;
       run.largestBytes = Math.max(run.largestBytes, sizeBytes);
       run.depth = Math.max(run.depth, regions.countIn(to, counts));
-      assert(run.depth <= run.files, 'no more files lie over one another than there are');
+      assert(run.depth <= run.files, 'no more files overlap than there are');
       if (run.files < MERGED_FILES) continue;
       const gained = gain(run);
       if (gained > 0 && run.totalBytes / gained < bestCost) {

@@ -85,7 +85,7 @@ describe("the server's time in a tablet", () => {
     assert.equal(fixture.after(record(300, 300)), 500);
     assert.equal(fixture.after(record(INT64_MAX, INT64_MAX)), 500, 'no server gives such a time');
     assert.equal(fixture.after({ ...record(800), body: { kind: 'dropRows', range: ALL_ROWS } }), 500);
-    assert.equal(fixture.after(record(7999, 7000), 'millis'), 7999, 'uncut, so that it goes on from there');
+    assert.equal(fixture.after(record(7999, 7000), 'millis'), 7999, 'uncut, so that it continues from there');
   });
 
   test('is learnt from any record that an earlier version may have written', () => {

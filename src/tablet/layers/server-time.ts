@@ -66,7 +66,7 @@ export class ServerTime {
   }
 }
 
-/** A file of an earlier version says when it was written: the times in it had been given by then. */
+/** A file of an earlier version states when it was written: the times in it had been given by then. */
 function toldBy({ properties }: TabletFile): number {
   return properties.lastServerMicros ?? Math.min(Number(properties.createdMicros), LATEST_MICROS);
 }

@@ -4,7 +4,7 @@
  * compacted, deleted or changed elsewhere since (docs/decisions/0015-splits-and-merges.md).
  *
  * Invariant: no entry and no deletion outside of the clips is ever seen. A file without clips counts in the whole range
- * of the tablet; no read asks for rows outside of that.
+ * of the tablet; no read requests rows outside of that.
  */
 import { assert, type ByteString, checksInvariants } from '../../base/index.ts';
 import {

@@ -338,7 +338,7 @@ describe('MergeCursor against the model', () => {
           const rows = [...new Set(cells.map((cell) => cell.row))];
           const cursor = new MergeCursor(all, { aggregateOf });
           let reversed = false;
-          // where the model stands: a row, and what is left of it
+          // the position of the model: a row, and the rest of it
           let row: string | undefined;
           let left: Entry[] = [];
           const enter = (next: string | undefined): void => {
@@ -571,7 +571,7 @@ describe('MergeCursor', () => {
     cursor.next();
     lazy = true;
     cursor.next();
-    // the memtable's cursor stands on s already, the other one is still in r
+    // the memtable's cursor is on s already, the other one is still in r
     assert.equal(cursor.state, CursorState.needsLoad);
     active.dropRows({ start: 's', end: undefined });
     lazy = false;

@@ -23,9 +23,9 @@ import {
 import { type HidingCount, MergeSource, SourceHeap, isOnRow } from './merge-source.ts';
 import { MergeOutcome, RowMerge } from './row-merge.ts';
 
-/** Entries to step over before the pacer is asked. */
+/** The number of entries to step over before the pacer is called. */
 export const STEPS_BEFORE_PAUSE = 256;
-/** Entries to step over before `skipRow` seeks. */
+/** The number of entries to step over before `skipRow` seeks. */
 const STEPS_BEFORE_SEEK = 4;
 
 const EMPTY_SOURCES: readonly MergeSource[] = [];
@@ -144,7 +144,7 @@ export class MergeCursor implements LayerCursor {
 
   /** Moves from an entry to the next row in the present direction. */
   skipRow(): void {
-    assert(this.state !== CursorState.needsLoad, 'a row is skipped by one who stands in it');
+    assert(this.state !== CursorState.needsLoad, 'a row is skipped by a cursor that is in it');
     this.#startMove();
     if (this.#rowSource === RowSource.oneLayer) {
       const cursor = this.#only;
@@ -159,7 +159,7 @@ export class MergeCursor implements LayerCursor {
     this.#findRow();
   }
 
-  /** Loads everything that the present state waits for, concurrently, and goes on. */
+  /** Loads everything that the present state waits for, concurrently, and continues. */
   async load(): Promise<void> {
     assert(this.state === CursorState.needsLoad, 'a cursor loads where it needs to');
     if (this.#yielding) {
@@ -198,7 +198,7 @@ export class MergeCursor implements LayerCursor {
     this.#steps = 0;
   }
 
-  /** Goes on after a move or a load. */
+  /** Continues after a move or a load. */
   #resume(): void {
     const given =
       this.#rowSource === RowSource.oneLayer
@@ -248,7 +248,7 @@ export class MergeCursor implements LayerCursor {
 
   #assertInOrder(row: ByteString): void {
     const last = this.#lastRow;
-    assert(last === undefined || (this.#reversed ? row < last : row > last), 'a merge gives each row once, in order');
+    assert(last === undefined || (this.#reversed ? row < last : row > last), 'a merge returns each row once, in order');
     this.#lastRow = row;
   }
 
@@ -289,7 +289,7 @@ export class MergeCursor implements LayerCursor {
     if (source.cursor.state === CursorState.ready) this.#heap.push(source);
   }
 
-  /** Goes on inside a row of one layer. Returns true once the state is set, false at the end of the row. */
+  /** Continues inside a row of one layer. Returns true once the state is set, false at the end of the row. */
   #advanceOnly(): boolean {
     const cursor = this.#only;
     for (;;) {

@@ -73,7 +73,7 @@ export class MergeSource {
 
   /** Seeks the row that it was parked for. */
   unpark(reversed: boolean): void {
-    assert(this.parked, 'a layer that is not parked stands on a row');
+    assert(this.parked, 'a layer that is not parked is on a row');
     this.parked = false;
     if (reversed) this.cursor.seekRowBefore(successor(this.row));
     else this.cursor.seekRow(this.row);

@@ -58,7 +58,7 @@ class NewestSearch {
   /** Number of columns that are done. */
   #next = 0;
   #hasEnded = false;
-  /** True if a pause comes before the search goes on. */
+  /** True if a pause comes before the search continues. */
   #yielding = false;
 
   constructor(
@@ -84,7 +84,7 @@ class NewestSearch {
     this.#cursor.seekRow(row);
   }
 
-  /** Goes on until a block must be loaded or the slice is over; returns true at the end. */
+  /** Continues until a block must be loaded or the slice is over; returns true at the end. */
   seeksOn(): boolean {
     const cursor = this.#cursor;
     assert(!this.#hasEnded, 'a search that is over goes no further');

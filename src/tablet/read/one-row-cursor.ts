@@ -69,7 +69,7 @@ class OneRowCursor implements RowsCursor {
   value(): Uint8Array {
     assert(
       this.#cursor !== undefined && this.state === CursorState.ready,
-      'a cursor is read where it stands on an entry',
+      'a cursor is read while it is on an entry',
     );
     return this.#cursor.value();
   }
@@ -91,20 +91,20 @@ class OneRowCursor implements RowsCursor {
 
   seekColumn(column: ColumnKey, timestamp?: Int64): void {
     const cursor = this.#cursor;
-    assert(cursor !== undefined, 'a cursor over nothing stands in no row');
+    assert(cursor !== undefined, 'a cursor over no layer is on no row');
     cursor.seekColumn(column, timestamp);
     this.#advance(cursor);
   }
 
   next(): void {
     const cursor = this.#cursor;
-    assert(cursor !== undefined, 'a cursor over nothing stands in no row');
+    assert(cursor !== undefined, 'a cursor over no layer is on no row');
     cursor.next();
     this.#advance(cursor);
   }
 
   skipRow(): void {
-    assert(this.state !== CursorState.needsLoad, 'a row is skipped by one who stands in it');
+    assert(this.state !== CursorState.needsLoad, 'a row is skipped by a cursor that is in it');
     this.state = CursorState.done;
   }
 
@@ -121,7 +121,7 @@ class OneRowCursor implements RowsCursor {
     this.state = CursorState.done;
   }
 
-  /** Goes on to the next cell after a move or a load. */
+  /** Continues to the next cell after a move or a load. */
   #advance(cursor: LayerCursor): void {
     this.#yielding = false;
     for (let steps = 1; cursor.state === CursorState.ready && cursor.kind < EntryKind.put; steps++) {

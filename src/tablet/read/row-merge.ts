@@ -112,7 +112,7 @@ export class RowMerge {
   /** Leaves the entry that was returned; then `advance`. */
   next(): void {
     if (isDeletion(this.kind)) return;
-    assert(!this.#loading, 'a merge goes on from a cell when all layers stand');
+    assert(!this.#loading, 'a merge continues from a cell when no layer is loading');
     for (let i = this.#active.length - 1; i >= 0; i--) {
       const source = this.#active[i]!;
       if (!this.#standsOnCell(source.cursor)) continue;
@@ -134,7 +134,7 @@ export class RowMerge {
     this.#goalTimestamp = timestamp;
   }
 
-  /** Goes on to the next entry to return, or as far as it can. */
+  /** Continues to the next entry to return, or as far as it can. */
   advance(): MergeOutcome {
     if (this.#loading) this.#loaded();
     for (;;) {
@@ -322,7 +322,7 @@ export class RowMerge {
 
 function assertMembers(row: ByteString, members: readonly MergeSource[]): void {
   for (const [i, source] of members.entries()) {
-    assert(isOnRow(source.cursor, row), 'a row is merged from layers that stand in it');
+    assert(isOnRow(source.cursor, row), 'a row is merged from layers that are on it');
     assert(i === 0 || members[i - 1]!.age < source.age, 'layers are merged newest first');
   }
 }

@@ -42,7 +42,7 @@ import type { ReadFamilies, ReadFamily } from './read-families.ts';
 const BATCH_BYTES = 256 * 1024;
 /** Or when it has this many cells. */
 const BATCH_CELLS = 4096;
-/** Entries to step over before a seek is cheaper. */
+/** The number of entries to step over before a seek is cheaper. */
 const STEPS_BEFORE_SEEK = 4;
 
 /** Units of a filter's work that count as one item for the pacer. */
@@ -114,7 +114,7 @@ export class RowReader {
   #ended = false;
   /** True once the cursor is closed. */
   #isReleased = false;
-  /** True if a pause comes before the walk goes on. */
+  /** True if a pause comes before the walk continues. */
   #yielding = false;
   #rangeIndex = 0;
   #range: RowRange | undefined;
@@ -128,7 +128,7 @@ export class RowReader {
 
   #busy: Busy = Busy.no;
   /**
-   * Cells of the row that are not in a fragment yet. A push may give more than a batch; cells from `#counted` on wait
+   * Cells of the row that are not in a fragment yet. A push may return more than a batch; cells from `#counted` on wait
    * for the next one.
    */
   #cells: Cell[] = [];
@@ -201,7 +201,7 @@ export class RowReader {
     this.#isReleased = true;
   }
 
-  /** Goes on after the last row over newer layers. Called after `releaseLayers`. */
+  /** Continues after the last row over newer layers. Called after `releaseLayers`. */
   takeLayers(layers: readonly Layer[]): void {
     assert(this.#isReleased && !this.#ended, 'a read takes layers when it has none');
     this.#layers = layers;
@@ -239,7 +239,7 @@ export class RowReader {
     notes.loadMs += this.#clock.monotonicMs() - startMs;
   }
 
-  /** Walks on for one slice and notes its counters: within a slice no other read asks for blocks. */
+  /** Walks on for one slice and notes its counters: within a slice no other read requests blocks. */
   #walk(): Stop {
     const notes = this.#notes;
     const hits = this.#blockHits;
@@ -475,7 +475,7 @@ export class RowReader {
     this.#onHint(Busy.pushing, hint);
   }
 
-  /** Goes on from the cell that the filter has received. */
+  /** Continues from the cell that the filter has received. */
   #afterCell(hint: Hint): void {
     if (hint === Hint.next) this.#cursor.next();
     else if (hint === Hint.skipColumn) this.#skipColumn(this.#column!);

@@ -1,6 +1,6 @@
 /**
  * The rows that plain writes in progress have locked. Hot path: adding a row increments a count in a small table and
- * extends a list, without an object for each row. A call that wants a row exclusively asks how often it is locked; only
+ * extends a list, without an object for each row. A call that wants a row exclusively reads its count of locks; only
  * if the count allows for any are all locks searched.
  *
  * Invariant: a count is the number of locked rows whose keys hash to it.
