@@ -1,6 +1,6 @@
 /**
- * A batch of writes: divided by tablet, the parts sent concurrently, the answers joined by entry. Entries whose tablet
- * moved are sent again.
+ * A batch of writes: divided by tablet, the divisions sent concurrently, the answers joined by entry. Entries whose
+ * tablet moved are sent again.
  */
 import { BigtableError, toBigtableError, unavailable } from '../base/index.ts';
 import {

@@ -122,7 +122,7 @@ class RowsStream extends PullStream<ReadBatch> {
     return schema && tablet && this.#open(schema, tablet);
   }
 
-  /** A promise where the ranges take several slices. */
+  /** Returns a promise if the ranges take several slices. */
   #begin(): ReadPosition | Promise<ReadPosition> {
     const { limits, clock } = this.#parts;
     checkReadRows(this.#request, limits);

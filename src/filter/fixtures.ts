@@ -1,6 +1,6 @@
 /**
- * The plain model of filters for tests and fuzzing: lists of cells in, lists out, one function a kind, straight from
- * what the API says of it.
+ * The plain model of filters for tests and fuzzing: lists of cells in, lists out, one function a kind, written from the
+ * documentation of the API.
  */
 import assert from 'node:assert/strict';
 import { fromBytes, type Int64, toBytes } from '../base/index.ts';
@@ -11,7 +11,7 @@ import type { Bound, RowFilter } from './filter.ts';
 export const HALF = { float: () => 0.5 };
 export const FAMILIES = ['a', 'ab', 'b'];
 
-/** Patterns with what they mean, in JavaScript's own words. */
+/** Patterns with equivalent JavaScript expressions. */
 export const EXPRESSIONS: readonly (readonly [string, RegExp])[] = [
   ['a', /^a$/],
   ['b', /^b$/],
@@ -122,7 +122,7 @@ export function sameColumn(a: Cell, b: Cell): boolean {
 }
 
 /**
- * The API leaves open the order of copies of a cell. Ours: by input cell, then by branch; by branch alone where one of
+ * The API leaves open the order of copies of a cell. Ours: by input cell, then by branch; by branch alone if one of
  * them waits for a predicate.
  */
 function interleave(

@@ -176,11 +176,11 @@ export class Collector implements RowEnd, Drain {
 
 class CollectorList implements Stage {
   readonly cells: HeldCells;
-  readonly #place: number;
+  readonly #index: number;
   #last: Cell | undefined;
 
-  constructor(place: number, ledger: Ledger) {
-    this.#place = place;
+  constructor(index: number, ledger: Ledger) {
+    this.#index = index;
     this.cells = new HeldCells(ledger);
   }
 
@@ -202,7 +202,7 @@ class CollectorList implements Stage {
   /** Both have cells left. */
   isBefore(other: CollectorList): boolean {
     const order = compareCells(this.cells.first!, other.cells.first!);
-    return order < 0 || (order === 0 && this.#place < other.#place);
+    return order < 0 || (order === 0 && this.#index < other.#index);
   }
 }
 

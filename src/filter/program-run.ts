@@ -69,7 +69,7 @@ export class ProgramRun implements FilterRun {
   /** During the end of a row: the next stage to end it. */
   #nextEnd = 0;
   /** The cell on top of the backlog, once its questions are answered. */
-  #asked: Cell | undefined;
+  #answered: Cell | undefined;
 
   constructor(filter: RowFilter, matcherOf: MatcherOf, random: { float(): number }, unitsPerCell: number) {
     this.#matcherOf = matcherOf;
@@ -162,12 +162,12 @@ export class ProgramRun implements FilterRun {
         const cell = drain.first();
         if (cell === undefined) {
           this.#backlog.pop();
-        } else if (this.#asked === cell || this.#isEasy(cell)) {
-          this.#asked = undefined;
+        } else if (this.#answered === cell || this.#isEasy(cell)) {
+          this.#answered = undefined;
           drain.passOn();
         } else {
           this.#questions.begin(cell);
-          this.#asked = cell;
+          this.#answered = cell;
           continue;
         }
       } else if (this.#call === Call.push) {

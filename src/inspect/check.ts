@@ -107,7 +107,7 @@ class Check {
     const bytes = await this.#checkFiles(files.filter(({ path }) => path.startsWith(SSTABLES)));
     for (const { path } of files)
       if (!path.startsWith(SSTABLES) && !path.startsWith(LOCK_FILES))
-        this.#notes.push(`${path} is no file of the database`);
+        this.#notes.push(`${path} is not a file of the database`);
     const isKnown = await this.#checkMetadata(lockFiles, schemas);
     const unlisted = (paths: Iterable<string>, listed: { has(path: string): boolean }): string[] =>
       [...paths].filter((path) => !listed.has(path));

@@ -1,7 +1,7 @@
 /**
  * Mark and sweep over files and logs, with METADATA as the roots (paper section 6.7; docs/ARCHITECTURE.md, "Location
- * and assignment"): lists all files; finds and fences the dead, whose logs alone may go; requests of every server the
- * files that it holds, writes or has not committed; scans METADATA; deletes the files that are neither held nor
+ * and assignment"): lists all files; finds and fences the dead, whose logs alone may go; collects from every server
+ * the files that it holds, writes or has not committed; scans METADATA; deletes the files that are neither held nor
  * referenced.
  *
  * Invariant: in this order, and only if every server that a row names has answered. A file is listed before the scan,

@@ -6,7 +6,7 @@
  *   key = table id, 0x01                                      the table's last tablet
  *
  * Invariant: keys of a table order as its tablets do, so the tablet of row r is the first key above `id 0x00 r`.
- * METADATA's own table has the smallest id: the rows of its tablets sort first and are what the root tablet holds.
+ * METADATA's own table has the smallest id: the rows of its tablets sort first, and the root tablet holds them.
  */
 import { assert, type ByteString, CorruptionError, quote } from '../base/index.ts';
 import type { RowRange } from '../model/index.ts';

@@ -1,9 +1,9 @@
 /**
  * Bounds the bytes of all memtables of a server, and the length of its log. Above half of the limit the largest
- * memtable is flushed, one at a time; at the limit writes wait. A log above its limit makes the tablets flush whose
- * records are oldest. METADATA's tablets flush long before that: they are small, every flush of another writes to them,
- * and their unflushed records would keep a log that no other tablet needs, to be read after a crash. The log is trimmed
- * after every flush.
+ * memtable is flushed, one at a time; at the limit writes wait. A log above its limit makes the tablets with the
+ * oldest records flush. METADATA's tablets flush long before that: they are small, every flush of another writes to
+ * them, and their unflushed records would keep a log that no other tablet needs, to be read after a crash. The log is
+ * trimmed after every flush.
  *
  * Invariants: METADATA's tablets never wait and are flushed first (every other flush commits to them); the log is
  * trimmed only before records that were durable when a flush began and that no tablet still holds in memory.

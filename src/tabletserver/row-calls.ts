@@ -2,8 +2,8 @@
  * The calls about rows that a tablet server answers: finds the tablet, has the change checked against the table's
  * schema, waits for space in memory and files, and hands the change to the tablet, which adds the server's time.
  *
- * Invariant: a call for rows of which this server serves not all does nothing; it answers "not serving", and the caller
- * reads METADATA again.
+ * Invariant: a call changes and returns rows only if this server serves all of them; else it answers "not serving", and
+ * the caller reads METADATA again.
  */
 import { assert, type BigtableError, type ByteString, invalidArgument, toBigtableError } from '../base/index.ts';
 import { type Clock, inSlices, Pacer, type PlainError, type RequestContext, toPlainError } from '../env/index.ts';

@@ -28,7 +28,7 @@ import { TabletSplits } from './tablet-splits.ts';
 export interface TabletServerSettings extends TabletSettings {
   readonly memtableBytes: number;
   readonly logLimitBytes: number;
-  /** A tablet whose files are larger is split. */
+  /** A tablet whose files are larger than this is split. */
   readonly tabletBytes: number;
   /** The number of compactions of files that run concurrently. */
   readonly compactionsAtOnce: number;

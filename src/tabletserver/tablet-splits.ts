@@ -17,7 +17,7 @@ import type { ServedTablet, TabletMap } from './tablet-map.ts';
 import type { ServedTabletHost } from './tablet-host.ts';
 
 export interface TabletSplitsOptions {
-  /** A tablet whose files are larger is split. */
+  /** A tablet whose files are larger than this is split. */
   readonly tabletBytes: number;
   readonly tablets: TabletMap;
   readonly loader: TabletLoader;

@@ -53,7 +53,7 @@ async function operationsOf(kind: CompactionKind): Promise<readonly FileOperatio
 }
 
 /** Numbers of the first and the last operations of each kind. */
-function telling(operations: readonly FileOperation[]): number[] {
+function firstAndLast(operations: readonly FileOperation[]): number[] {
   return [...operations.keys()].filter(
     (at) =>
       operations.indexOf(operations[at] as FileOperation) === at ||
@@ -75,7 +75,7 @@ describe('compactions with faults', () => {
         operations.includes('create') && operations.includes('closeFile') && operations.includes('read'),
         operations.join(),
       );
-      for (const at of telling(operations)) {
+      for (const at of firstAndLast(operations)) {
         const operation = operations[at];
         const trouble = new Trouble();
         const { fixture, cells } = await prepared(trouble);
@@ -100,7 +100,7 @@ describe('compactions with faults', () => {
 
     test(`the power fails at any file operation of a ${kind} compaction: the next start finds the same, and a sweep finds the remains`, async () => {
       const operations = await operationsOf(kind);
-      for (const at of telling(operations)) {
+      for (const at of firstAndLast(operations)) {
         for (const choice of ['nothing', 'all'] as const) {
           const trouble = new Trouble();
           const { fixture, cells } = await prepared(trouble);

@@ -39,11 +39,11 @@ function record(commitMicros: Int64, ...timestamps: Int64[]): RedoRecord {
 
 class Fixture {
   nowMicros = 1000;
-  readonly told: [number, number][] = [];
+  readonly notices: [number, number][] = [];
   readonly time: ServerTime;
 
   constructor(state: Partial<TabletState> = {}, files: readonly TabletFile[] = []) {
-    const host = { clockIsBehind: (now: number, last: number): void => void this.told.push([now, last]) };
+    const host = { clockIsBehind: (now: number, last: number): void => void this.notices.push([now, last]) };
     this.time = new ServerTime({ nowMicros: () => this.nowMicros }, host, { ...STATE, ...state }, files);
   }
 
@@ -62,7 +62,7 @@ describe("the server's time in a tablet", () => {
     assert.deepEqual([fixture.time.next(), fixture.time.next()], [1001, 1002]);
     fixture.nowMicros = 1002;
     assert.equal(fixture.time.next(), 1002);
-    assert.deepEqual(fixture.told, [
+    assert.deepEqual(fixture.notices, [
       [400, 1000],
       [400, 1001],
     ]);

@@ -31,7 +31,7 @@ export class ServerTime {
     this.#clock = clock;
     this.#host = host;
     this.#isOfEarlierVersion = state.lastServerMicros === undefined;
-    this.#lastMicros = files.reduce((last, file) => Math.max(last, toldBy(file)), state.lastServerMicros ?? 0);
+    this.#lastMicros = files.reduce((last, file) => Math.max(last, newestTimeOf(file)), state.lastServerMicros ?? 0);
   }
 
   /** The newest time that was given, in microseconds; 0 if none was. */
@@ -67,6 +67,6 @@ export class ServerTime {
 }
 
 /** A file of an earlier version states when it was written: the times in it had been given by then. */
-function toldBy({ properties }: TabletFile): number {
+function newestTimeOf({ properties }: TabletFile): number {
   return properties.lastServerMicros ?? Math.min(Number(properties.createdMicros), LATEST_MICROS);
 }

@@ -466,7 +466,7 @@ describe('MergeCursor against the model', () => {
           let at = 0;
           let seen: string[] = [];
           let row: string | undefined;
-          const leaveUpTo = (next: string | undefined): void => {
+          const checkUpTo = (next: string | undefined): void => {
             for (; at < expected.length && expected[at] !== next; at++) {
               const name = expected[at] as string;
               const content = name === row ? seen.join('\n') : '';
@@ -481,7 +481,7 @@ describe('MergeCursor against the model', () => {
               await cursor.load();
             } else if (cursor.state === CursorState.ready) {
               if (cursor.row !== row) {
-                leaveUpTo(cursor.row);
+                checkUpTo(cursor.row);
                 row = cursor.row;
                 seen = [];
               }
@@ -490,7 +490,7 @@ describe('MergeCursor against the model', () => {
             }
           }
           assert.equal(cursor.state, CursorState.done);
-          leaveUpTo(undefined);
+          checkUpTo(undefined);
         },
       ),
       { numRuns: 150 },
@@ -664,7 +664,7 @@ describe('MergeCursor', () => {
   });
 
   test('layers that do not overlap are read only when the scan comes to them', () => {
-    const asked: string[] = [];
+    const sought: string[] = [];
     const layers = ['a', 'f', 'p'].map((row): Layer => {
       const layer = new ListLayer(
         [{ row, column: 'f\0q', kind: EntryKind.put, timestamp: 1, value: Buffer.from(row) }],
@@ -681,11 +681,11 @@ describe('MergeCursor', () => {
           const seekRow = cursor.seekRow.bind(cursor);
           const seekRowBefore = cursor.seekRowBefore.bind(cursor);
           cursor.seekRow = (to) => {
-            asked.push(row);
+            sought.push(row);
             seekRow(to);
           };
           cursor.seekRowBefore = (to) => {
-            asked.push(row);
+            sought.push(row);
             seekRowBefore(to);
           };
           return cursor;
@@ -694,12 +694,12 @@ describe('MergeCursor', () => {
     });
     const cursor = new MergeCursor([new Memtable(), ...layers], { aggregateOf });
     cursor.seekRow('');
-    assert.deepEqual([cursor.row, asked], ['a', ['a']]);
+    assert.deepEqual([cursor.row, sought], ['a', ['a']]);
     cursor.next();
-    assert.deepEqual([cursor.row, asked], ['f', ['a', 'f']]);
-    asked.length = 0;
+    assert.deepEqual([cursor.row, sought], ['f', ['a', 'f']]);
+    sought.length = 0;
     cursor.seekRowBefore('z');
-    assert.deepEqual([cursor.row, asked], ['p', ['p']]);
+    assert.deepEqual([cursor.row, sought], ['p', ['p']]);
   });
 
   test('a failing load fails the read with its error', async () => {

@@ -109,7 +109,7 @@ export class MergeCursor implements LayerCursor {
     this.#begin(false);
     for (const source of this.#sources) {
       source.seekRow(row);
-      this.#place(source);
+      this.#enqueue(source);
     }
     this.#findRow();
   }
@@ -119,7 +119,7 @@ export class MergeCursor implements LayerCursor {
     this.#begin(true);
     for (const source of this.#sources) {
       source.seekRowBefore(row);
-      this.#place(source);
+      this.#enqueue(source);
     }
     this.#findRow();
   }
@@ -154,7 +154,7 @@ export class MergeCursor implements LayerCursor {
       }
       this.#unlockExclusive();
     } else if (this.#rowSource === RowSource.severalLayers) {
-      this.#leaveMerge();
+      this.#endMerge();
     }
     this.#findRow();
   }
@@ -172,7 +172,7 @@ export class MergeCursor implements LayerCursor {
       await Promise.all(cursors.map((cursor) => cursor.load()));
       const loaded = this.#pending;
       this.#pending = [];
-      for (const source of loaded) this.#place(source);
+      for (const source of loaded) this.#enqueue(source);
     }
     this.#startMove();
     this.#resume();
@@ -222,7 +222,7 @@ export class MergeCursor implements LayerCursor {
       if (top.parked) {
         this.#heap.pop();
         top.unpark(this.#reversed);
-        this.#place(top);
+        this.#enqueue(top);
         continue;
       }
       if (this.#budgetSpent()) {
@@ -264,10 +264,10 @@ export class MergeCursor implements LayerCursor {
         members.push(source);
       } else if (this.#reversed) {
         source.cursor.seekRowBefore(range.start);
-        this.#place(source);
+        this.#enqueue(source);
       } else if (range.end !== undefined) {
         source.cursor.seekRow(range.end);
-        this.#place(source);
+        this.#enqueue(source);
       }
     }
     if (members.length === 0) return;
@@ -276,7 +276,7 @@ export class MergeCursor implements LayerCursor {
   }
 
   /** Called after the source was sent to another row, or loaded. */
-  #place(source: MergeSource): void {
+  #enqueue(source: MergeSource): void {
     if (source.parked) {
       this.#heap.push(source);
       return;
@@ -333,7 +333,7 @@ export class MergeCursor implements LayerCursor {
       this.#heap.sinkTop();
     } else {
       this.#heap.pop();
-      this.#place(source);
+      this.#enqueue(source);
     }
   }
 
@@ -355,21 +355,21 @@ export class MergeCursor implements LayerCursor {
         this.#yield();
         return true;
       case MergeOutcome.ended:
-        this.#leaveMerge();
+        this.#endMerge();
         return false;
     }
   }
 
-  #leaveMerge(): void {
+  #endMerge(): void {
     this.#rowSource = RowSource.none;
     for (const source of this.#merge.members) {
       const cursor = source.cursor;
       if (this.#reversed) {
         cursor.seekRowBefore(this.row);
-        this.#place(source);
+        this.#enqueue(source);
       } else if (cursor.state === CursorState.needsLoad || isOnRow(cursor, this.row)) {
         cursor.seekRow(successor(this.row));
-        this.#place(source);
+        this.#enqueue(source);
       } else if (cursor.state === CursorState.ready) {
         // it came there in an earlier slice, and `arrived` was called in that one
         this.#heap.push(source);

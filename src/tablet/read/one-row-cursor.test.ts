@@ -103,9 +103,9 @@ describe('a read of one row', () => {
         }
         for (const filter of filters) {
           const all = await fixture.cells(filter, undefined, reversed);
-          for (const asked of ROWS) {
-            const expected = all.filter((line) => line.startsWith(asked));
-            assert.deepEqual(await fixture.cells(filter, { start: asked, end: `${asked}\0` }, reversed), expected);
+          for (const requested of ROWS) {
+            const expected = all.filter((line) => line.startsWith(requested));
+            assert.deepEqual(await fixture.cells(filter, { start: requested, end: `${requested}\0` }, reversed), expected);
           }
         }
         await fixture.tablet.close({ flush: false });

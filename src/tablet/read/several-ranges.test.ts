@@ -50,9 +50,9 @@ describe('a read of several ranges', () => {
           }
           const ranges = normalizeRanges(given);
           if (ranges.length === 0) return;
-          const isAsked = (line: string): boolean =>
+          const isRequested = (line: string): boolean =>
             ranges.some(({ start, end }) => line >= start && (end === undefined || line.slice(0, 18) < end));
-          const all = (await fixture.cells(filter, undefined, reversed)).filter(isAsked);
+          const all = (await fixture.cells(filter, undefined, reversed)).filter(isRequested);
           const rows = [...new Set(all.map((line) => line.slice(0, 18)))].slice(0, limit === 0 ? undefined : limit);
           assert.deepEqual(
             await fixture.cellsIn(ranges, filter, reversed, limit),
@@ -75,11 +75,11 @@ describe('a read of several ranges', () => {
     await fixture.tablet.flush();
     const count = (name: string): number => fixture.env.metrics.get(name);
     const [passes, skips, reads] = [count('sstable.bloomPasses'), count('sstable.bloomSkips'), count('sstable.reads')];
-    const asked = ROWS.slice(1, -1);
-    assert.equal((await fixture.cellsIn(asked.map(rangeOfRow))).length, asked.length);
+    const requested = ROWS.slice(1, -1);
+    assert.equal((await fixture.cellsIn(requested.map(rangeOfRow))).length, requested.length);
     // each row lies in a file of its own, and between the two rows of the last file, whose filter excludes it
-    assert.equal(count('sstable.bloomPasses') - passes, asked.length);
-    assert.equal(count('sstable.bloomSkips') - skips, asked.length);
-    assert.equal(count('sstable.reads') - reads, asked.length);
+    assert.equal(count('sstable.bloomPasses') - passes, requested.length);
+    assert.equal(count('sstable.bloomSkips') - skips, requested.length);
+    assert.equal(count('sstable.reads') - reads, requested.length);
   });
 });

@@ -18,7 +18,7 @@ test('counts each row as often as it is held, whatever came and went', () => {
     { weight: 2, arbitrary: fc.record({ kind: fc.constant('remove' as const), which: fc.nat() }) },
   );
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 30 }), fc.array(row, { maxLength: 20 }), (steps, asked) => {
+    fc.property(fc.array(step, { maxLength: 30 }), fc.array(row, { maxLength: 20 }), (steps, others) => {
       const shared = new SharedLocks();
       const held: SharedLock[] = [];
       for (const each of steps) {
@@ -32,7 +32,7 @@ test('counts each row as often as it is held, whatever came and went', () => {
         }
         const rows = held.flatMap((share) => share.rows);
         assert.equal(shared.size, rows.length);
-        for (const one of [...asked, ...rows.slice(0, 5)])
+        for (const one of [...others, ...rows.slice(0, 5)])
           assert.equal(shared.count(one), rows.filter((other) => other === one).length);
       }
     }),
