@@ -26,7 +26,7 @@ import { WaitList } from './wait-list.ts';
 const FIRST_RETRY_MS = 1000;
 const LAST_RETRY_MS = 60_000;
 /** The interval of the search for tablets whose major compaction is due; it is shorter if the set time is short. */
-const LOOK_MS = 60_000;
+const SEARCH_MS = 60_000;
 /**
  * Major compactions begin between this share of the set time and the whole of it, spread over tablets, and so end
  * within it.
@@ -79,7 +79,7 @@ export class CompactionSchedule {
     assert(options.maxRunning >= 0, 'the limit of concurrent compactions is not negative');
     this.#options = options;
     this.#waiting = new WaitList(options.clock, 'a compaction');
-    this.#lookLater();
+    this.#scheduleSearch();
   }
 
   /** Something that decides over compactions of the tablet has changed. */
@@ -231,15 +231,15 @@ export class CompactionSchedule {
     return since !== undefined && Math.abs(clock.nowMicros() - since) >= majorMs * 1000 * this.#standing(served).share;
   }
 
-  #lookLater(): void {
+  #scheduleSearch(): void {
     const { clock, majorMs } = this.#options;
     this.#timer = clock.timer(
-      Math.min(LOOK_MS, Math.max(1, majorMs / 50)),
-      () => void this.#look().then(() => this.#stopped || this.#lookLater()),
+      Math.min(SEARCH_MS, Math.max(1, majorMs / 50)),
+      () => void this.#search().then(() => this.#stopped || this.#scheduleSearch()),
     );
   }
 
-  async #look(): Promise<void> {
+  async #search(): Promise<void> {
     const pacer = new Pacer(this.#options.clock);
     for (const served of [...this.#options.tablets.all()]) {
       if (this.#stopped) return;

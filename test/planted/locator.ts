@@ -76,8 +76,8 @@ export const LOCATOR_FAULTS: readonly Fault[] = [
       }).add(location('e', 'f')),
   },
   {
-    fault: 'a cache of locations has room for none',
-    message: /no room/,
+    fault: 'a cache of locations has space for none',
+    message: /has space for one/,
     run: (planted) => new LocationCache(planted ? 0 : 1),
   },
   {

@@ -106,7 +106,7 @@ export const MASTER_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'one server stands twice in the list of all',
-    message: /moved to where it is/,
+    message: /moved to another server/,
     run: (planted) =>
       chooseMoves(
         [

@@ -189,7 +189,7 @@ export const TABLETSERVER_FAULTS: readonly Fault[] = [
     message: /compactions/,
     run: (planted) =>
       new CompactionSchedule({
-        atOnce: planted ? -1 : 1,
+        maxRunning: planted ? -1 : 1,
         majorMs: 1000,
         tablets: new TabletMap(),
         clock: new ManualClock(),

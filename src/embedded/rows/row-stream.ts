@@ -67,12 +67,12 @@ export class RowStream extends PullStream<Row> implements Rows {
         if (call.end !== undefined) call.end.onEnd = () => this.#giveUp();
         this.#batches = pullStreamOf(call.service.readRows(call.context, message));
       }
-      if (this.#failure !== undefined) this.#tellFailure(this.#failure);
+      if (this.#failure !== undefined) this.#reportFailure(this.#failure);
       for (;;) {
         const row = this.#nextRow();
         if (row !== undefined) return row;
         const batch = this.#batches?.pull();
-        if (batch instanceof Promise) return this.#calls.awaited(this.#whenThere(batch));
+        if (batch instanceof Promise) return this.#calls.awaited(this.#awaitRow(batch));
         if (!this.#take(batch)) return undefined;
       }
     } catch (error) {
@@ -123,7 +123,7 @@ export class RowStream extends PullStream<Row> implements Rows {
     return batch !== undefined;
   }
 
-  async #whenThere(batch: Promise<ReadBatch | undefined>): Promise<Row | undefined> {
+  async #awaitRow(batch: Promise<ReadBatch | undefined>): Promise<Row | undefined> {
     let came: ReadBatch | undefined;
     const end = this.#call?.end;
     try {
@@ -133,7 +133,7 @@ export class RowStream extends PullStream<Row> implements Rows {
       this.#failure = undefined;
       return this.#fail(error);
     }
-    if (this.#failure !== undefined) this.#tellFailure(this.#failure);
+    if (this.#failure !== undefined) this.#reportFailure(this.#failure);
     // given up meanwhile
     if (this.#batches === undefined) return undefined;
     return this.#take(came) ? this.pull() : undefined;
@@ -147,7 +147,7 @@ export class RowStream extends PullStream<Row> implements Rows {
     if (ending instanceof Promise) ending.catch(() => {});
   }
 
-  #tellFailure(error: BigtableError): never {
+  #reportFailure(error: BigtableError): never {
     this.#failure = undefined;
     throw error;
   }
