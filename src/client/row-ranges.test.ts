@@ -8,7 +8,7 @@ import { orderedRanges } from './row-ranges.ts';
 
 const LIMIT = LIMITS.default;
 /** The number of ranges that may be handled between two checks of the clock. */
-const MAX_BETWEEN_LOOKS = 2048;
+const MAX_BETWEEN_CHECKS = 2048;
 
 /** A slice is over each time this clock is read. `whenPaused` is called at each pause. */
 function shortSlices(looked: () => void, whenPaused: () => void = () => {}): Clock {
@@ -77,7 +77,7 @@ describe('the ranges of a read', () => {
     for (let i = 1; i < ordered.length; i++)
       if ((ordered[i - 1] as RowRange).start >= (ordered[i] as RowRange).start) assert.fail(`out of order at ${i}`);
     // a run of 1024 is checked, and sorted with some eleven comparisons a range
-    assert.ok(most < MAX_BETWEEN_LOOKS * 16, `${most} reads of ranges in one slice`);
+    assert.ok(most < MAX_BETWEEN_CHECKS * 16, `${most} reads of ranges in one slice`);
   });
 
   test('long keys make shorter slices', async () => {

@@ -7,7 +7,7 @@ const SCANNED_BYTES = 64;
 /** Bytes compared in a unit: the search of a literal compares, at worst, all its bytes at each offset. */
 const COMPARED_BYTES = 16;
 /** Fewest offsets at which one call searches a literal; each call reads the literal's length in addition. */
-const MIN_PLACES = 1024;
+const MIN_OFFSETS = 1024;
 
 /** Matches one literal. By far the most common pattern, made for a single read. */
 export class LiteralMatcher implements Matcher {
@@ -182,7 +182,7 @@ class WildcardMatching implements Matching {
     const { length } = literal;
     const places = Math.min(
       this.#end - length - this.#at + 1,
-      Math.max(MIN_PLACES, Math.floor((allowance.units * COMPARED_BYTES) / length)),
+      Math.max(MIN_OFFSETS, Math.floor((allowance.units * COMPARED_BYTES) / length)),
     );
     const found = this.#text.subarray(this.#at, this.#at + places + length - 1).indexOf(literal);
     allowance.units -= ((found < 0 ? places : found + 1) * length) / COMPARED_BYTES;

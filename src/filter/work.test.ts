@@ -17,7 +17,7 @@ import * as stages from './stages.ts';
 /** Units of work between two answers of a run, some 10 ms. A thread that is built into an automaton counts as 64. */
 const MAX_UNITS = 1_000_000;
 const BUILT_THREAD_UNITS = 64;
-const LOOKED_THROUGH_BYTES = 64;
+const SEARCHED_BYTES = 64;
 
 let units = 0;
 const undo: (() => void)[] = [];
@@ -48,7 +48,7 @@ before(() => {
   engine.doExecuteNFA({ context: () => -1, step: () => -8, endPos: () => 0, canCheckPrefix: () => false }, 0, 2, 0);
   watch(Object.getPrototypeOf(engine.get()), 'step', (_, [threads]: [{ size: number }]) => 1 + threads.size);
   for (const name of ['indexOf', 'includes'])
-    watch(Buffer.prototype, name, ({ length }: Buffer) => length / LOOKED_THROUGH_BYTES);
+    watch(Buffer.prototype, name, ({ length }: Buffer) => length / SEARCHED_BYTES);
 });
 
 after(() => {

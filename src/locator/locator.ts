@@ -105,12 +105,12 @@ export class Locator {
       const known = before ? this.#cache.findBefore(tableId, row) : this.#cache.find(tableId, row!);
       if (known !== undefined) return known;
       const other = this.#climbs.get(climb);
-      if (other === undefined) return this.#climbAlone(climb, target, context);
+      if (other === undefined) return this.#climbForAll(climb, target, context);
       await within(other, context, this.#options.clock);
     }
   }
 
-  async #climbAlone(name: string, target: Target, context: RequestContext): Promise<AssignedTablet> {
+  async #climbForAll(name: string, target: Target, context: RequestContext): Promise<AssignedTablet> {
     assert(!this.#climbs.has(name), 'one caller climbs for a table at a time');
     let done = (): void => {};
     this.#climbs.set(name, new Promise((resolve) => (done = resolve)));

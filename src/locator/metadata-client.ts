@@ -33,7 +33,7 @@ import { type Locator, ROOT_PATH } from './locator.ts';
 import { RowCollector } from './row-collector.ts';
 
 /** Commits sent in one call: a few hundred kilobytes. */
-const COMMITS_A_CALL = 256;
+const MAX_COMMITS_PER_CALL = 256;
 
 export interface MetadataClientOptions {
   readonly locator: Locator;
@@ -126,19 +126,19 @@ export class MetadataClient {
     for (;;) {
       const failed: Pending[] = [];
       let failure: BigtableError | undefined;
-      for (const group of await this.#groups(left, context)) {
+      for (const batch of await this.#batches(left, context)) {
         try {
-          const answers = await this.#send(group, context);
-          group.pending.forEach(({ index }, i) => (outcomes[index] = answers[i]!));
+          const answers = await this.#send(batch, context);
+          batch.pending.forEach(({ index }, i) => (outcomes[index] = answers[i]!));
         } catch (thrown) {
           const error = toBigtableError(thrown);
-          if (group.tablet) this.#options.locator.drop(group.tablet);
+          if (batch.tablet) this.#options.locator.drop(batch.tablet);
           if (!isNotServing(error)) {
             if (!error.retry && !maybeDone && error.code !== Code.DEADLINE_EXCEEDED) throw error;
             maybeDone = true;
           }
           failure = error;
-          failed.push(...group.pending);
+          failed.push(...batch.pending);
         }
       }
       if (failure === undefined) {
@@ -151,24 +151,24 @@ export class MetadataClient {
     }
   }
 
-  async #groups(pending: readonly Pending[], context: RequestContext): Promise<CommitGroup[]> {
-    const open = new Map<AssignedTablet | undefined, CommitGroup>();
-    const groups: CommitGroup[] = [];
+  async #batches(pending: readonly Pending[], context: RequestContext): Promise<CommitBatch[]> {
+    const open = new Map<AssignedTablet | undefined, CommitBatch>();
+    const batches: CommitBatch[] = [];
     const backoff = new Backoff(this.#options);
     for (const item of pending) {
       const [first] = item.commit.rows;
       assert(first !== undefined, 'a commit changes at least one row');
       const { key } = first;
       const tablet = key === ROOT_KEY ? undefined : await this.#locate(key, context, backoff);
-      let group = open.get(tablet);
-      if (group === undefined || group.pending.length >= COMMITS_A_CALL) {
-        group = { tablet, pending: [] };
-        open.set(tablet, group);
-        groups.push(group);
+      let batch = open.get(tablet);
+      if (batch === undefined || batch.pending.length >= MAX_COMMITS_PER_CALL) {
+        batch = { tablet, pending: [] };
+        open.set(tablet, batch);
+        batches.push(batch);
       }
-      group.pending.push(item);
+      batch.pending.push(item);
     }
-    return groups;
+    return batches;
   }
 
   async #locate(key: MetadataKey, context: RequestContext, backoff: Backoff): Promise<AssignedTablet> {
@@ -187,7 +187,7 @@ export class MetadataClient {
     if (this.#options.stopped()) throw error;
   }
 
-  #send({ tablet, pending }: CommitGroup, context: RequestContext): Promise<readonly CommitOutcome[]> {
+  #send({ tablet, pending }: CommitBatch, context: RequestContext): Promise<readonly CommitOutcome[]> {
     if (tablet === undefined) return Promise.all(pending.map(({ commit }) => this.#commitRoot(commit)));
     return callServer(
       this.#options.transport,
@@ -220,7 +220,7 @@ export class MetadataClient {
   }
 }
 
-interface CommitGroup {
+interface CommitBatch {
   readonly tablet: AssignedTablet | undefined;
   readonly pending: Pending[];
 }

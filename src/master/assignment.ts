@@ -37,7 +37,7 @@ import { SchemalessTablets } from './schemaless-tablets.ts';
 import type { LiveServer, Servers } from './servers.ts';
 
 /** The number of rows in one commit and one load. */
-const BATCH_ROWS = 256;
+const MAX_BATCH_ROWS = 256;
 
 export interface AssignmentOptions {
   readonly env: Env;
@@ -55,7 +55,7 @@ export interface AssignmentResult {
 }
 
 /** The limit of tablets that are moved at a time. */
-const MOVES_AT_A_TIME = 4;
+const MAX_MOVES = 4;
 
 export class Assignment {
   readonly #options: AssignmentOptions;
@@ -167,7 +167,7 @@ export class Assignment {
         return sizeBytes === undefined || key.startsWith(METADATA_TABLE_ID) ? [] : [{ key, epoch, sizeBytes }];
       }),
     }));
-    const moves = chooseMoves(loads, MOVES_AT_A_TIME);
+    const moves = chooseMoves(loads, MAX_MOVES);
     let moved = 0;
     for (const { tablet, from, to } of moves) {
       const [owner, next] = [servers.get(from), servers.get(to)];
@@ -192,7 +192,7 @@ export class Assignment {
       row,
       assignTo(row, to),
     );
-    const [outcome] = await this.#give([commit], context);
+    const [outcome] = await this.#commitAssignments([commit], context);
     const moved = commit.rows[0]?.row;
     if (outcome?.kind === 'refused' || moved === undefined) return false;
     this.#released.delete(key);
@@ -258,7 +258,7 @@ export class Assignment {
     for await (const rows of this.#options.metadata.scan(range, context)) {
       for (const row of rows) {
         batch.push(row);
-        if (batch.length < BATCH_ROWS) continue;
+        if (batch.length < MAX_BATCH_ROWS) continue;
         yield batch;
         batch = [];
       }
@@ -276,7 +276,7 @@ export class Assignment {
       undefined,
       assigned,
     );
-    const [outcome] = await this.#give([commit], context);
+    const [outcome] = await this.#commitAssignments([commit], context);
     if (outcome?.kind === 'refused') throw new BigtableError(Code.ABORTED, 'another master is creating the database');
     return commit.rows[0]!.row!;
   }
@@ -300,7 +300,7 @@ export class Assignment {
     const commits = free.map((row) =>
       commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, assignTo(row, servers.choose())),
     );
-    const outcomes = await this.#give(commits, context);
+    const outcomes = await this.#commitAssignments(commits, context);
     commits.forEach((commit, i) => {
       const row = commit.rows[0]?.row;
       if (!row || outcomes[i]?.kind !== 'done') return;
@@ -314,7 +314,7 @@ export class Assignment {
    * Commits rows that name new owners. The caller may cancel; until the outcome is known no sweep deletes the log of
    * one of those owners, since a row may yet come to list it.
    */
-  #give(commits: readonly MetadataCommit[], context: RequestContext): Promise<CommitOutcome[]> {
+  #commitAssignments(commits: readonly MetadataCommit[], context: RequestContext): Promise<CommitOutcome[]> {
     const { metadata, servers, env } = this.#options;
     for (const commit of commits) for (const one of commit.rows) assertGiven(one);
     const names = commits.flatMap(({ rows }) => rows.flatMap(({ row }) => row?.server?.name ?? []));

@@ -54,7 +54,7 @@ const REASSIGN_MS = 1000;
 /**
  * The interval of assignments while no server changes: they find a tablet that no server serves, for whatever reason.
  */
-const LOOK_MS = 30_000;
+const ASSIGN_PERIOD_MS = 30_000;
 /** The interval of calls to a server that holds its lock and does not answer. */
 const CALL_AGAIN_MS = 1000;
 /**
@@ -216,13 +216,13 @@ export class Master {
     assert(!this.#isAssigning, 'one assignment runs at a time');
     this.#isAssigning = true;
     try {
-      await this.#assignAllAlone();
+      await this.#assignAllExclusively();
     } finally {
       this.#isAssigning = false;
     }
   }
 
-  async #assignAllAlone(): Promise<void> {
+  async #assignAllExclusively(): Promise<void> {
     this.#assignmentIsDue = false;
     this.#assigning = new AbortController();
     const context = { ...this.#context(), signal: this.#assigning.signal };
@@ -233,7 +233,7 @@ export class Master {
     });
     this.#unserved = failures.length;
     if (this.#servers.anySilent) this.#later('call silent servers', CALL_AGAIN_MS);
-    this.#later('assign', LOOK_MS);
+    this.#later('assign', ASSIGN_PERIOD_MS);
     await this.#tables.finishDeletions(context);
     if (failures.some(({ code }) => code !== Code.DATA_LOSS)) this.#later('assign', REASSIGN_MS);
     else if ((await this.#assignment.balance(context)) > 0) this.#later('assign', REASSIGN_MS);

@@ -15,7 +15,7 @@ const FILES_FAMILY = 'files';
 const EVENTS_FAMILY = 'events';
 
 /** The number of events kept of each tablet. */
-const EVENTS_KEPT = 20;
+const MAX_EVENTS = 20;
 
 /** The server incarnation that a tablet is assigned to. */
 export interface ServerLocation {
@@ -82,7 +82,7 @@ export const METADATA_SCHEMA: TableSchema = Object.freeze({
   families: Object.freeze({
     [LOCATION_FAMILY]: family(LOCATION_FAMILY, 1, LOCATION_GROUP),
     [FILES_FAMILY]: family(FILES_FAMILY, 1),
-    [EVENTS_FAMILY]: family(EVENTS_FAMILY, EVENTS_KEPT),
+    [EVENTS_FAMILY]: family(EVENTS_FAMILY, MAX_EVENTS),
   }),
   groups: Object.freeze({ [LOCATION_GROUP]: Object.freeze({ inMemory: true }) }),
   deletionProtection: true,

@@ -44,7 +44,7 @@ import { TabletWriter } from './write/tablet-writer.ts';
  * Before a tablet is divided its memtable is flushed, while writes go on, until it is this small, but no more than
  * MAX_FLUSHES times.
  */
-const LEFT_TO_FLUSH_BYTES = 256 * 1024;
+const MAX_UNFLUSHED_BYTES = 256 * 1024;
 const MAX_FLUSHES = 4;
 
 export class Tablet implements TabletApi {
@@ -261,7 +261,7 @@ export class Tablet implements TabletApi {
 
   /** Writes continue meanwhile: little is left to flush when they have to wait. */
   async #flushMost(): Promise<void> {
-    for (let i = 0; i < MAX_FLUSHES && this.memtableBytes > LEFT_TO_FLUSH_BYTES; i++) await this.flush();
+    for (let i = 0; i < MAX_FLUSHES && this.memtableBytes > MAX_UNFLUSHED_BYTES; i++) await this.flush();
   }
 
   async #divide(ranges: readonly [RowRange, RowRange], commit: DivideCommit): Promise<readonly [Tablet, Tablet]> {

@@ -17,7 +17,7 @@ import {
 import { intersectRanges, isEmptyRange, rangeContains, type RowRange } from '../model/index.ts';
 
 /** The time for which a log that was read is kept for tablets that are loaded later. */
-const KEPT_MS = 10_000;
+const CLEAR_AFTER_MS = 10_000;
 
 type ByTable = Map<string, EncodedRecord[]>;
 /** Reads all records of a log. */
@@ -100,7 +100,7 @@ export class LogReplay {
 
   #clearLater(): void {
     this.#clearing?.cancel();
-    this.#clearing = this.#clock.timer(KEPT_MS, () => this.#logs.clear());
+    this.#clearing = this.#clock.timer(CLEAR_AFTER_MS, () => this.#logs.clear());
   }
 }
 

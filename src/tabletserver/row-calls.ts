@@ -91,17 +91,17 @@ export class RowCalls {
   }
 
   /** True when a write may begin now. */
-  #hasRoom(served: ServedTablet): boolean {
+  #hasSpace(served: ServedTablet): boolean {
     return this.#options.budget.open && !this.#options.compactions.isBehind(served);
   }
 
   /** Begins the write synchronously if it may begin now. */
-  #withRoom<T>(served: ServedTablet, row: ByteString, context: RequestContext, write: () => Promise<T>): Promise<T> {
-    return this.#hasRoom(served) ? write() : this.#waitForRoom(served, row, context).then(write);
+  #withSpace<T>(served: ServedTablet, row: ByteString, context: RequestContext, write: () => Promise<T>): Promise<T> {
+    return this.#hasSpace(served) ? write() : this.#waitForSpace(served, row, context).then(write);
   }
 
   /** Writes wait here, bounded in number by the budget of requests, while flushes or compactions fall behind. */
-  async #waitForRoom(served: ServedTablet, row: ByteString, context: RequestContext): Promise<void> {
+  async #waitForSpace(served: ServedTablet, row: ByteString, context: RequestContext): Promise<void> {
     const startMs = this.#options.clock.monotonicMs();
     if (!this.#options.budget.open) await this.#options.budget.wait(context);
     if (this.#options.compactions.isBehind(served)) await this.#options.compactions.wait(served, context);
@@ -115,7 +115,7 @@ export class RowCalls {
   ): Promise<undefined> {
     const served = this.serving(tableId, row);
     const schema = this.#schemaOf(served, row);
-    if (mutations.length > MAX_IN_ONE_SLICE || !this.#hasRoom(served))
+    if (mutations.length > MAX_IN_ONE_SLICE || !this.#hasSpace(served))
       return this.#mutateRowLater(served, schema, row, mutations, context);
     const effective = checkedMutations(schema, mutations);
     return effective.length === 0
@@ -137,7 +137,7 @@ export class RowCalls {
     if (checking !== undefined) await checking;
     const effective = effectiveMutations(mutations);
     if (effective.length === 0) return undefined;
-    if (!this.#hasRoom(served)) await this.#waitForRoom(served, row, context);
+    if (!this.#hasSpace(served)) await this.#waitForSpace(served, row, context);
     await served.tablet.mutateRow(context, row, effective);
     return undefined;
   }
@@ -149,7 +149,7 @@ export class RowCalls {
     const served = this.serving(tableId, row);
     const schema = this.#schemaOf(served, row);
     const [ifTrue, ifFalse] = [checkedMutations(schema, whenTrue), checkedMutations(schema, whenFalse)];
-    return this.#withRoom(served, row, context, () =>
+    return this.#withSpace(served, row, context, () =>
       served.tablet.checkAndMutateRow(context, row, predicate, ifTrue, ifFalse),
     );
   }
@@ -160,7 +160,7 @@ export class RowCalls {
   ): Promise<readonly Cell[]> {
     const served = this.serving(tableId, row);
     checkRules(this.#schemaOf(served, row), rules);
-    return this.#withRoom(served, row, context, () =>
+    return this.#withSpace(served, row, context, () =>
       served.tablet.readModifyWriteRow(context, row, rules, maxAnswerBytes),
     );
   }
@@ -171,7 +171,7 @@ export class RowCalls {
   ): Promise<undefined> {
     const served = this.serving(tableId, range.start);
     if (!isWithin(range.end, served.range.end)) throw notServing(tableId, served.range.end!);
-    if (!this.#hasRoom(served)) await this.#waitForRoom(served, range.start, context);
+    if (!this.#hasSpace(served)) await this.#waitForSpace(served, range.start, context);
     await served.tablet.dropRows(context, range);
     return undefined;
   }
@@ -202,7 +202,7 @@ export class RowCalls {
       const { served, changes, indexes } = slice;
       if (served !== undefined) {
         try {
-          if (!this.#hasRoom(served)) await this.#waitForRoom(served, changes[0]!.row, context);
+          if (!this.#hasSpace(served)) await this.#waitForSpace(served, changes[0]!.row, context);
           writes.push(writeSlice(served, changes, indexes, context, outcomes));
         } catch (thrown) {
           failAll(outcomes, indexes, thrown);

@@ -122,7 +122,7 @@ export class ServedTabletHost implements TabletHost {
    * takes that over and makes the change on top of it.
    */
   commit(state: TabletState, change: TabletCommit): Promise<void> {
-    return this.#alone([state], () => this.#commit(state, change));
+    return this.#exclusively([state], () => this.#commit(state, change));
   }
 
   async #commit(state: TabletState, change: TabletCommit): Promise<void> {
@@ -143,7 +143,7 @@ export class ServedTabletHost implements TabletHost {
 
   /** Replaces the tablet's row by two, low and high; returns both. */
   split(parts: readonly [TabletState, TabletState]): Promise<readonly [MetadataRow, MetadataRow]> {
-    return this.#alone(parts, () => this.#split(parts));
+    return this.#exclusively(parts, () => this.#split(parts));
   }
 
   async #split(parts: readonly [TabletState, TabletState]): Promise<readonly [MetadataRow, MetadataRow]> {
@@ -154,7 +154,7 @@ export class ServedTabletHost implements TabletHost {
   }
 
   /** The change of the tablet's row: nothing else changes it meanwhile. */
-  async #alone<T>(states: readonly TabletState[], change: () => Promise<T>): Promise<T> {
+  async #exclusively<T>(states: readonly TabletState[], change: () => Promise<T>): Promise<T> {
     const { tableId, epoch } = this.#row;
     assert(
       states.every((state) => state.tableId === tableId && state.epoch === epoch),

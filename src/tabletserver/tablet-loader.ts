@@ -198,7 +198,7 @@ export class TabletLoader {
       this.#options.services,
       row,
       schema,
-      (now) => this.#lose(host, now),
+      (now) => this.#onTabletLost(host, now),
       (error) => void this.#reopen(host, error),
     );
     return host;
@@ -371,7 +371,7 @@ export class TabletLoader {
    * a master has taken this server for dead and gives away all its tablets: the contents of memory are in the log
    * alone, which must stay as it is. So the server ends.
    */
-  #lose(host: ServedTabletHost, now: MetadataRow | undefined): void {
+  #onTabletLost(host: ServedTabletHost, now: MetadataRow | undefined): void {
     const { tablets, budget, logger, services } = this.#options;
     const served = this.#hosts.get(host);
     if (served === undefined || (!tablets.has(served) && this.#unfinished.get(served.key) !== served)) return;

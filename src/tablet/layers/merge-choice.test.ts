@@ -137,7 +137,7 @@ describe('the choice of files to merge', () => {
     });
   });
 
-  test('of files that do not overlap with one another those are merged that others overlap', () => {
+  test('files that do not overlap one another are merged if another file overlaps them', () => {
     const adjacent = Array.from({ length: 10 }, (_, i) => file(MB, i * 10, i * 10 + 9));
     const over = times(MERGED_FILES, MB).map((size) => file(size, 50, 59));
     assert.deepEqual(chooseMerge([...over, ...adjacent]), { from: 0, to: MERGED_FILES - 1 });

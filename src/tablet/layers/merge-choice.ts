@@ -21,7 +21,7 @@ export const CROWDED = 24;
 /** Smaller files count as this large: they cost a file, not their bytes. */
 const SMALL_BYTES = 64 * 1024;
 /** Smaller files are merged as if all overlapped: that writes little, and a trickle of rows leaves few files. */
-const SIDE_BY_SIDE_BYTES = 1024 * 1024;
+const MIN_PLACED_BYTES = 1024 * 1024;
 /** A group as crowded as this delays writes until it is less so. */
 export const TOO_CROWDED = 48;
 
@@ -44,7 +44,7 @@ export function crowdingOf(files: readonly MergeCandidate[]): number {
 }
 
 function regionsOf(files: readonly MergeCandidate[]): FileRegions {
-  return new FileRegions(files.map((file) => (file.sizeBytes < SIDE_BY_SIDE_BYTES ? ANYWHERE : file)));
+  return new FileRegions(files.map((file) => (file.sizeBytes < MIN_PLACED_BYTES ? ANYWHERE : file)));
 }
 
 /**

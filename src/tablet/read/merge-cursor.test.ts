@@ -97,7 +97,7 @@ async function rest(cursor: MergeCursor): Promise<string[]> {
 }
 
 /** The model: the present contents of each row; a deletion deletes. Columns by key, then cells by timestamp. */
-class Truth {
+class Model {
   readonly rows = new Map<string, Map<string, Map<Int64, Uint8Array>>>();
 
   apply(row: string, mutations: readonly Mutation[]): void {
@@ -239,7 +239,7 @@ type Step = typeof history extends fc.Arbitrary<(infer S)[]> ? S : never;
 
 /** A tablet's layers, newest first, and the model of them. */
 class Layers {
-  readonly truth = new Truth();
+  readonly model = new Model();
   active = new Memtable();
   older: Layer[] = [];
   readonly lazy: () => boolean;
@@ -255,10 +255,10 @@ class Layers {
   take(step: Step): void {
     if (step.kind === 'apply') {
       this.active.apply(step.row, step.mutations, aggregateOf);
-      this.truth.apply(step.row, step.mutations);
+      this.model.apply(step.row, step.mutations);
     } else if (step.kind === 'drop') {
       this.active.dropRows({ start: step.start, end: step.end });
-      this.truth.dropRows(step.start, step.end);
+      this.model.dropRows(step.start, step.end);
     } else {
       this.active.freeze();
       const frozen: Layer = step.flush
@@ -280,8 +280,8 @@ describe('MergeCursor against the model', () => {
   test('scans, forward and backward, from anywhere', async () => {
     await fc.assert(
       fc.asyncProperty(history, laziness, rowName, async (steps, lazy, row) => {
-        const { all, truth } = layersOf(steps, lazy);
-        const cells = truth.cells();
+        const { all, model } = layersOf(steps, lazy);
+        const cells = model.cells();
         const cursor = new MergeCursor(all, { aggregateOf });
         for (const start of ['', row, `${row}\0`]) {
           cursor.seekRow(start);
@@ -292,7 +292,7 @@ describe('MergeCursor against the model', () => {
           cursor.seekRowBefore(end);
           const expected = rows
             .filter((each) => end === undefined || each < end)
-            .flatMap((each) => truth.row(each).map(show));
+            .flatMap((each) => model.row(each).map(show));
           assert.deepEqual(await rest(cursor), expected);
         }
         cursor.close();
@@ -333,8 +333,8 @@ describe('MergeCursor against the model', () => {
         laziness,
         fc.array(move, { maxLength: 20, size: 'max' }),
         async (steps, lazy, moves) => {
-          const { all, truth } = layersOf(steps, lazy);
-          const cells = truth.cells();
+          const { all, model } = layersOf(steps, lazy);
+          const cells = model.cells();
           const rows = [...new Set(cells.map((cell) => cell.row))];
           const cursor = new MergeCursor(all, { aggregateOf });
           let reversed = false;
@@ -343,7 +343,7 @@ describe('MergeCursor against the model', () => {
           let left: Entry[] = [];
           const enter = (next: string | undefined): void => {
             row = next;
-            left = next === undefined ? [] : truth.row(next);
+            left = next === undefined ? [] : model.row(next);
           };
           const nextRow = (): void =>
             enter(
@@ -399,7 +399,7 @@ describe('MergeCursor against the model', () => {
   test('a merge of neighbouring layers is a layer: in their place it reads the same', async () => {
     await fc.assert(
       fc.asyncProperty(history, laziness, fc.nat(), fc.nat(), async (steps, lazy, a, b) => {
-        const { all, truth } = layersOf(steps, lazy);
+        const { all, model } = layersOf(steps, lazy);
         const from = a % all.length;
         const count = 1 + (b % (all.length - from));
         const merged = all.slice(from, from + count);
@@ -434,7 +434,7 @@ describe('MergeCursor against the model', () => {
         const layer = new ListLayer(entries, deletions, lazy);
         const read = new MergeCursor([...all.slice(0, from), layer, ...all.slice(from + count)], { aggregateOf });
         read.seekRow('');
-        assert.deepEqual(await rest(read), truth.cells().map(show));
+        assert.deepEqual(await rest(read), model.cells().map(show));
       }),
       { numRuns: 120 },
     );
@@ -458,7 +458,7 @@ describe('MergeCursor against the model', () => {
           const cursor = new MergeCursor(layers.all, { aggregateOf });
           const states = new Map(ROWS.map((row) => [row, new Set<string>()]));
           const note = (): void =>
-            ROWS.forEach((row) => states.get(row)?.add(layers.truth.row(row).map(show).join('\n')));
+            ROWS.forEach((row) => states.get(row)?.add(layers.model.row(row).map(show).join('\n')));
           note();
           if (reversed) cursor.seekRowBefore(undefined);
           else cursor.seekRow('');

@@ -139,7 +139,7 @@ export class RowMerge {
     if (this.#loading) this.#loaded();
     for (;;) {
       if (this.#loading) return MergeOutcome.needsLoad;
-      if (this.#giveRange()) return MergeOutcome.ready;
+      if (this.#returnRange()) return MergeOutcome.ready;
       const best = this.#best();
       if (this.#rangesMet && this.#rangesEnd(best)) continue;
       if (best === undefined) return MergeOutcome.ended;
@@ -210,7 +210,7 @@ export class RowMerge {
   /** Applies the deletion and moves past it. Returns true if it is to be returned. */
   #applyDeletion(best: MergeSource): boolean {
     const { column, kind, timestamp, rangeEnd } = best.cursor;
-    let give = this.#options.keepDeletions && !this.#rowDeleted;
+    let isReturned = this.#options.keepDeletions && !this.#rowDeleted;
     switch (kind) {
       case EntryKind.rowDeletion:
         this.#active = this.#active.filter((source) => source.age <= best.age || !best.speaksOf(source));
@@ -222,7 +222,7 @@ export class RowMerge {
         break;
       case EntryKind.columnDeletion:
         this.#sendOlder(best, `${column}\0`);
-        give &&= this.#familyDeleted !== familyOf(column);
+        isReturned &&= this.#familyDeleted !== familyOf(column);
         this.#columnDeleted = column;
         break;
       default:
@@ -230,12 +230,12 @@ export class RowMerge {
         this.#hiddenColumn = column;
         this.#hidden.add(best.age, timestamp, rangeEnd);
         this.#rangesMet = this.#options.keepDeletions;
-        give = false;
+        isReturned = false;
     }
     best.cursor.next();
     this.#moved(best);
-    if (give) this.#giveDeletion(column, kind, 0, undefined);
-    return give;
+    if (isReturned) this.#returnDeletion(column, kind, 0, undefined);
+    return isReturned;
   }
 
   #sendOlder(best: MergeSource, column: ColumnKey): void {
@@ -285,15 +285,15 @@ export class RowMerge {
     return true;
   }
 
-  #giveRange(): boolean {
+  #returnRange(): boolean {
     const range = this.#ranges.pop();
     if (range === undefined) return false;
-    if (coversAll(range)) this.#giveDeletion(this.#hiddenColumn, EntryKind.columnDeletion, 0, undefined);
-    else this.#giveDeletion(this.#hiddenColumn, EntryKind.rangeDeletion, range.start, range.end);
+    if (coversAll(range)) this.#returnDeletion(this.#hiddenColumn, EntryKind.columnDeletion, 0, undefined);
+    else this.#returnDeletion(this.#hiddenColumn, EntryKind.rangeDeletion, range.start, range.end);
     return true;
   }
 
-  #giveDeletion(column: ColumnKey, kind: EntryKind, timestamp: Int64, rangeEnd: Int64 | undefined): void {
+  #returnDeletion(column: ColumnKey, kind: EntryKind, timestamp: Int64, rangeEnd: Int64 | undefined): void {
     this.column = column;
     this.kind = kind;
     this.timestamp = timestamp;

@@ -87,7 +87,7 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
     if (read === undefined) return;
     this.#need = read.need;
     const hold = this.#source.hold(read.need);
-    this.#keep(hold);
+    this.#setHold(hold);
     this.#note(hold);
     this.#reader = this.#source.reader(this.#context, hold.layers, this.#request, read);
   }
@@ -96,7 +96,7 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
     this.#source.checkServing(this.#context);
     assert(this.#need !== undefined, 'a read that has begun knows which layers it needs');
     const hold = this.#source.hold(this.#need);
-    this.#keep(hold);
+    this.#setHold(hold);
     this.#note(hold);
     return hold;
   }
@@ -143,7 +143,7 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
     return batch;
   }
 
-  #keep(hold: LayerHold): void {
+  #setHold(hold: LayerHold): void {
     assert(this.#hold === undefined, 'a read holds one set of layers at a time');
     hold.reader = this;
     this.#hold = hold;

@@ -156,7 +156,7 @@ export class RowWrites {
         const reserve = (needed: number): void => {
           if (needed > maxAnswerBytes) throw tooLargeAnswer(needed, maxAnswerBytes);
           // the row is locked: no call waits for memory here
-          if (!context.reservation.tryGrow(needed)) throw noRoomForCells(needed);
+          if (!context.reservation.tryGrow(needed)) throw noSpaceForCells(needed);
           assert(bytes === 0, 'new cells are reserved once');
           bytes = needed;
         };
@@ -235,7 +235,7 @@ function tooLargeAnswer(answerBytes: number, maxBytes: number): BigtableError {
   return new BigtableError(Code.RESOURCE_EXHAUSTED, message, { details: { answerBytes } });
 }
 
-function noRoomForCells(bytes: number): BigtableError {
+function noSpaceForCells(bytes: number): BigtableError {
   return new BigtableError(
     Code.RESOURCE_EXHAUSTED,
     `new cells of ${bytes} bytes have no space next to the other requests: nothing was written`,
