@@ -47,7 +47,7 @@ describe('failures of loading', () => {
     assert.equal(logged.length, 1, 'it is another tablet by now');
   });
 
-  test('that are races of tablets on their way are no errors', () => {
+  test('that are races of tablets on their way are not errors', () => {
     const { failures, logged } = fixture();
     failures.failed(a, new BigtableError(Code.FAILED_PRECONDITION, 'released'));
     assert.match(logged[0] as string, /^info/);

@@ -134,7 +134,7 @@ describe('rows of METADATA', () => {
     ],
     ['a list of something else', 'files', (document) => (document['logs'] = [1]), /logs should be a list of texts/],
     [
-      'files that are no lists',
+      'files that are not lists',
       'files',
       (document) => (document['files'] = { default: 'x' }),
       /default should be a list of texts/,

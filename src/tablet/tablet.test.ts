@@ -219,7 +219,7 @@ describe('a tablet', () => {
     assert.deepEqual(await fixture.rows(), ['a=1']);
   });
 
-  test('a change of 10,000 mutations is there whole or not at all', async () => {
+  test('a change of 10,000 mutations is visible whole or not at all', async () => {
     const fixture = await new Fixture().load();
     const many = Array.from(
       { length: 10_000 },

@@ -231,7 +231,7 @@ export class RowWrites {
 }
 
 function tooLargeAnswer(answerBytes: number, maxBytes: number): BigtableError {
-  const message = `the answer takes ${answerBytes} bytes, and its caller has room for ${maxBytes}: nothing was written`;
+  const message = `the answer takes ${answerBytes} bytes, and its caller has space for ${maxBytes}: nothing was written`;
   return new BigtableError(Code.RESOURCE_EXHAUSTED, message, { details: { answerBytes } });
 }
 
