@@ -51,7 +51,8 @@ describe('compactions of tables', () => {
         method === 'compact' && ++calls === 1 ? Promise.reject(new CorruptionError('file', 0, 'damaged')) : undefined;
       const reported: number[] = [];
       await rejectsWith(Code.DATA_LOSS, async () => {
-        for await (const { doneTablets } of cluster.client.compactTables(tables.context(), T)) reported.push(doneTablets);
+        for await (const { doneTablets } of cluster.client.compactTables(tables.context(), T))
+          reported.push(doneTablets);
       });
       assert.deepEqual([reported.at(-1), calls], [3, 3]);
     }),

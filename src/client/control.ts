@@ -227,7 +227,8 @@ class Compactions {
   async *run(): AsyncIterable<CompactionProgress> {
     yield this.#progress();
     for (let next = 0, reported = 0; reported < this.#targets.length; ) {
-      while (next < this.#targets.length && this.#running.size < MAX_CONCURRENT_TABLETS) this.#start(this.#targets[next++]!);
+      while (next < this.#targets.length && this.#running.size < MAX_CONCURRENT_TABLETS)
+        this.#start(this.#targets[next++]!);
       // some may have ended while the caller had the last answer
       if (this.#doneTablets === reported) await this.#oneIsDone();
       reported = this.#doneTablets;

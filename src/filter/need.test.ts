@@ -120,7 +120,11 @@ describe('timestamps', () => {
     ['one side open', interleave(since(2), PASS), undefined],
     ['a branch that blocks does not count', interleave(since(2), { kind: 'blockAll' }), { start: 2, end: undefined }],
     ['a column limit before', chain({ kind: 'cellsPerColumnLimit', cells: 1 }, since(2)), undefined],
-    ['a column limit after it', chain(since(2), { kind: 'cellsPerColumnLimit', cells: 1 }), { start: 2, end: undefined }],
+    [
+      'a column limit after it',
+      chain(since(2), { kind: 'cellsPerColumnLimit', cells: 1 }),
+      { start: 2, end: undefined },
+    ],
     [
       'a condition of both',
       { kind: 'condition', predicate: since(9), whenTrue: since(3) },

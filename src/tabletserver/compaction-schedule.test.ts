@@ -104,7 +104,11 @@ describe('the schedule of compactions', () => {
     assert.deepEqual([fewFiles.begun, manyFiles.begun, metadataFiles.begun], [[], [], ['merging']]);
     const demanded = fixture.schedule.compact(few, context);
     await metadataFiles.end();
-    assert.deepEqual([fewFiles.begun, manyFiles.begun], [['major'], []], 'the compaction that a caller waits for comes first');
+    assert.deepEqual(
+      [fewFiles.begun, manyFiles.begun],
+      [['major'], []],
+      'the compaction that a caller waits for comes first',
+    );
     await fewFiles.end();
     await demanded;
     assert.deepEqual(manyFiles.begun, ['merging']);

@@ -64,7 +64,10 @@ export class MemtableBudget {
   #metadataDue = false;
 
   constructor(options: MemtableBudgetOptions) {
-    assert(options.limitBytes > 0 && options.logLimitBytes > 0, 'a budget allows some bytes: without any, writes would wait for ever');
+    assert(
+      options.limitBytes > 0 && options.logLimitBytes > 0,
+      'a budget allows some bytes: without any, writes would wait for ever',
+    );
     this.#options = options;
     this.#waiting = new WaitList(options.clock, 'a flush');
   }

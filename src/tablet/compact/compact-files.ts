@@ -51,10 +51,7 @@ function assertJob({ outputs, isMajor, collection, since, cancelled }: Compactio
     assert(inputs.length > 0, 'an output of a compaction has inputs');
     assert(!inputs.some(({ path }) => paths.has(path)), 'no output of a compaction is its own input');
   }
-  assert(
-    !isMajor || (collection !== 'nothing' && since === 'beginning'),
-    'a major compaction leaves no older files',
-  );
+  assert(!isMajor || (collection !== 'nothing' && since === 'beginning'), 'a major compaction leaves no older files');
   assert(cancelled.length === 1, 'a compaction has one flag that calls it off');
 }
 

@@ -105,7 +105,10 @@ describe('a read of one row', () => {
           const all = await fixture.cells(filter, undefined, reversed);
           for (const requested of ROWS) {
             const expected = all.filter((line) => line.startsWith(requested));
-            assert.deepEqual(await fixture.cells(filter, { start: requested, end: `${requested}\0` }, reversed), expected);
+            assert.deepEqual(
+              await fixture.cells(filter, { start: requested, end: `${requested}\0` }, reversed),
+              expected,
+            );
           }
         }
         await fixture.tablet.close({ flush: false });

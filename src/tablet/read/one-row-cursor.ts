@@ -67,10 +67,7 @@ class OneRowCursor implements RowsCursor {
   }
 
   value(): Uint8Array {
-    assert(
-      this.#cursor !== undefined && this.state === CursorState.ready,
-      'a cursor is read while it is on an entry',
-    );
+    assert(this.#cursor !== undefined && this.state === CursorState.ready, 'a cursor is read while it is on an entry');
     return this.#cursor.value();
   }
 
