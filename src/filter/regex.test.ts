@@ -358,7 +358,7 @@ describe('a match in slices', () => {
     .map((parts) => `(${parts.flat().join('')})`);
   const text = fc.string({ unit: fc.constantFrom('a', 'b', 'B', '\n', ' ', '\xe9'), maxLength: 30 });
 
-  test('equals the engine's match of the whole, from any offset, in states and in simulation', () => {
+  test("equals the engine's match of the whole, from any offset, in states and in simulation", () => {
     fc.assert(
       fc.property(
         pattern,

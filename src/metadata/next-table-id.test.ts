@@ -9,7 +9,7 @@ test('the next table id is read back', () => {
     assert.equal(decodeNextTableId(encodeNextTableId(next)), next);
 });
 
-test('a number that is not the id of a user's table is corruption', () => {
+test("a number that is not the id of a user's table is corruption", () => {
   for (const next of [0, 1, FIRST_TABLE_ID - 1, LAST_TABLE_ID + 2, -1, 16.5, '17'])
     assert.throws(() => decodeNextTableId(encodeDocument({ next })), CorruptionError, `${next}`);
 });
