@@ -1,14 +1,14 @@
 /**
- * The program of a tablet server's thread that dies of an uncaught error when the lock service's file `mortal/<place>`
+ * The program of a tablet server's thread that dies of an uncaught error when the lock service's file `mortal/<index>`
  * is written.
  */
 import { workerData } from 'node:worker_threads';
 import { runServerThread } from '../../src/boot/index.ts';
 
-const { place } = workerData as { readonly place: number };
+const { index } = workerData as { readonly index: number };
 
 await runServerThread(async (_service, env) => {
-  const stop = env.lockService.watch(`mortal/${place}`, () => {
+  const stop = env.lockService.watch(`mortal/${index}`, () => {
     setImmediate(() => {
       throw new Error('killed by the test');
     });
