@@ -10,25 +10,11 @@ import { fork } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { btbench, buildBtbench, errorKinds } from './btbench.mjs';
+import { btbench, buildBtbench, errorKinds, TIMED_WORKLOADS } from './btbench.mjs';
 import { ROOT, run } from './repository.mjs';
 import { edubbaCommand, startServer } from './server.mjs';
 import { goMissing } from './tools.mjs';
 
-const SERVER_LINES = [
-  'batchwrite',
-  'seqwrite',
-  'randwrite',
-  'seqread',
-  'randread',
-  'scan',
-  'limitscan',
-  'multiget',
-  'rmw',
-  'cam',
-  'fscan',
-  'scanstream',
-];
 const ENGINE_WRITES = ['seq-write', 'random-write', 'batch-write'];
 const ENGINE_LINES = [
   ...ENGINE_WRITES,
@@ -129,7 +115,7 @@ async function loadContestant(root, scratch, _generator, { lines, rows }) {
 }
 
 const KINDS = {
-  server: { begin: startContestant, lines: SERVER_LINES, rows: 50_000, prepare: buildBtbench, missing: goMissing },
+  server: { begin: startContestant, lines: TIMED_WORKLOADS, rows: 50_000, prepare: buildBtbench, missing: goMissing },
   engine: {
     begin: loadContestant,
     lines: ENGINE_LINES,

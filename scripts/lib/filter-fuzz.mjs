@@ -132,7 +132,7 @@ class Choices {
 
 /** Calls the run step by step; each step is bounded. */
 function whole(run, first, out) {
-  for (let next = first; ; next = () => run.goOn(out)) {
+  for (let next = first; ; next = () => run.resume(out)) {
     pushes = 0;
     const hint = next();
     assert.ok(pushes <= MAX_PUSHES, `${pushes} pushes in one step`);

@@ -14,7 +14,7 @@
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { btbench, buildBtbench, errorKinds, WORKLOADS, workloadResults } from './btbench.mjs';
+import { btbench, buildBtbench, errorKinds, TIMED_WORKLOADS, workloadResults } from './btbench.mjs';
 import { startEdubba, startEmulator, startHbase } from './server.mjs';
 import { emulator, hbase, javaMissing } from './tools.mjs';
 
@@ -58,13 +58,7 @@ const THREADS_TARGET = 1.35;
  * In an order in which each finds what it reads; the emulator's limitscan walks the whole table, so a large one takes
  * its time.
  */
-const ORDER = [
-  'batchwrite',
-  ...WORKLOADS.filter((name) => !['batchwrite', 'verify'].includes(name)),
-  'scanstream',
-  'scanclient',
-  'verify',
-];
+const ORDER = [...TIMED_WORKLOADS, 'scanclient', 'verify'];
 
 const rounded = (value, digits) =>
   value === undefined || !Number.isFinite(value) ? undefined : Number(value.toFixed(digits));

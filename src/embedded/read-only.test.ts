@@ -150,7 +150,7 @@ describe('a database that is opened read-only', () => {
     for (const path of paths) await chmod(path, 0o755);
   });
 
-  test('a killed process left all that it had acknowledged', async () => {
+  test('a killed process left all that it had acknowledged', async (t) => {
     const directory = join(root, 'really');
     const source = `
       import { open, RowMutation } from ${JSON.stringify(moduleUrl('./index.ts', import.meta.url).href)};
@@ -162,6 +162,7 @@ describe('a database that is opened read-only', () => {
     const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', source], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
+    t.after(() => child.kill('SIGKILL'));
     await once(child.stdout, 'data');
     const refused = open(directory, { readOnly: true });
     await assert.rejects(refused, {

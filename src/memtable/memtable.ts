@@ -6,7 +6,7 @@
  * write. row-tree.ts tells how a cursor goes from row to row while the tree changes. A change of any size is made next
  * to the row (`edit`) and appears atomically.
  */
-import { assert, type ByteString, quote } from '../base/index.ts';
+import { assert, type ByteString } from '../base/index.ts';
 import {
   type AggregateKind,
   isCellRun,
@@ -109,7 +109,7 @@ export class Memtable implements Layer {
         assert(!isCommitted, 'a change of a row is committed once');
         isCommitted = true;
         assert(!this.#frozen, 'a frozen memtable takes no writes');
-        assert(this.#rows.get(row) === base, `row ${quote(row)} is not changed by others while an edit of it is open`);
+        assert(this.#rows.get(row) === base, 'a row is not changed by others while an edit of it is open');
         if (count > 0) this.#replace(row, base, edit);
       },
     };

@@ -79,7 +79,7 @@ export class ValueArena {
   release(slab: Slab, length: number): void {
     if (length === 0) return;
     slab.liveBytes -= length;
-    assert(slab.liveBytes >= 0, `a slab's live bytes never fall below 0, got ${slab.liveBytes}`);
+    assert(slab.liveBytes >= 0, 'the live bytes of a slab never fall below 0');
     if (slab.liveBytes === 0 && slab !== this.#current) this.#drop(slab);
   }
 

@@ -21,20 +21,26 @@ const keyOf = (writer: number, n: number): string => `${'abcdefghijkl'[writer]}-
 
 /**
  * Writes rows 1, 2, 3 … until told to stop. What has an unknown outcome is written again. Returns the last one
- * acknowledged.
+ * acknowledged. A test that has failed ends them at once, whatever the last outcome.
  */
-async function write(table: Table, writer: number, until: () => boolean, progress: number[]): Promise<number> {
+async function write(
+  table: Table,
+  writer: number,
+  stop: { asked: boolean; failed: boolean },
+  progress: number[],
+): Promise<number> {
   for (let n = 1; ; n++) {
     for (;;) {
       try {
         await table.apply(new RowMutation(keyOf(writer, n)).set('f:v', `value ${n}`, 1000));
         break;
       } catch (error) {
+        if (stop.failed) return n - 1;
         assert.ok(error instanceof BigtableError && error.code === Code.UNAVAILABLE, `${error}`);
       }
     }
     progress[writer] = n;
-    if (until()) return n;
+    if (stop.asked || stop.failed) return n;
   }
 }
 
@@ -70,7 +76,11 @@ async function eventually(
 
 test('threads die while they are written to, one after the other', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'edubba-mortal-'));
-  t.after(() => rm(directory, { recursive: true, force: true }));
+  const cleanUp: (() => Promise<unknown>)[] = [];
+  t.after(async () => {
+    await Promise.allSettled(cleanUp.map((step) => step()));
+    await rm(directory, { recursive: true, force: true });
+  });
   const messages: string[] = [];
   const note = (message: string, fields: object = {}): void =>
     void messages.push(`${message} ${JSON.stringify(fields)}`);
@@ -84,32 +94,33 @@ test('threads die while they are written to, one after the other', async (t) => 
   await threaded.listen({});
   await database.createTable('t', { families: { f: {} }, splits: [...'bcdefgh'] });
 
-  let stopped = false;
+  const stop = { asked: false, failed: false };
   const progress = new Array<number>(WRITERS).fill(0);
-  const writing = Promise.all(progress.map((_, writer) => write(database.table('t'), writer, () => stopped, progress)));
+  const writing = Promise.all(progress.map((_, writer) => write(database.table('t'), writer, stop, progress)));
   const { env } = threaded;
-  try {
-    for (const place of [0, 1]) {
-      const before = [...progress];
-      await eventually('writers go on', messages, () => progress.every((n, i) => n > (before[i] as number) + 20));
-      const died = messages.length;
-      await env.lockService.write(`mortal/${place}`, Buffer.from('now'));
-      await eventually('the thread dies', messages, () =>
-        messages.slice(died).some((line) => line.includes('killed by the test') && line.includes(`"thread":${place}`)),
-      );
-      const after = [...progress];
-      await eventually('all rows are served again', messages, () =>
-        progress.every((n, i) => n > (after[i] as number) + 20),
-      );
-      await eventually(
-        'the new thread gets its share',
-        messages,
-        async () => (await tabletsOf(env, place)) >= TABLETS / 2,
-      );
-    }
-  } finally {
-    stopped = true;
+  cleanUp.push(() => {
+    stop.failed = true;
+    return Promise.allSettled([writing, database.close()]);
+  });
+  for (const place of [0, 1]) {
+    const before = [...progress];
+    await eventually('writers go on', messages, () => progress.every((n, i) => n > (before[i] as number) + 20));
+    const died = messages.length;
+    await env.lockService.write(`mortal/${place}`, Buffer.from('now'));
+    await eventually('the thread dies', messages, () =>
+      messages.slice(died).some((line) => line.includes('killed by the test') && line.includes(`"thread":${place}`)),
+    );
+    const after = [...progress];
+    await eventually('all rows are served again', messages, () =>
+      progress.every((n, i) => n > (after[i] as number) + 20),
+    );
+    await eventually(
+      'the new thread gets its share',
+      messages,
+      async () => (await tabletsOf(env, place)) >= TABLETS / 2,
+    );
   }
+  stop.asked = true;
   const last = await writing;
   await check(database, last);
   const counters = await threaded.counters();

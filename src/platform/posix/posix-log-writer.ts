@@ -102,7 +102,7 @@ export class PosixLogWriter implements LogWriter {
   }
 
   async append(parts: readonly Uint8Array[], { reserved = false }: AppendOptions = {}): Promise<LogPosition> {
-    assert(!this.#isAppending, `${this.path}: two concurrent appends`);
+    assert(!this.#isAppending, 'no two appends of a log run concurrently');
     this.#isAppending = true;
     try {
       return await this.#inTurn(() => this.#append(parts, reserved));
@@ -184,7 +184,7 @@ export class PosixLogWriter implements LogWriter {
     else
       assert(
         size <= takenBytes && takenBytes <= this.#reservedBytes,
-        `${this.path}: ${takenBytes} bytes to append where ${this.#reservedBytes} are reserved`,
+        'an append takes no more bytes than are reserved',
       );
     const { checksum, pause } = this.#setting;
     const position = this.#position();

@@ -54,7 +54,7 @@ export class CheckedFile {
         throw new CorruptionError(this.path, offset, 'the file ends too early', error);
       throw error;
     }
-    assert(bytes.length === lengthBytes, `${this.path}: ${bytes.length} bytes read instead of ${lengthBytes}`);
+    assert(bytes.length === lengthBytes, 'a read returns as many bytes as were requested');
     this.#count(lengthBytes);
     return bytes;
   }

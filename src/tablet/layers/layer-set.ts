@@ -304,7 +304,7 @@ export class LayerSet {
     hold.reader = undefined;
     for (const file of hold.files) {
       file.reads--;
-      assert(file.reads >= 0, `file ${file.path} is released more often than held`);
+      assert(file.reads >= 0, 'a file is not released more often than held');
       if (file.reads === 0 && this.#replaced.has(file)) this.#close(file);
     }
   }

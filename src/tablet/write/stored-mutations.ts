@@ -19,7 +19,7 @@ export function storedMutations(schema: TableSchema, mutations: readonly Mutatio
   return mutations.map((mutation) => {
     if (mutation.kind === 'deleteFromRow') return mutation;
     const family = familyOfTable(schema, mutation.family);
-    assert(family !== undefined, `family ${mutation.family} reached the tablet and is not in the schema`);
+    assert(family !== undefined, 'a family that reaches the tablet is in the schema');
     const stored = storageFamily(family.name, family.generation);
     return mutation.kind === 'setCell'
       ? setCell(stored, mutation.qualifier, mutation.timestamp, mutation.value)
