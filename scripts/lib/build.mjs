@@ -15,6 +15,7 @@ import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 import { declarations } from './declarations.mjs';
 import { dependency, filesUnder, ROOT, run, secondsSince } from './repository.mjs';
+import { plainNames } from './plain-names.mjs';
 import { thirdParty } from './third-party.mjs';
 
 const FOLDERS = ['src', 'test', 'examples', 'bench'];
@@ -23,7 +24,7 @@ const RULES = [
   'tsconfig.json',
   'package.json',
   'package-lock.json',
-  ...['build', 'declarations', 'third-party'].map((name) => `scripts/lib/${name}.mjs`),
+  ...['build', 'declarations', 'plain-names', 'third-party'].map((name) => `scripts/lib/${name}.mjs`),
 ];
 
 const dist = (...parts) => join(ROOT, 'dist', ...parts);
@@ -107,6 +108,9 @@ function bundle() {
       js: "import * as edubbaModule from 'node:module'; const require = edubbaModule.createRequire(import.meta.url ?? process.cwd() + '/x.js'), { Buffer, performance } = globalThis;",
     },
   });
+  const files = Object.keys(metafile.outputs).filter((path) => path.endsWith('.js'));
+  const texts = plainNames(files.map((path) => readFileSync(join(ROOT, path), 'utf8')));
+  for (const [i, path] of files.entries()) writeFileSync(join(ROOT, path), texts[i]);
   writeFileSync(dist('bundle', 'THIRD-PARTY.txt'), thirdParty(Object.keys(metafile.inputs)));
 }
 

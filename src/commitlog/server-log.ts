@@ -1,6 +1,8 @@
 /**
  * A server's commit log: the records of all its tablets in one log, with group commit. While one append is in flight,
- * the next batch is gathered; a record is encoded into its batch immediately. Format: docs/formats/commit-log.md.
+ * the next batch is gathered; a record is encoded into its batch immediately. An append begins late: when a turn of the
+ * event loop has brought no more records (docs/decisions/0042-synchronous-appends.md). Format:
+ * docs/formats/commit-log.md.
  *
  * Invariants:
  * - Sequence numbers ascend in the order of the calls, which is the order in the log.
@@ -38,7 +40,7 @@ export interface ServerLogOptions {
   readonly firstSequence?: number;
   /** Called once, with the reason, when nothing more can be written. */
   readonly onFailure?: (error: BigtableError) => void;
-  /** Counters of appends, and the clock for their duration. Default: not counted. */
+  /** Counters of appends, the clock for their duration, and the turns of its event loop. Default: neither. */
   readonly env?: { readonly metrics: Metrics; readonly clock: Clock };
 }
 
@@ -55,6 +57,9 @@ export interface Appended {
 const MAX_BATCH_BYTES = 1 << 20;
 const MAX_BATCH_RECORDS = 1024;
 const MAX_BATCH_ROWS = 1024;
+/** An append waits for this many turns of the event loop at most, and not when it has this many records. */
+const MAX_GATHERING_TURNS = 4;
+const MAX_GATHERED_RECORDS = 64;
 /** Most bytes that may be acknowledged and not durable. */
 const MAX_UNSYNCED_BYTES = 4 << 20;
 /** Storage is reserved in pieces of this size, the next one before the last is used up. */
@@ -225,8 +230,7 @@ export class ServerLog {
     this.#pendingBytes += bytes;
     const { sizeBytes, count, rows } = encoder;
     if (sizeBytes >= MAX_BATCH_BYTES || count >= MAX_BATCH_RECORDS || rows >= MAX_BATCH_ROWS) this.#closeBatch(batch);
-    // in a microtask: records that are appended synchronously after this one share the append
-    this.#writing ??= Promise.resolve().then(() => this.#write());
+    this.#writing ??= this.#write();
     return { sequence, durable };
   }
 
@@ -303,10 +307,12 @@ export class ServerLog {
   /** Writes batches until there are none. A tripped assert ends the log as a failed append does. */
   async #write(): Promise<void> {
     try {
+      await this.#gatherMore();
       for (let batch = this.#takeBatch(); batch; batch = this.#takeBatch()) {
         if (this.#failed) batch.reject(this.#notWritten(this.#failed));
         else await this.#writeBatch(batch);
         this.#release(batch);
+        await this.#gatherMore();
       }
     } catch (error) {
       const failure = unavailable(`${this.path}: an invariant of the log is broken`, error);
@@ -314,6 +320,17 @@ export class ServerLog {
       for (let batch = this.#takeBatch(); batch; batch = this.#takeBatch()) batch.reject(this.#notWritten(failure));
     }
     this.#writing = undefined;
+  }
+
+  /** Waits while turns of the event loop bring more records. */
+  async #gatherMore(): Promise<void> {
+    let seen = 0;
+    for (let turns = 0; turns < MAX_GATHERING_TURNS; turns++) {
+      const count = this.#gathering?.encoder.count ?? 0;
+      if (count === seen || count >= MAX_GATHERED_RECORDS || this.#waiting.length > 0) return;
+      seen = count;
+      await this.#figures?.clock.yield();
+    }
   }
 
   #notWritten(failure: BigtableError): BigtableError {

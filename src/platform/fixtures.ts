@@ -86,6 +86,12 @@ export function smallDisk(): { freeBytes: number; readonly syscalls: Syscalls } 
       ...nodeSyscalls,
       write: limited(nodeSyscalls.write),
       writeDurable: limited(nodeSyscalls.writeDurable),
+      writeDurableNow: (fd: number, buffers: readonly Uint8Array[], position: number): void => {
+        const bytes = Buffer.concat(buffers);
+        const fits = take(fd, position, bytes.length);
+        if (fits > 0) nodeSyscalls.writeDurableNow!(fd, [bytes.subarray(0, fits)], position);
+        if (fits < bytes.length) throw errno('ENOSPC');
+      },
       truncate: async (fd: number, sizeBytes: number) => {
         const taken = pagesOf(fd);
         for (const page of taken) {

@@ -362,8 +362,28 @@ describe('in a directory', () => {
       if (disk.full) throw failure('ENOSPC');
       allocated.set(ino, end);
     };
+    /** The part of a durable write that is made; undefined: all of it. */
+    const failingPart = (bytes: Buffer, position: number): Buffer | undefined => {
+      if (disk.failIn === 0 || --disk.failIn > 0) return undefined;
+      ledger.failedSyncs++;
+      // a disk writes whole sectors
+      const half = Math.max(0, ((position + (bytes.length >> 1)) & ~(SECTOR_BYTES - 1)) - position);
+      return bytes.subarray(0, [0, half, bytes.length][below(random, 3)]);
+    };
+    const isSynchronous = below(random, 2) === 0;
+    const writeDurableNow: Syscalls['writeDurableNow'] = (fd, buffers, position) => {
+      const bytes = Buffer.concat(buffers);
+      takeRoom(fd, position + bytes.length);
+      const part = failingPart(bytes, position);
+      if (part?.length !== 0) nodeSyscalls.writeDurableNow!(fd, [part ?? bytes], position);
+      if (part !== undefined) throw failure('EIO');
+      ledger.synced(bytes);
+    };
     return {
       ...nodeSyscalls,
+      get writeDurableNow() {
+        return isSynchronous && !disk.lies ? writeDurableNow : undefined;
+      },
       writeDurable: async (fd, buffers, position) => {
         const bytes = Buffer.concat(buffers as Uint8Array[]);
         takeRoom(fd, position + bytes.length);
@@ -376,12 +396,9 @@ describe('in a directory', () => {
           writing = writing.then(made);
           return;
         }
-        if (disk.failIn > 0 && --disk.failIn === 0) {
-          ledger.failedSyncs++;
-          // a disk writes whole sectors
-          const half = Math.max(0, ((position + (bytes.length >> 1)) & ~(SECTOR_BYTES - 1)) - position);
-          const written = [0, half, bytes.length][below(random, 3)] as number;
-          if (written > 0) await nodeSyscalls.writeDurable(fd, [bytes.subarray(0, written)], position);
+        const part = failingPart(bytes, position);
+        if (part !== undefined) {
+          if (part.length > 0) await nodeSyscalls.writeDurable(fd, [part], position);
           throw failure('EIO');
         }
         await made();

@@ -26,6 +26,7 @@ import { lockForReading } from '../locks/directory-lock.ts';
 import { FILES, readFile as readLockFile, sortVersions } from '../locks/local-lock-service.ts';
 import { LockFileKind } from '../locks/lock-file-format.ts';
 import { Directories } from '../posix/posix-directories.ts';
+import { DurableWrites } from '../posix/posix-durable-writes.ts';
 import { errnoOf, systemCall } from '../posix/posix-errors.ts';
 import { DirectoryFileSystem } from '../posix/posix-file-system.ts';
 import { FENCE_NAME, frameBytes, SEGMENT_HEADER_BYTES, segmentBase } from '../posix/posix-log-format.ts';
@@ -147,6 +148,7 @@ class LoneFile extends Directories {
 function settingOf(directories: Directories, { checksum, clock }: ReadOnlyOptions): LogSetting {
   return {
     syscalls: READ_ONLY,
+    durableWrites: new DurableWrites(READ_ONLY, () => clock.monotonicMs()),
     directories,
     checksum,
     logger: silentLogger,
@@ -169,6 +171,7 @@ const READ_ONLY: Syscalls = Object.freeze({
   openDurable: denied,
   write: denied,
   writeDurable: denied,
+  writeDurableNow: undefined,
   truncate: denied,
   datasync: denied,
   sync: denied,
@@ -180,11 +183,11 @@ const READ_ONLY: Syscalls = Object.freeze({
 } satisfies Syscalls);
 
 class ReadOnlyFileSystem extends DirectoryFileSystem {
-  readonly #setting: LogSetting;
+  readonly #logSetting: LogSetting;
 
   constructor(setting: LogSetting) {
     super(setting);
-    this.#setting = setting;
+    this.#logSetting = setting;
   }
 
   /**
@@ -215,7 +218,7 @@ class ReadOnlyFileSystem extends DirectoryFileSystem {
   }
 
   async logFiles(path: string): Promise<LogFiles> {
-    const { directories, syscalls } = this.#setting;
+    const { directories, syscalls } = this.#logSetting;
     const directory = directories.logPath(path);
     const entries = await systemCall(path, syscalls.readdir(directory));
     const segments: { name: string; base: LogPosition; sizeBytes: number }[] = [];
@@ -245,7 +248,7 @@ class ReadOnlyFileSystem extends DirectoryFileSystem {
 
   /** Bytes from `from` to the file's last one that is not zero. */
   async #lastWritten(file: string, from: number): Promise<number> {
-    const { syscalls, pause } = this.#setting;
+    const { syscalls, pause } = this.#logSetting;
     const fd = await systemCall(file, syscalls.open(file, constants.O_RDONLY));
     try {
       const window = Buffer.allocUnsafe(TAIL_WINDOW_BYTES);

@@ -10,6 +10,7 @@ import { Directories } from './posix-directories.ts';
 import { openPosixFileSystem } from './posix-file-system.ts';
 import { segmentName } from './posix-log-format.ts';
 import { PosixLogWriter } from './posix-log-writer.ts';
+import { DurableWrites } from './posix-durable-writes.ts';
 import { nodeSyscalls } from './posix-syscalls.ts';
 
 test('a log that was closed is the golden file, byte for byte, and is read back', async (t) => {
@@ -25,6 +26,7 @@ test('a log that was closed is the golden file, byte for byte, and is read back'
   await mkdir(at, { recursive: true });
   const setting = {
     syscalls: nodeSyscalls,
+    durableWrites: new DurableWrites(nodeSyscalls, () => 0),
     directories: new Directories(directory, nodeSyscalls, 'golden'),
     checksum: crc32c,
     logger: silentLogger,

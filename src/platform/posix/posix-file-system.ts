@@ -28,6 +28,7 @@ import { PosixFileWriter } from './posix-files.ts';
 import { FENCE_NAME, NONCE_BYTES } from './posix-log-format.ts';
 import { readLogSegments } from './posix-log-reader.ts';
 import { type LogSetting, PosixLogWriter } from './posix-log-writer.ts';
+import { DurableWrites } from './posix-durable-writes.ts';
 import { OpenFiles } from './posix-open-files.ts';
 import { posixSelfTest } from './posix-self-test.ts';
 import { QuickReads } from './posix-quick-reads.ts';
@@ -53,6 +54,7 @@ export type PosixFileSystem = FileSystem & {
 const LOG_SEGMENT_BYTES = 16 << 20;
 const MAX_OPEN_FILES = 256;
 const PAGE_BYTES = 4096;
+const nowMs = (): number => performance.now();
 /** Concurrent requests of sizes by `list`. */
 const MAX_CONCURRENT_SIZES = 16;
 
@@ -69,6 +71,7 @@ export async function openPosixFileSystem(directory: string, options: PosixOptio
   const pause = clock ? () => clock.yield() : () => new Promise<void>((resolve) => setImmediate(resolve));
   const setting: LogSetting = {
     syscalls,
+    durableWrites: new DurableWrites(syscalls, clock ? () => clock.monotonicMs() : nowMs),
     directories,
     checksum: options.checksum,
     logger,
@@ -92,7 +95,15 @@ export function shareFiles(
   const directories = new Directories(directory, nodeSyscalls, randomBytes(NONCE_BYTES).toString('hex'));
   const pause = (): Promise<void> => clock.yield();
   return new DirectoryFileSystem(
-    { syscalls: nodeSyscalls, directories, checksum, logger, segmentBytes: LOG_SEGMENT_BYTES, pause },
+    {
+      syscalls: nodeSyscalls,
+      durableWrites: new DurableWrites(nodeSyscalls, () => clock.monotonicMs()),
+      directories,
+      checksum,
+      logger,
+      segmentBytes: LOG_SEGMENT_BYTES,
+      pause,
+    },
     options.maxOpenFiles,
   );
 }
@@ -118,7 +129,7 @@ export class DirectoryFileSystem implements FileSystem {
   readonly #syscalls: Syscalls;
   readonly #directories: Directories;
   readonly #openFiles: OpenFiles;
-  readonly #quickReads = new QuickReads(() => performance.now());
+  readonly #quickReads = new QuickReads(nowMs);
   /** The logs that were opened here and not deleted, by path. */
   readonly #writers = new Map<string, PosixLogWriter>();
 

@@ -24,6 +24,7 @@ import {
   segmentName,
 } from './posix-log-format.ts';
 import { readLogSegments } from './posix-log-reader.ts';
+import { DurableWrites } from './posix-durable-writes.ts';
 import { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
 
 const GOLDEN = `
@@ -118,6 +119,7 @@ async function read(
   const directories = new Directories('/', syscalls, 'test');
   const setting = {
     syscalls,
+    durableWrites: new DurableWrites(syscalls, () => 0),
     directories,
     checksum: crc32c,
     logger: silentLogger,

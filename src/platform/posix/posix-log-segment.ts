@@ -15,6 +15,7 @@
 import { constants } from 'node:fs';
 import { assert } from '../../base/index.ts';
 import type { Logger } from '../../env/index.ts';
+import type { DurableWrites } from './posix-durable-writes.ts';
 import { isLackOfResources, isOutOfSpace } from './posix-errors.ts';
 import { FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES } from './posix-log-format.ts';
 import type { Syscalls } from './posix-syscalls.ts';
@@ -39,6 +40,7 @@ const NEXT_HEADER = Buffer.alloc(FRAME_HEADER_BYTES);
 
 export interface SegmentOptions {
   readonly syscalls: Syscalls;
+  readonly durableWrites: DurableWrites;
   readonly logger: Logger;
   /** The path at which the file is made; it may be moved afterwards. */
   readonly path: string;
@@ -56,6 +58,7 @@ export interface SegmentOptions {
 
 export class LogSegment {
   readonly #syscalls: Syscalls;
+  readonly #durableWrites: DurableWrites;
   readonly #logger: Logger;
   readonly #limitBytes: number;
   readonly #headerFor: SegmentOptions['headerFor'];
@@ -80,6 +83,7 @@ export class LogSegment {
     filledBytes: number,
   ) {
     this.#syscalls = options.syscalls;
+    this.#durableWrites = options.durableWrites;
     this.#logger = options.logger;
     this.#limitBytes = options.limitBytes;
     this.#headerFor = options.headerFor;
@@ -190,7 +194,8 @@ export class LogSegment {
     assert(spaceEnd <= this.#sizeBytes, 'a frame has space in the file');
     assert(this.#filling === undefined || spaceEnd <= this.#filledBytes, 'a frame where zeros are written');
     try {
-      await this.#syscalls.writeDurable(this.#writeFd, [...parts, NEXT_HEADER], this.#usedBytes);
+      const bytes = frameBytes + FRAME_HEADER_BYTES;
+      await this.#durableWrites.write(this.#writeFd, [...parts, NEXT_HEADER], bytes, this.#usedBytes);
     } catch (error) {
       // the disk cannot be full in allocated space: the meaning is unknown
       if (!isOutOfSpace(error) || spaceEnd <= this.#filledBytes) this.#broken = error;

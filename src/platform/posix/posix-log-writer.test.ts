@@ -7,8 +7,22 @@ import { describe, type TestContext, test } from 'node:test';
 import { BigtableError, Code, codeName, crc32c } from '../../base/index.ts';
 import type { FileSystem } from '../../env/index.ts';
 import { errno, smallDisk } from '../fixtures.ts';
+import { systemClock } from '../machine/system-clock.ts';
 import { openPosixFileSystem, type PosixFileSystem, type PosixOptions } from './posix-file-system.ts';
 import { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
+
+/** Notes every system call; whether a durable write is synchronous depends on the disk. */
+function recording(calls: string[]): Syscalls {
+  return Object.fromEntries(
+    Object.entries(nodeSyscalls).map(([name, call]) => [
+      name,
+      (...args: unknown[]) => {
+        calls.push(name.startsWith('writeDurable') ? 'a durable write' : name);
+        return (call as (...args: unknown[]) => unknown)(...args);
+      },
+    ]),
+  ) as unknown as Syscalls;
+}
 
 describe('acknowledgements and syncs', () => {
   test('no append resolves before its sync has returned; both are counted', async (t) => {
@@ -16,6 +30,7 @@ describe('acknowledgements and syncs', () => {
     let acknowledged = 0;
     const syscalls: Syscalls = {
       ...nodeSyscalls,
+      writeDurableNow: undefined,
       writeDurable: async (fd, buffers, position) => {
         await nodeSyscalls.writeDurable(fd, buffers, position);
         // the disk takes a different time for each append
@@ -41,8 +56,41 @@ describe('acknowledgements and syncs', () => {
     assert.equal(syncs, 400);
   });
 
+  test('after three slow synchronous appends other work goes on while the disk is slow', async (t) => {
+    let nowMs = 0;
+    let synchronous = 0;
+    let turnsMeanwhile = 0;
+    const syscalls: Syscalls = {
+      ...nodeSyscalls,
+      writeDurableNow: (fd, buffers, position) => {
+        synchronous++;
+        nowMs += 5;
+        nodeSyscalls.writeDurableNow!(fd, buffers, position);
+      },
+      writeDurable: async (fd, buffers, position) => {
+        nowMs += 5;
+        await new Promise((resolve) => setImmediate(resolve));
+        turnsMeanwhile++;
+        await nodeSyscalls.writeDurable(fd, buffers, position);
+      },
+    };
+    const { fileSystem } = await open(t, { syscalls, clock: { ...systemClock, monotonicMs: () => nowMs } });
+    const log = await fileSystem.openLog('log');
+    for (let i = 0; i < 100; i++) await log.append([Buffer.from(`${i}`)]);
+    assert.deepEqual([synchronous, turnsMeanwhile], [3, 97]);
+    assert.deepEqual(
+      await readTexts(fileSystem, 'log'),
+      Array.from({ length: 100 }, (_, i) => `${i}`),
+    );
+  });
+
   test('a sync that fails poisons the log: nothing is acknowledged afterwards', async (t) => {
-    for (const when of ['before', 'after'] as const) {
+    for (const [when, how] of [
+      ['before', 'thread'],
+      ['after', 'thread'],
+      ['before', 'synchronous'],
+      ['after', 'synchronous'],
+    ] as const) {
       let syncs = 0;
       let acknowledged = 0;
       let fail = false;
@@ -54,6 +102,15 @@ describe('acknowledgements and syncs', () => {
           if (fail) throw errno('EIO');
           syncs++;
         },
+        writeDurableNow:
+          how === 'thread'
+            ? undefined
+            : (fd, buffers, position) => {
+                if (fail && when === 'before') throw errno('EIO');
+                nodeSyscalls.writeDurableNow!(fd, buffers, position);
+                if (fail) throw errno('EIO');
+                syncs++;
+              },
       };
       const { fileSystem } = await open(t, { syscalls });
       const log = await fileSystem.openLog('log');
@@ -64,7 +121,7 @@ describe('acknowledgements and syncs', () => {
       assert.match(outcome.message, /outcome of the append is unknown/);
       fail = false;
       for (let i = 0; i < 3; i++) await fails(log.append([Buffer.from('late')]), Code.FAILED_PRECONDITION);
-      t.diagnostic(`failing ${when} the write: ${syncs} syncs, ${acknowledged} acknowledgements`);
+      t.diagnostic(`failing ${when} the write, ${how}: ${syncs} syncs, ${acknowledged} acknowledgements`);
       assert.deepEqual([syncs, acknowledged], [10, 10]);
       const found = await readTexts(fileSystem, 'log');
       assert.deepEqual(
@@ -214,12 +271,7 @@ describe('a full disk', () => {
 
   test('appends into reserved space open, name and extend nothing', async (t) => {
     const calls: string[] = [];
-    const recorded = new Proxy(nodeSyscalls, {
-      get: (target, name: keyof Syscalls) => {
-        calls.push(name);
-        return target[name];
-      },
-    });
+    const recorded = recording(calls);
     const { fileSystem } = await open(t, { syscalls: recorded, logSegmentBytes: 256 << 10 });
     const log = await fileSystem.openLog('log');
     for (const bytes of [1000, 70_000]) {
@@ -228,7 +280,7 @@ describe('a full disk', () => {
       for (let i = 0; i < 20; i++) await log.append([Buffer.alloc(bytes, i)], { reserved: true });
       assert.deepEqual(
         calls,
-        Array.from({ length: 20 }, () => 'writeDurable'),
+        Array.from({ length: 20 }, () => 'a durable write'),
       );
     }
   });
@@ -296,19 +348,14 @@ describe('a full disk', () => {
 describe('segments', () => {
   test('an ordinary append is one durable write and nothing else', async (t) => {
     const calls: string[] = [];
-    const recorded = new Proxy(nodeSyscalls, {
-      get: (target, name: keyof Syscalls) => {
-        calls.push(name);
-        return target[name];
-      },
-    });
+    const recorded = recording(calls);
     const { fileSystem } = await open(t, { syscalls: recorded });
     const log = await fileSystem.openLog('log');
     calls.length = 0;
     for (let i = 0; i < 20; i++) await log.append([Buffer.from('x'), Buffer.from('y')]);
     assert.deepEqual(
       calls,
-      Array.from({ length: 20 }, () => 'writeDurable'),
+      Array.from({ length: 20 }, () => 'a durable write'),
     );
   });
 
@@ -413,6 +460,7 @@ describe('segments', () => {
     let hold = false;
     const syscalls: Syscalls = {
       ...nodeSyscalls,
+      writeDurableNow: undefined,
       writeDurable: async (fd, buffers, position) => {
         if (hold) await held;
         await nodeSyscalls.writeDurable(fd, buffers, position);

@@ -21,6 +21,7 @@ import {
   type LogWriter,
 } from '../../env/index.ts';
 import type { Directories } from './posix-directories.ts';
+import type { DurableWrites } from './posix-durable-writes.ts';
 import { errnoOf, isLackOfResources, isOutOfSpace, systemCall } from './posix-errors.ts';
 import {
   checksumOf,
@@ -39,6 +40,7 @@ import type { Syscalls } from './posix-syscalls.ts';
 /** The part that the logs of a directory share. */
 export interface LogSetting {
   readonly syscalls: Syscalls;
+  readonly durableWrites: DurableWrites;
   readonly directories: Directories;
   readonly checksum: Checksum;
   readonly logger: Logger;
@@ -300,7 +302,7 @@ interface NewSegment
 }
 
 function createSegment(setting: LogSetting, segment: NewSegment): Promise<LogSegment> {
-  const { syscalls, logger, checksum, segmentBytes: limitBytes } = setting;
+  const { syscalls, durableWrites, logger, checksum, segmentBytes: limitBytes } = setting;
   const { path, firstFrameBytes = 0, meanFrameBytes = 0, allocatedBytes = 0 } = segment;
   const headerFor = (bytes: number): Buffer =>
     encodeSegmentHeader(
@@ -309,6 +311,7 @@ function createSegment(setting: LogSetting, segment: NewSegment): Promise<LogSeg
     );
   return LogSegment.create({
     syscalls,
+    durableWrites,
     logger,
     path,
     headerFor,

@@ -26,6 +26,8 @@ export interface Syscalls {
   write(fd: number, buffers: readonly Uint8Array[], position: number): Promise<void>;
   /** Writes all buffers and makes them durable, inside the file's size. */
   writeDurable(fd: number, buffers: readonly Uint8Array[], position: number): Promise<void>;
+  /** The same synchronously; undefined where that takes more than one call. */
+  readonly writeDurableNow: ((fd: number, buffers: readonly Uint8Array[], position: number) => void) | undefined;
   /** Sets a file's size; added bytes read as zeros and take no space. */
   truncate(fd: number, sizeBytes: number): Promise<void>;
   /** Makes a file's bytes and size durable. */
@@ -80,6 +82,27 @@ async function writeAll(fd: number, buffers: readonly Uint8Array[], position: nu
   }
 }
 
+/** A short write is continued. */
+function writeAllNow(fd: number, buffers: readonly Uint8Array[], position: number): void {
+  let rest = buffers;
+  for (let at = position; rest.length > 0; ) {
+    const written = fs.writevSync(fd, rest, at);
+    if (written === 0) throw Object.assign(new Error('the system wrote nothing'), { code: 'EIO' });
+    at += written;
+    rest = after(rest, written);
+  }
+}
+
+/** What is left of the buffers after that number of bytes. */
+function after(buffers: readonly Uint8Array[], bytes: number): readonly Uint8Array[] {
+  let left = bytes;
+  for (const [i, buffer] of buffers.entries()) {
+    if (left < buffer.length) return [buffer.subarray(left), ...buffers.slice(i + 1)];
+    left -= buffer.length;
+  }
+  return [];
+}
+
 const ON_LINUX = process.platform === 'linux';
 
 export const nodeSyscalls: Syscalls = Object.freeze({
@@ -99,6 +122,7 @@ export const nodeSyscalls: Syscalls = Object.freeze({
         await writeAll(fd, buffers, position);
         await done((callback) => fs.fdatasync(fd, callback));
       },
+  writeDurableNow: ON_LINUX ? writeAllNow : undefined,
   truncate: (fd, sizeBytes) => done((callback) => fs.ftruncate(fd, sizeBytes, callback)),
   datasync: (fd) => done((callback) => fs.fdatasync(fd, callback)),
   sync: (fd) => done((callback) => fs.fsync(fd, callback)),

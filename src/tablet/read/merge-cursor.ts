@@ -152,7 +152,7 @@ export class MergeCursor implements LayerCursor {
         for (let i = 0; i < STEPS_BEFORE_SEEK && isOnRow(cursor, this.row); i++) cursor.next();
         if (cursor.state === CursorState.needsLoad || isOnRow(cursor, this.row)) cursor.seekRow(successor(this.row));
       }
-      this.#unlockExclusive();
+      this.#leaveOnlyLayer();
     } else if (this.#rowSource === RowSource.severalLayers) {
       this.#endMerge();
     }
@@ -298,7 +298,7 @@ export class MergeCursor implements LayerCursor {
         return true;
       }
       if (!isOnRow(cursor, this.row)) {
-        this.#unlockExclusive();
+        this.#leaveOnlyLayer();
         return false;
       }
       const kind = cursor.kind;
@@ -320,7 +320,7 @@ export class MergeCursor implements LayerCursor {
   }
 
   /** Moves the source at the top of the heap to its next row. Forward, its cursor is there already. */
-  #unlockExclusive(): void {
+  #leaveOnlyLayer(): void {
     const source = this.#heap.top;
     assert(
       source !== undefined && source.cursor === this.#only,

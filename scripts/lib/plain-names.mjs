@@ -1,0 +1,111 @@
+/**
+ * Makes the private names of hot classes plain property names in the bundle: `#x` becomes `$x`. V8 stores a private
+ * field by a slower path than a property, and calls its runtime for each one where a class was seen in many shapes.
+ * Figures: docs/decisions/0041-plain-names.md.
+ *
+ * The two spellings have the same length, so source maps stay true. Only rooms whose objects no user holds take part:
+ * what a user prints, copies or compares shows no `$x` (test/package). The build fails where a plain name would meet
+ * another one: a name of that spelling, or the private name of a superclass.
+ */
+import { createRequire } from 'node:module';
+
+const { parse } = createRequire(new URL('../bundle/package.json', import.meta.url))('acorn');
+
+/** The rooms below src/ whose classes take part. */
+const HOT = new Set([
+  'commitlog',
+  'env',
+  'filter',
+  'grpc',
+  'locator',
+  'memtable',
+  'platform',
+  'sstable',
+  'tablet',
+  'tabletserver',
+  'wire',
+]);
+
+/** What esbuild writes above each module. */
+const MODULE = /^ (?:src\/([^/]+)\/\S+|\S+\.\w+)$/;
+
+/** Every node below `node`, with the classes around it, innermost last. */
+function* nodesOf(node, around = []) {
+  yield { node, around };
+  const inside = isClass(node) ? [...around, node] : around;
+  for (const [name, part] of Object.entries(node)) {
+    // what a class extends is outside of it
+    const where = name === 'superClass' ? around : inside;
+    for (const child of Array.isArray(part) ? part : [part])
+      if (typeof child?.type === 'string') yield* nodesOf(child, where);
+  }
+}
+
+const isClass = ({ type }) => type === 'ClassDeclaration' || type === 'ClassExpression';
+
+/** The private names that a class declares. */
+const privateNames = ({ body }) =>
+  new Set(body.body.flatMap(({ key }) => (key?.type === 'PrivateIdentifier' ? [key.name] : [])));
+
+function parsed(text) {
+  const modules = [];
+  const tree = parse(text, {
+    ecmaVersion: 'latest',
+    sourceType: 'module',
+    onComment(_isBlock, comment, start) {
+      const found = MODULE.exec(comment);
+      if (found !== null && (start === 0 || text[start - 1] === '\n')) modules.push({ start, room: found[1] });
+    },
+  });
+  const isHot = (node) => HOT.has(modules.findLast(({ start }) => start < node.start)?.room);
+  return { nodes: [...nodesOf(tree)], isHot };
+}
+
+/** Fails where two classes of which one extends the other have the same plain name. */
+function checkInheritance(classes) {
+  const byName = new Map();
+  for (const it of classes) byName.set(it.name, [...(byName.get(it.name) ?? []), it]);
+  for (const { name, parent, names } of classes) {
+    for (let above = parent; above !== undefined; ) {
+      const found = byName.get(above) ?? [];
+      for (const it of found)
+        for (const shared of names)
+          if (it.names.has(shared)) throw new Error(`${name} and ${above}, which it extends, both have #${shared}`);
+      above = found[0]?.parent;
+    }
+  }
+}
+
+/** `texts`: all files of a bundle. Returns them, in the same order, with plain names. */
+export function plainNames(texts) {
+  const files = texts.map(parsed);
+  const classes = [];
+  const taken = new Set();
+  for (const { nodes, isHot } of files) {
+    for (const { node } of nodes) {
+      if (node.type === 'Identifier' && node.name.startsWith('$')) taken.add(node.name.slice(1));
+      if (node.type === 'VariableDeclarator' && node.init && isClass(node.init)) node.init.boundName = node.id.name;
+    }
+    for (const { node } of nodes) {
+      if (!isClass(node)) continue;
+      node.isHot = isHot(node);
+      node.names = privateNames(node);
+      if (node.isHot)
+        classes.push({ name: node.boundName ?? node.id?.name, parent: node.superClass?.name, names: node.names });
+    }
+  }
+  for (const { name, names } of classes)
+    for (const own of names) if (taken.has(own)) throw new Error(`${name} has #${own}, and there is another $${own}`);
+  checkInheritance(classes);
+  return files.map(({ nodes }, i) => {
+    const text = Buffer.from(texts[i], 'utf16le');
+    for (const { node, around } of nodes) {
+      if (node.type === 'BinaryExpression' && node.left.type === 'PrivateIdentifier')
+        throw new Error(`"#${node.left.name} in" has no plain form`);
+      if (node.type !== 'PrivateIdentifier') continue;
+      const owner = around.findLast(({ names }) => names.has(node.name));
+      if (owner.isHot) text.writeUInt16LE('$'.charCodeAt(0), 2 * node.start);
+    }
+    return text.toString('utf16le');
+  });
+}
