@@ -61,7 +61,7 @@ export class MergeCursor implements LayerCursor {
   readonly #heap = new SourceHeap();
   /** Sources whose next row is known after a load. */
   #pending: MergeSource[] = [];
-  /** Made for the first row that several layers have; most short reads meet none. */
+  /** Taken for the first row that several layers have; most short reads meet none. */
   #merging: RowMerge | undefined;
   readonly #aggregateOf: MergeOptions['aggregateOf'];
   /** The cursor that is passed through inside a row of one layer. Its source is the top of the heap. */
@@ -88,12 +88,15 @@ export class MergeCursor implements LayerCursor {
   }
 
   get #merge(): RowMerge {
-    this.#merging ??= new RowMerge({
+    return this.#merging ?? this.#takeMerge();
+  }
+
+  #takeMerge(): RowMerge {
+    return (this.#merging = RowMerge.take({
       aggregateOf: this.#aggregateOf,
       keepDeletions: this.#keepDeletions,
       budgetSpent: () => this.#budgetSpent(),
-    });
-    return this.#merging;
+    }));
   }
 
   get valueLength(): number {
@@ -180,6 +183,8 @@ export class MergeCursor implements LayerCursor {
 
   close(): void {
     for (const source of this.#sources) source.close();
+    this.#merging?.release();
+    this.#merging = undefined;
     this.#rowSource = RowSource.none;
     this.state = CursorState.done;
   }
@@ -256,7 +261,8 @@ export class MergeCursor implements LayerCursor {
    * Takes the sources on the row out of the heap. Those that one of `hiders` hides seek past its whole range of rows.
    */
   #gather(hiders: readonly MergeSource[]): void {
-    const members: MergeSource[] = [];
+    const { members } = this.#merge;
+    members.length = 0;
     while (this.#heap.top?.row === this.row) {
       const source = this.#heap.pop();
       const range = hiders.find((hider) => hider.age < source.age && hider.speaksOf(source))?.rangeOver(this.row);
@@ -272,7 +278,7 @@ export class MergeCursor implements LayerCursor {
     }
     if (members.length === 0) return;
     this.#rowSource = RowSource.severalLayers;
-    this.#merge.start(this.row, members);
+    this.#merge.start(this.row);
   }
 
   /** Called after the source was sent to another row, or loaded. */

@@ -4,10 +4,13 @@
  * deleted row, family or column, and the deleted ranges of a column are kept until it ends. Merge operands are folded
  * with those of older layers down to a put.
  *
+ * Merged reads take turns with a few of these objects: one has twenty fields, and costs more to make than a short row
+ * costs to merge.
+ *
  * With `keepDeletions` the walk also returns the deletions, each once and no finer one next to a coarser, as a layer
  * holds them. A merge entry then stays one unless a put was found.
  */
-import { assert, type ByteString, checksInvariants, type Int64 } from '../../base/index.ts';
+import { assert, type ByteString, checksInvariants, type Int64, Pool } from '../../base/index.ts';
 import { foldAggregates } from '../../memtable/index.ts';
 import {
   type AggregateKind,
@@ -41,16 +44,19 @@ export interface RowMergeOptions {
 }
 
 const EMPTY_VALUE = new Uint8Array(0);
+const MAX_SPARE = 64;
+const spare = new Pool<RowMerge>(MAX_SPARE);
+const NO_OPTIONS: RowMergeOptions = { aggregateOf: () => undefined, keepDeletions: false, budgetSpent: () => false };
 
 export class RowMerge {
   column: ColumnKey = '';
   kind: EntryKind = EntryKind.put;
   timestamp: Int64 = 0;
   rangeEnd: Int64 | undefined;
-  /** Every source that was on the row, newest first. */
-  members: readonly MergeSource[] = [];
+  /** Every source that was on the row, newest first. The caller fills it before `start`. */
+  readonly members: MergeSource[] = [];
 
-  readonly #options: RowMergeOptions;
+  #options = NO_OPTIONS;
   #row: ByteString = '';
   /** The members that are in the row, or need a load. */
   #active: MergeSource[] = [];
@@ -75,25 +81,41 @@ export class RowMerge {
   #rangesMet = false;
   #ranges: VersionRange[] = [];
 
-  constructor(options: RowMergeOptions) {
-    this.#options = options;
+  /** One for a merged read, until its `release`. */
+  static take(options: RowMergeOptions): RowMerge {
+    const merge = spare.take() ?? new RowMerge();
+    assert(merge.members.length === 0 && merge.#active.length === 0, 'a spare merge refers to no layer');
+    merge.#options = options;
+    return merge;
+  }
+
+  /** The merged read has ended: refers to nothing of it any more. The caller must not use it again. */
+  release(): void {
+    this.#options = NO_OPTIONS;
+    this.members.length = 0;
+    this.#active.length = 0;
+    this.#cell = undefined;
+    this.#folded = undefined;
+    spare.give(this);
   }
 
   /** Begins a row; all members are on its first entry. */
-  start(row: ByteString, members: readonly MergeSource[]): void {
+  start(row: ByteString): void {
+    const members = this.members;
     assert(members.length > 0, 'a row that is merged lies in a layer');
     if (checksInvariants) assertMembers(row, members);
     this.#row = row;
-    this.members = members;
-    this.#active = members.slice();
+    const active = this.#active;
+    active.length = 0;
+    for (let i = 0; i < members.length; i++) active.push(members[i]!);
     this.#loading = false;
     this.#goal = undefined;
-    this.#hidden.clear();
+    if (!this.#hidden.isEmpty) this.#hidden.clear();
     this.#rowDeleted = false;
     this.#familyDeleted = undefined;
     this.#columnDeleted = undefined;
     this.#rangesMet = false;
-    this.#ranges = [];
+    if (this.#ranges.length > 0) this.#ranges = [];
   }
 
   get valueLength(): number {
