@@ -1,7 +1,7 @@
 /**
- * npm run check: types, lint, layers, dead code, lock file, sizes, asserts, casts, state of modules, generated pages,
- * citations and tidiness. Prints a line for each, with its time and its figure; what is wrong, under it; and a closing
- * line 'N passed, N failed, N skipped'. npm run check -- lint layers: only these.
+ * npm run check: types, types of the scripts, lint, layers, dead code, lock file, sizes, asserts, casts, state of
+ * modules, generated pages, citations and tidiness. Prints a line for each, with its time and its figure; what is
+ * wrong, under it; and a closing line 'N passed, N failed, N skipped'. npm run check -- lint layers: only these.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,17 @@ const MAX_FILE_LINES = 700;
 const MAX_CASTS = 140;
 const MAX_WIDE_COMMENTS = 0;
 
-/** Runs a tool of node_modules; what it prints counts only when it fails. */
+/**
+ * The outcome of a step. `text`: what is wrong, a line each.
+ *
+ * @typedef {{ ok: boolean, text: string, figure?: string }} Outcome
+ */
+
+/**
+ * Runs a tool of node_modules; what it prints counts only when it fails.
+ *
+ * @param {string[]} args
+ */
 async function tool(...args) {
   const { status, out, err } = await capture(process.execPath, args, {
     env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: '0' },
@@ -31,6 +41,12 @@ async function tool(...args) {
 function types() {
   build();
   return { ok: true, text: '' };
+}
+
+/** The scripts use the compiled product and its declarations, so a renamed member is an error here. */
+function scriptTypes() {
+  build();
+  return tool(dependency('typescript-native', 'bin', 'tsc'), '-p', 'scripts');
 }
 
 function sizes() {
@@ -68,7 +84,11 @@ function stateOfModules() {
   return { ...verdict(wrong), figure: `${wrong.length} outside base/pools and platform` };
 }
 
-/** What a step found wrong, a line each. */
+/**
+ * The outcome of a step that found this, a line each.
+ *
+ * @param {readonly string[]} found
+ */
 function verdict(found) {
   return { ok: found.length === 0, text: found.join('\n') };
 }
@@ -86,19 +106,22 @@ async function citations() {
 }
 
 function lockFile() {
-  const lacks = LOCK_FILES.map((path) => [path, Object.keys(missingEntries(readLock(path).packages))]).filter(
-    ([, missing]) => missing.length > 0,
-  );
+  const lacks = LOCK_FILES.map((path) => ({
+    path,
+    missing: Object.keys(missingEntries(readLock(path).packages)),
+  })).filter(({ missing }) => missing.length > 0);
   return verdict(
     lacks.map(
-      ([path, missing]) =>
+      ({ path, missing }) =>
         `${path} lacks ${missing.join(', ')}; npm ci would refuse it: node scripts/lint/lock-file.mjs --write`,
     ),
   );
 }
 
+/** @type {Record<string, () => Outcome | Promise<Outcome>>} */
 const STEPS = {
   types,
+  'script types': scriptTypes,
   lint: () =>
     tool(dependency('@biomejs', 'biome', 'bin', 'biome'), 'check', '--error-on-warnings', '--max-diagnostics=100', '.'),
   layers: async () => ({
@@ -135,6 +158,7 @@ const tally = { passed: 0, failed: 0, skipped: 0 };
 for (const [name, step] of Object.entries(STEPS)) {
   if (wanted.length > 0 && !wanted.includes(name)) continue;
   const start = performance.now();
+  /** @type {Outcome} */
   const {
     ok,
     text,

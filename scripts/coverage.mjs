@@ -27,12 +27,19 @@ const LOGICAL = [
   ts.SyntaxKind.QuestionQuestionEqualsToken,
 ];
 
-/** The branches of a source file: each is taken as often as `at` is reached, less how often `minus` is. */
+/**
+ * The branches of a source file: each is taken as often as `at` is reached, less how often `minus` is.
+ *
+ * @param {string} path
+ */
 function branchesOf(path) {
   const text = readFileSync(path, 'utf8');
   const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
+  /** @type {{ kind: string, at: number, minus: number | undefined }[]} */
   const branches = [];
+  /** @type {(kind: string, node: ts.Node, minus?: ts.Node) => void} */
   const add = (kind, node, minus) => branches.push({ kind, at: node.getStart(source), minus: minus?.getStart(source) });
+  /** @param {ts.Node} node */
   const visit = (node) => {
     if (ts.isIfStatement(node)) {
       add('if', node.thenStatement);
@@ -55,12 +62,18 @@ function branchesOf(path) {
   return { branches, lineOf: lineFinder(path, source) };
 }
 
-/** Finds the line of the TypeScript source for a position in the compiled file. */
+/**
+ * Finds the line of the TypeScript source for a position in the compiled file.
+ *
+ * @param {string} path
+ * @param {ts.SourceFile} source
+ */
 function lineFinder(path, source) {
   const map = new SourceMap(JSON.parse(readFileSync(`${path}.map`, 'utf8')));
-  return (position) => {
+  return (/** @type {number} */ position) => {
     const { line, character } = source.getLineAndCharacterOfPosition(position);
-    return (map.findEntry(line, character).originalLine ?? line) + 1;
+    const entry = map.findEntry(line, character);
+    return ('originalLine' in entry ? entry.originalLine : line) + 1;
   };
 }
 

@@ -37,10 +37,14 @@ if (!(maxInputs > 0 && maxMs > 0 && Number.isSafeInteger(seed))) {
 buildOrExit();
 const { TARGETS } = await import('./lib/fuzz-targets.mjs');
 
-/** Numbers below `limit`, the same for one seed (xorshift). */
+/**
+ * Numbers below `limit`, the same for one seed (xorshift).
+ *
+ * @param {number} start
+ */
 function randomOf(start) {
   let state = (start * 2654435761 + 1) >>> 0 || 1;
-  return (limit) => {
+  return (/** @type {number} */ limit) => {
     state ^= state << 13;
     state >>>= 0;
     state ^= state >>> 17;
@@ -53,7 +57,12 @@ function randomOf(start) {
 const random = randomOf(seed);
 const EDGES = [0, 1, 0x7f, 0x80, 0xff, 0x20, 0x3f, 0x40, 0x0f];
 
-/** One damage: a byte changed, bytes taken out, doubled, put in, another good input's piece, or the end cut off. */
+/**
+ * One damage: a byte changed, bytes taken out, doubled, put in, another good input's piece, or the end cut off.
+ *
+ * @param {Buffer} bytes
+ * @param {Buffer[]} others
+ */
 function damaged(bytes, others) {
   const at = random(bytes.length + 1);
   const length = 1 + random(16);
@@ -87,6 +96,7 @@ function damaged(bytes, others) {
   }
 }
 
+/** @param {Buffer[]} seeds */
 function makeInput(seeds) {
   let bytes = seeds[random(seeds.length)];
   for (let left = 1 + random(6); left > 0; left--) bytes = damaged(bytes, seeds);
@@ -101,6 +111,10 @@ if (targets.length === 0) {
   process.exit(2);
 }
 
+/**
+ * @param {import('./lib/fuzz-targets.mjs').Target} target
+ * @param {Buffer} bytes
+ */
 async function tryInput(target, bytes) {
   // CPU time: what else runs on the machine makes no input slow
   const began = process.cpuUsage();

@@ -30,7 +30,7 @@ const KINDS = { unary: 'unary', server_streaming: 'stream', client_streaming: 'b
 
 /** The calls of SERVICES as TypeScript: a server registers them by name and kind before it loads their descriptors. */
 function apiMethods(folder) {
-  const texts = readdirSync(folder, { recursive: true })
+  const texts = readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('_pb.ts'))
     .map((path) => readFileSync(join(folder, path), 'utf8'));
   const rpcs = texts.flatMap((text) => [

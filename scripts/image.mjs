@@ -52,6 +52,7 @@ const { ignoredBy, parseDockerfile } = await import('../dist/test/deploy/dockerf
 
 const report = new Report();
 const scratch = mkdtempSync(join(tmpdir(), 'edubba-image-'));
+/** @type {Set<import('node:child_process').ChildProcess>} */
 const children = new Set();
 process.on('exit', () => {
   for (const child of children) child.kill('SIGKILL');
@@ -60,6 +61,17 @@ process.on('exit', () => {
 });
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(130));
 
+/** @typedef {import('../dist/test/deploy/dockerfile.js').Stage} Stage */
+/** @typedef {import('../dist/test/deploy/dockerfile.js').Step} Step */
+/** @typedef {import('../dist/test/deploy/dockerfile.js').Image} Image */
+/** @typedef {Awaited<ReturnType<typeof startContainer>>} Container */
+
+/**
+ * @param {string} what
+ * @param {string} command
+ * @param {readonly string[]} args
+ * @param {Parameters<typeof capture>[2]} [options]
+ */
 async function must(what, command, args, options = {}) {
   const { status, out, err } = await capture(command, args, { timeoutMs: STEP_MS, ...options });
   if (status !== 0) throw new Error(`${what} failed with status ${status}:\n${`${out}${err}`.slice(-3000)}`);
@@ -82,7 +94,7 @@ async function baseRoot() {
   const local = join(root, 'usr/local');
   copyFileSync(realpathSync(process.execPath), join(local, 'bin/node'));
   chmodSync(join(local, 'bin/node'), 0o755);
-  const npm = dirname(dirname(realpathSync(which('npm'))));
+  const npm = dirname(dirname(realpathSync(which('npm') ?? fail('npm is not on the search path'))));
   cpSync(npm, join(local, 'lib/node_modules/npm'), { recursive: true, verbatimSymlinks: true });
   symlinkSync('../lib/node_modules/npm/bin/npm-cli.js', join(local, 'bin/npm'));
   writeFileSync(join(root, 'etc/group'), `${NODE_USER.name}:x:${NODE_USER.id}:\n`, { flag: 'a' });
@@ -96,7 +108,11 @@ async function baseRoot() {
   return root;
 }
 
-/** The parts of this machine that a build sees: name resolution, and the authorities that Node trusts. */
+/**
+ * The parts of this machine that a build sees: name resolution, and the authorities that Node trusts.
+ *
+ * @param {string} root
+ */
 function lend(root) {
   copyFileSync('/etc/resolv.conf', join(root, 'etc/resolv.conf'));
   const authorities = process.env.NODE_EXTRA_CA_CERTS;
@@ -115,8 +131,14 @@ const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 /**
  * Copies as COPY does: the contents of a folder, a file into a folder or under a name. `isKept` sees paths relative to
  * `from`.
+ *
+ * @param {string} from
+ * @param {Extract<Step, { kind: 'copy' }>} step
+ * @param {string} root
+ * @param {string} workdir
+ * @param {(path: string) => boolean} [isKept]
  */
-function copyInto(from, { sources, target }, root, workdir, isKept = () => true) {
+function copyInto(from, { sources, target }, root, workdir, isKept) {
   const inside = resolve(workdir, target);
   const many = sources.length > 1 || target.endsWith('/');
   for (const source of sources) {
@@ -128,17 +150,32 @@ function copyInto(from, { sources, target }, root, workdir, isKept = () => true)
     cpSync(path, to, {
       recursive: true,
       verbatimSymlinks: true,
-      filter: (name) => isKept(name.slice(from.length).replace(/^\/+/, '')),
+      filter: (name) => isKept === undefined || isKept(name.slice(from.length).replace(/^\/+/, '')),
     });
   }
 }
 
-/** Does the steps of a stage on a copy of the base; returns its root. */
+/** @param {Step} step */
+function textOf(step) {
+  if (step.kind === 'run') return step.command;
+  if (step.kind === 'workdir') return step.path;
+  return step.kind === 'env' ? step.name : [...step.sources, step.target].join(' ');
+}
+
+/**
+ * Does the steps of a stage on a copy of the base; returns its root.
+ *
+ * @param {Stage} stage
+ * @param {number} number
+ * @param {string} base
+ * @param {Map<string | number, string>} roots The roots of the stages before, by name or number.
+ */
 async function buildStage(stage, number, base, roots) {
   if (!BASE_IMAGE.test(stage.base)) throw new Error(`the base ${stage.base} is not known here`);
   const root = join(scratch, `stage-${number}`);
   await must('copying the base', 'cp', ['-a', base, root]);
   const isIgnored = ignoredBy(readFileSync(join(ROOT, '.dockerignore'), 'utf8'));
+  /** @type {Record<string, string | undefined>} */
   const environment = { ...buildEnvironment(), PATH, HOME: '/root' };
   let workdir = '/';
   let lent = false;
@@ -163,24 +200,35 @@ async function buildStage(stage, number, base, roots) {
         { env: environment },
       );
     }
-    console.log(
-      `${stage.name ?? 'image'}: ${step.kind} ${step.command ?? step.path ?? [...(step.sources ?? []), step.target ?? step.name].join(' ')} (${Math.round(performance.now() - start)} ms)`,
-    );
+    console.log(`${stage.name ?? 'image'}: ${step.kind} ${textOf(step)} (${Math.round(performance.now() - start)} ms)`);
   }
   return root;
 }
 
+/**
+ * @param {string} why
+ * @returns {never}
+ */
 function fail(why) {
   throw new Error(why);
 }
 
-/** The environment of the image's processes: what its own ENV steps set, and nothing of this machine. */
+/**
+ * The environment of the image's processes: what its own ENV steps set, and nothing of this machine.
+ *
+ * @param {Image} image
+ */
 const environmentOf = ({ user, environment }) => ({ PATH, HOME: `/home/${user}`, ...environment });
+/** @param {Image} image */
 const userOf = ({ user }) => (user === NODE_USER.name ? NODE_USER.id : fail(`the user ${user} is not known here`));
 
 /**
  * Starts the image on a read-only root with `volume` at its only volume, as process 1 of its namespaces, with loopback
  * up. Returns what one does with a container.
+ *
+ * @param {string} root
+ * @param {Image} image
+ * @param {string} volume
  */
 async function startContainer(root, image, volume) {
   const id = userOf(image);
@@ -209,10 +257,12 @@ async function startContainer(root, image, volume) {
   ];
   const child = spawn('unshare', words, { stdio: ['ignore', 'pipe', 'pipe'], env: environmentOf(image) });
   children.add(child);
+  /** @type {Promise<NodeJS.Signals | number | null>} */
   const ended = new Promise((done) => child.once('close', (code, signal) => done(signal ?? code))).finally(() =>
     children.delete(child),
   );
   let output = '';
+  /** @type {Promise<void>} */
   const ready = new Promise((done, refuse) => {
     const timer = setTimeout(() => refuse(new Error(`not ready after ${READY_MS} ms:\n${output}`)), READY_MS);
     ended.then((status) => refuse(new Error(`ended with ${status} before it was ready:\n${output}`)));
@@ -228,6 +278,7 @@ async function startContainer(root, image, volume) {
   await ready;
   // the child of unshare is process 1 inside
   const pid = Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ')[0]);
+  /** @param {string[]} command */
   const within = (command) =>
     capture(
       'nsenter',
@@ -279,12 +330,13 @@ function mebibytesOf(folder) {
   return bytes / 2 ** 20;
 }
 
+/** @type {{ root: string, image: Image } | undefined} */
 let built;
 await report.section('the steps of deploy/Dockerfile', async () => {
   const stages = parseDockerfile(readFileSync(join(ROOT, 'deploy/Dockerfile'), 'utf8'));
   const base = await baseRoot();
   const roots = new Map();
-  let root;
+  let root = base;
   for (const [number, stage] of stages.entries()) {
     root = await buildStage(stage, number, base, roots);
     roots.set(stage.name ?? number, root);
@@ -303,11 +355,12 @@ await report.section('the steps of deploy/Dockerfile', async () => {
     'build',
   ].filter((path) => existsSync(join(root, path)));
   report.check(needless.length === 0, 'it holds neither sources nor compilers', needless.join(' '));
-  built = { root, image: stages.at(-1).image };
+  built = { root, image: stages.at(-1)?.image ?? fail('deploy/Dockerfile has no stage') };
 });
 
 if (built) {
   const { root, image } = built;
+  const { healthcheck = fail('deploy/Dockerfile has no HEALTHCHECK') } = image;
   const volume = join(scratch, 'volume');
   // a new volume gets what the image has there, its owner and mode too
   await must('the volume', 'cp', ['-a', join(root, image.volumes[0]), volume]);
@@ -319,15 +372,12 @@ if (built) {
       'the server is process 1, not root, and without capabilities',
       `user ${uid}, process ${innermostPid}, capabilities ${capabilities}`,
     );
+    /** @param {Container} container */
     const health = (container) =>
-      container.within([
-        'timeout',
-        '--signal=KILL',
-        String(image.healthcheck.timeoutMs / 1000),
-        ...image.healthcheck.command,
-      ]);
+      container.within(['timeout', '--signal=KILL', String(healthcheck.timeoutMs / 1000), ...healthcheck.command]);
     const healthy = await health(first);
     report.check(healthy.status === 0, 'its health check says that it is healthy', healthy.err);
+    /** @type {(container: Container, ...words: string[]) => ReturnType<Container['within']>} */
     const client = (container, ...words) =>
       container.within(['edubba', '--address', `127.0.0.1:${image.ports[0]}`, ...words]);
     const wrote = [

@@ -31,12 +31,22 @@ if (!(minutes > 0 && Number.isSafeInteger(seed)) || (values.place !== undefined 
   process.exit(2);
 }
 
+/**
+ * The last line of test/soak/main.ts.
+ *
+ * @typedef {NonNullable<ReturnType<import('../dist/test/soak/memory.js').Memory['trend']>>} Trend
+ * @typedef {Pick<import('../dist/test/soak/soak.js').SoakResult, 'counts' | 'maxFiles'>} Counted
+ * @typedef {Counted & { failed: boolean, used?: Trend, resident?: Trend }} Result
+ */
+
 buildOrExit();
 const report = new Report();
 const again = (place) => `again: npm run soak -- --minutes ${minutes} --seed ${seed} --place ${place}`;
+/** @param {Trend} trend */
 const rounded = ({ meanMib, slopeMib, grownMib }) =>
   `${meanMib.toFixed(1)} MiB in the mean, ${slopeMib.toFixed(2)} MiB a minute, ${grownMib.toFixed(1)} MiB in all`;
 
+/** @param {string} place */
 async function soak(place) {
   const args = [
     '--enable-source-maps',
@@ -48,9 +58,10 @@ async function soak(place) {
   ];
   const { status, out, err } = await capture(process.execPath, args, { timeoutMs: minutes * 60_000 + 300_000 });
   const lines = out.trimEnd().split('\n');
+  /** @type {Result} */
   let result;
   try {
-    result = JSON.parse(lines.pop());
+    result = JSON.parse(lines.pop() ?? '');
   } catch {
     report.fail(
       `${place}: the soak ran to its end`,
@@ -70,7 +81,8 @@ async function soak(place) {
     failed ? `\n${lines.join('\n')}\n${again(place)}` : `${counts['rows judged']} rows judged`,
   );
   if (failed) return;
-  if (used === undefined) return report.skip(`${place}: memory stays flat`, 'the run was too short for samples');
+  if (used === undefined || resident === undefined)
+    return report.skip(`${place}: memory stays flat`, 'the run was too short for samples');
   report.check(used.grownMib <= MAX_GROWN_MIB, `${place}: memory in use stays flat`, rounded(used));
   report.check(resident.grownMib <= MAX_RESIDENT_GROWN_MIB, `${place}: resident memory stays flat`, rounded(resident));
 }

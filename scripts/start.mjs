@@ -7,4 +7,4 @@ import { buildOrExit } from './lib/build.mjs';
 
 buildOrExit({ onlyBundle: true });
 process.argv.splice(2, 0, 'serve');
-await import('../bin/edubba');
+await import(new URL('../bin/edubba', import.meta.url).href);

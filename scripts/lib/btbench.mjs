@@ -37,11 +37,26 @@ export const buildBtbench = () => goProgram('bench/btbench', 'btbench');
 /** Builds the prober; returns the path of the executable. */
 export const buildProbe = () => goProgram('bench/btbench', 'probe', './rpcprobe');
 
-/** Runs btbench; returns one object a workload (its JSON line) and what it said on standard error. */
-export const btbench = (path, address, args, timeoutMs = 600_000, heard = undefined) =>
+/**
+ * Runs btbench; returns one object a workload (its JSON line) and what it said on standard error.
+ *
+ * @param {string} path
+ * @param {string} address
+ * @param {readonly (string | number)[]} args
+ * @param {number} [timeoutMs]
+ * @param {(err: string) => void} [heard]
+ */
+export const btbench = (path, address, args, timeoutMs = 600_000, heard) =>
   workloadResults(path, ['-addr', address, '-json', ...args], timeoutMs, heard);
 
-/** The same of any program that prints such lines. */
+/**
+ * The same of any program that prints such lines.
+ *
+ * @param {string} program
+ * @param {readonly (string | number)[]} args
+ * @param {number} timeoutMs
+ * @param {(err: string) => void} [heard]
+ */
 export async function workloadResults(program, args, timeoutMs, heard) {
   const { out, err } = await capture(program, args.map(String), { timeoutMs, heard });
   const results = out
@@ -77,9 +92,12 @@ export async function writeUntilGone(path, server, { table, ackFile, delayMs, st
     '-value',
     valueBytes,
   ];
-  let tellFirst;
+  let tellFirst = () => {};
+  /** @type {Promise<void>} */
   const first = new Promise((resolve) => (tellFirst = resolve));
-  const writing = btbench(path, server.address, words, undefined, (err) => err.includes(FIRST_ROW) && tellFirst());
+  const writing = btbench(path, server.address, words, undefined, (err) => {
+    if (err.includes(FIRST_ROW)) tellFirst();
+  });
   await Promise.race([first, writing]);
   await new Promise((resolve) => setTimeout(resolve, delayMs));
   await stopServer();

@@ -25,10 +25,19 @@ const ENGINE_LINES = [
   'scan',
   'scan-reverse',
 ];
+/** @type {(keyof Round)[]} */
+const BUILDS = ['before', 'now'];
 const CONNECTIONS = 2;
 const STREAMS = 16;
 const REST_SECONDS = 30;
 const ENGINE_ROW_BYTES = 1015;
+
+/** @typedef {import('../../dist/bench/compare/verdict.js').Round} Round */
+/** @typedef {import('../../dist/bench/compare/verdict.js').Verdict} Verdict */
+/** @typedef {import('../../dist/bench/engine/job.js').Job} Job */
+/** @typedef {import('../../dist/bench/engine/job.js').Outcome} Outcome */
+/** @typedef {{ lines: string[], rows: number, secs: number, rounds: number }} Settings */
+/** @typedef {{ run(line: string): Promise<number>, end(): Promise<void> }} Contestant */
 
 /** Checks COMMIT out below `scratch` and builds it. Its dependencies are ours where the lock files are equal. */
 export function checkOut(commit, scratch) {
@@ -42,7 +51,15 @@ export function checkOut(commit, scratch) {
   return root;
 }
 
-/** A server with the build in `root` on an empty folder. `run(line)`: CPU microseconds a row. */
+/**
+ * A server with the build in `root` on an empty folder. `run(line)`: CPU microseconds a row.
+ *
+ * @param {string} root
+ * @param {string} scratch
+ * @param {string} generator
+ * @param {Settings} settings
+ * @returns {Promise<Contestant>}
+ */
 async function startContestant(root, scratch, generator, { rows, secs }) {
   const dir = mkdtempSync(join(scratch, 'data-'));
   const [command, , ...words] = edubbaCommand(dir);
@@ -79,13 +96,19 @@ async function startContestant(root, scratch, generator, { rows, secs }) {
   };
 }
 
+/**
+ * @param {string} root
+ * @param {Job} job
+ * @returns {Promise<Outcome>}
+ */
 function inChild(root, job) {
   return new Promise((resolve, reject) => {
     const child = fork(join(root, 'dist/bench/engine/child.js'), [JSON.stringify(job)], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
+    /** @type {Outcome | undefined} */
     let outcome;
-    child.on('message', (message) => (outcome = message));
+    child.on('message', (message) => (outcome = /** @type {Outcome} */ (message)));
     child.on('error', reject);
     child.on('exit', (code) =>
       outcome ? resolve(outcome) : reject(new Error(`${job.line} ended with status ${code}`)),
@@ -93,12 +116,22 @@ function inChild(root, job) {
   });
 }
 
-/** The embedded engine with the build in `root`, a process a line. `run(line)`: CPU microseconds an operation. */
+/**
+ * The embedded engine with the build in `root`, a process a line. `run(line)`: CPU microseconds an operation.
+ *
+ * @param {string} root
+ * @param {string} scratch
+ * @param {string | undefined} _generator
+ * @param {Settings} settings
+ * @returns {Promise<Contestant>}
+ */
 async function loadContestant(root, scratch, _generator, { lines, rows }) {
   const dir = mkdtempSync(join(scratch, 'data-'));
   const bytes = rows * ENGINE_ROW_BYTES;
+  /** @type {(line: string, name: string, cacheBytes: number) => Promise<number>} */
   const run = async (line, name, cacheBytes) => {
     const directory = join(dir, name);
+    /** @type {Job} */
     const job = { system: 'edubba', line, shape: 'value', rows, directory, cacheBytes };
     return (await inChild(root, job)).cpuMicrosPerOperation;
   };
@@ -114,18 +147,33 @@ async function loadContestant(root, scratch, _generator, { lines, rows }) {
   };
 }
 
+/**
+ * @typedef {object} Kind
+ * @property {(root: string, scratch: string, generator: string, settings: Settings) => Promise<Contestant>} begin
+ * @property {readonly string[]} lines
+ * @property {number} rows
+ * @property {() => Promise<string>} prepare Returns the load generator; the engine has none.
+ * @property {() => Promise<string | undefined>} missing
+ */
+
+/** @type {Record<string, Kind>} */
 const KINDS = {
   server: { begin: startContestant, lines: TIMED_WORKLOADS, rows: 50_000, prepare: buildBtbench, missing: goMissing },
   engine: {
     begin: loadContestant,
     lines: ENGINE_LINES,
     rows: 100_000,
-    prepare: async () => undefined,
+    prepare: async () => '',
     missing: async () => undefined,
   },
 };
 
+/**
+ * @param {Verdict} verdict
+ * @param {typeof import('../../dist/bench/compare/verdict.js')} limits
+ */
 function printVerdict({ lines, meanRatio, passes }, { MAX_MEAN_RATIO, MAX_LINE_RATIO, MIN_ROUNDS }) {
+  /** @type {(value: number, count: number) => number} */
   const digits = (value, count) => Number(value.toFixed(count));
   console.table(
     lines.map(({ line, before, now, ratio, spread, rounds, passes: passed }) => ({
@@ -147,20 +195,25 @@ function printVerdict({ lines, meanRatio, passes }, { MAX_MEAN_RATIO, MAX_LINE_R
 /**
  * Measures the rounds; returns line -> [{ before, now }]. Both builds run each line right after one another, in
  * alternating order: the speed of a machine drifts within a minute.
+ *
+ * @param {Kind} kind
+ * @param {{ before: string, now: string }} roots
+ * @param {string} scratch
+ * @param {Settings} settings
  */
 async function measure(kind, roots, scratch, settings) {
   const generator = await kind.prepare();
-  const rounds = new Map(settings.lines.map((line) => [line, []]));
+  const rounds = new Map(settings.lines.map((line) => [line, /** @type {Round[]} */ ([])]));
   for (let round = 0; round < settings.rounds; round++) {
+    /** @type {Record<string, Contestant>} */
     const contestants = {};
     try {
-      for (const which of ['before', 'now'])
-        contestants[which] = await kind.begin(roots[which], scratch, generator, settings);
+      for (const which of BUILDS) contestants[which] = await kind.begin(roots[which], scratch, generator, settings);
       for (const [i, line] of settings.lines.entries()) {
-        const found = {};
-        const order = (round + i) % 2 === 0 ? ['before', 'now'] : ['now', 'before'];
+        const found = { before: 0, now: 0 };
+        const order = (round + i) % 2 === 0 ? BUILDS : BUILDS.toReversed();
         for (const which of order) found[which] = await contestants[which].run(line);
-        rounds.get(line).push(found);
+        rounds.get(line)?.push(found);
       }
     } finally {
       for (const contestant of Object.values(contestants)) await contestant.end();

@@ -10,6 +10,11 @@ import { compileFilter, Hint } from '../../dist/src/filter/index.js';
 import * as stages from '../../dist/src/filter/stages.js';
 import { LIMITS } from '../../dist/src/model/index.js';
 
+/** @typedef {import('../../dist/src/filter/index.js').FilterProgram} FilterProgram */
+/** @typedef {import('../../dist/src/filter/index.js').FilterRun} FilterRun */
+/** @typedef {import('../../dist/src/filter/index.js').RowFilter} RowFilter */
+/** @typedef {import('../../dist/src/model/index.js').Cell} Cell */
+
 /** The units of one step, and those of the one push that may overdraw it. */
 const MAX_PUSHES = 65_536 + 2 * LIMITS.default.filterPushes;
 const MAX_MODEL_CELLS = 2000;
@@ -32,14 +37,20 @@ class Choices {
   #bytes;
   #at = 0;
 
+  /** @param {Buffer} bytes */
   constructor(bytes) {
     this.#bytes = bytes;
   }
 
+  /** @param {number} count */
   below(count) {
     return this.#at < this.#bytes.length ? this.#bytes[this.#at++] % count : 0;
   }
 
+  /**
+   * @template T
+   * @param {readonly T[]} list
+   */
   of(list) {
     return list[this.below(list.length)];
   }
@@ -52,10 +63,18 @@ class Choices {
     return this.below(2) === 0 ? undefined : this.below(6);
   }
 
+  /**
+   * @param {number} depth
+   * @returns {RowFilter[]}
+   */
   parts(depth) {
     return Array.from({ length: 2 + this.below(4) }, () => this.filter(depth + 1));
   }
 
+  /**
+   * @param {number} depth
+   * @returns {RowFilter}
+   */
   filter(depth) {
     const regex = () => this.of(EXPRESSIONS)[0];
     switch (this.below(depth < 4 ? 26 : 16)) {
@@ -113,6 +132,7 @@ class Choices {
     }
   }
 
+  /** @returns {Cell[]} */
   cells() {
     const columns = new Map();
     for (let left = this.below(6); left > 0; left--)
@@ -130,7 +150,13 @@ class Choices {
   }
 }
 
-/** Calls the run step by step; each step is bounded. */
+/**
+ * Calls the run step by step; each step is bounded.
+ *
+ * @param {FilterRun} run
+ * @param {() => Hint} first
+ * @param {Cell[]} out
+ */
 function whole(run, first, out) {
   for (let next = first; ; next = () => run.resume(out)) {
     pushes = 0;
@@ -140,7 +166,13 @@ function whole(run, first, out) {
   }
 }
 
+/**
+ * @param {FilterProgram} program
+ * @param {string} row
+ * @param {Cell[]} cells
+ */
 function through(program, row, cells) {
+  /** @type {Cell[]} */
   const out = [];
   const run = program.run();
   if (whole(run, () => run.startRow(row), out) === Hint.skipRow) return out;
@@ -150,17 +182,27 @@ function through(program, row, cells) {
   return out;
 }
 
-/** Long values are told apart by their lengths. */
+/**
+ * Long values are told apart by their lengths.
+ *
+ * @param {Cell} cell
+ */
 const words = ({ family, qualifier, timestamp, value, labels }) =>
   `${family}:${qualifier.length > 9 ? qualifier.length : qualifier}@${timestamp}=${value.length > 9 ? value.length : fromBytes(value)}#${labels ?? ''}`;
-/** Copies of one cell may come in any order. */
+/**
+ * Copies of one cell may come in any order.
+ *
+ * @param {Cell[]} cells
+ */
 const canonical = (cells) => cells.map(words).sort();
 
+/** @param {Buffer} bytes */
 function run(bytes) {
   const choices = new Choices(bytes);
   const filter = choices.filter(0);
   const row = choices.of(ROWS);
   const cells = choices.cells();
+  /** @type {FilterProgram} */
   let program;
   try {
     program = compileFilter(filter, { limits: LIMITS.default, random: HALF, families: FAMILIES });

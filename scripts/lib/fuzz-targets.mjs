@@ -16,6 +16,17 @@ import { HeaderListTooLarge, HpackDecoder, HpackError } from '../../dist/src/wir
 import { HpackEncoder } from '../../dist/src/wire/hpack/encoder.js';
 import { FrameReader, FrameType, frame, Http2Error, settingsFrame } from '../../dist/src/wire/http2/frames.js';
 
+/**
+ * @typedef {object} Target
+ * @property {string} name
+ * @property {Buffer[]} seeds
+ * @property {(bytes: Buffer) => unknown} run
+ */
+
+/** @typedef {typeof import('../../dist/src/grpc/generated/google/bigtable/v2/data_pb.js')} Data */
+/** @typedef {import('@bufbuild/protobuf').MessageInitShape<Data['MutationSchema']>} Mutation */
+/** @typedef {import('@bufbuild/protobuf').MessageInitShape<Data['RowFilterSchema']>} RowFilter */
+
 const clock = new ManualClock();
 const decoder = new RequestDecoder();
 const pacer = new Pacer(clock, 1e9);
@@ -23,13 +34,22 @@ const MAX_FRAME_BYTES = 16_384;
 const MAX_HEADER_BYTES = 8192;
 const MAX_MESSAGE_BYTES = 1024 * 1024;
 
-/** Cuts bytes into chunks, as a socket may: the first byte says how. */
+/**
+ * Cuts bytes into chunks, as a socket may: the first byte says how.
+ *
+ * @param {Buffer} bytes
+ */
 function* chunks(bytes) {
   const size = bytes.length === 0 ? 1 : ((bytes[0] * 31) % 97) + 1;
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
-/** Runs `work`; whatever it throws must be one of `kinds`. */
+/**
+ * Runs `work`; whatever it throws must be one of `kinds`.
+ *
+ * @param {(new (...args: never[]) => Error)[]} kinds
+ * @param {() => void} work
+ */
 function expecting(kinds, work) {
   try {
     work();
@@ -38,6 +58,7 @@ function expecting(kinds, work) {
   }
 }
 
+/** @type {Target} */
 const frames = {
   name: 'frames',
   seeds: [
@@ -56,8 +77,11 @@ const frames = {
     ]),
   ],
   run(bytes) {
+    /** @param {Iterable<Buffer>} parts */
     const read = (parts) => {
+      /** @type {(number | string)[]} */
       const seen = [];
+      /** @type {string | undefined} */
       let failure;
       const reader = new FrameReader(MAX_FRAME_BYTES, (type, flags, streamId, payload) =>
         seen.push(type, flags, streamId, payload.toString('latin1')),
@@ -75,6 +99,7 @@ const frames = {
   },
 };
 
+/** @type {Target} */
 const hpack = {
   name: 'hpack',
   seeds: [
@@ -123,6 +148,7 @@ const hpack = {
   },
 };
 
+/** @type {Target} */
 const messages = {
   name: 'messages',
   seeds: [
@@ -148,7 +174,16 @@ const messages = {
   },
 };
 
-/** Requests are read, or are the caller's fault. */
+/**
+ * Requests are read, or are the caller's fault.
+ *
+ * @template {import('@bufbuild/protobuf').DescMessage} Schema
+ * @param {string} name
+ * @param {Schema} schema
+ * @param {import('@bufbuild/protobuf').MessageInitShape<Schema>} init
+ * @param {(bytes: Buffer) => unknown} read
+ * @returns {Target}
+ */
 function codec(name, schema, init, read) {
   return {
     name,
@@ -164,18 +199,21 @@ function codec(name, schema, init, read) {
 }
 
 const key = Buffer.from('row');
+/** @type {Mutation} */
 const setCell = {
   mutation: {
     case: 'setCell',
     value: { familyName: 'f', columnQualifier: Buffer.from('q'), timestampMicros: 1000n, value: Buffer.alloc(40, 1) },
   },
 };
+/** @type {Mutation} */
 const deleteColumn = {
   mutation: {
     case: 'deleteFromColumn',
     value: { familyName: 'f', columnQualifier: key, timeRange: { startTimestampMicros: 1000n } },
   },
 };
+/** @type {RowFilter} */
 const filter = {
   filter: {
     case: 'chain',
@@ -242,4 +280,5 @@ const codecs = [
   ),
 ];
 
+/** @type {Target[]} */
 export const TARGETS = [frames, hpack, messages, filters, ...codecs];

@@ -16,8 +16,12 @@ export const dependency = (...parts) => join(ROOT, 'node_modules', ...parts);
 /**
  * All files under `folder` (relative to ROOT) whose name `wanted` accepts, relative to ROOT with forward slashes, in
  * order.
+ *
+ * @param {string} folder
+ * @param {(name: string) => boolean} wanted
  */
 export function filesUnder(folder, wanted) {
+  /** @type {string[]} */
   const found = [];
   const walk = (dir) => {
     let entries;
@@ -36,7 +40,13 @@ export function filesUnder(folder, wanted) {
   return found.sort();
 }
 
-/** Runs a program to its end with our own input and output; returns its exit status. */
+/**
+ * Runs a program to its end with our own input and output; returns its exit status.
+ *
+ * @param {string} command
+ * @param {readonly string[]} args
+ * @param {import('node:child_process').SpawnSyncOptions} [options]
+ */
 export function run(command, args, options = {}) {
   const done = spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', ...options });
   if (done.error) throw done.error;
@@ -44,13 +54,23 @@ export function run(command, args, options = {}) {
 }
 
 /**
- * Runs a program to its end and returns { status, out, err }. A status of 1 also stands for an end by a signal.
- * Options: those of spawn, `timeoutMs` (none by default; then the process is killed), `input`, `heard` (gets all of
- * standard error so far whenever more comes).
+ * @typedef {object} CaptureOptions
+ * @property {number} [timeoutMs] The process is killed after it; none by default.
+ * @property {string} [input]
+ * @property {((err: string) => void) | undefined} [heard] Gets all of standard error so far whenever more comes.
+ */
+
+/**
+ * Runs a program to its end and returns its output. A status of 1 also stands for an end by a signal.
+ *
+ * @param {string} command
+ * @param {readonly string[]} args
+ * @param {import('node:child_process').SpawnOptionsWithoutStdio & CaptureOptions} [options]
+ * @returns {Promise<{ status: number, out: string, err: string }>}
  */
 export function capture(command, args, { timeoutMs = 0, input = '', heard = () => {}, ...options } = {}) {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd: ROOT, stdio: ['pipe', 'pipe', 'pipe'], ...options });
+    const child = spawn(command, args, { cwd: ROOT, ...options });
     let out = '';
     let err = '';
     child.stdout.setEncoding('utf8').on('data', (text) => (out += text));
@@ -69,7 +89,11 @@ export function capture(command, args, { timeoutMs = 0, input = '', heard = () =
   });
 }
 
-/** The full path of a program on the search path, or undefined. */
+/**
+ * The full path of a program on the search path, or undefined.
+ *
+ * @param {string} program
+ */
 export function which(program) {
   for (const folder of (process.env.PATH ?? '').split(delimiter)) {
     try {

@@ -64,8 +64,20 @@ const rounded = (value, digits) =>
   value === undefined || !Number.isFinite(value) ? undefined : Number(value.toFixed(digits));
 
 /**
- * For each server what prepares it: returns `start`, which starts it on an empty folder, and `load`, which runs
- * workloads with btbench's options against it; `atOnce`: all in one run.
+ * A server that can be started. `start` starts it on an empty folder; `load` runs workloads with btbench's options
+ * against it. `lacks`: workloads that it cannot run. `atOnce`: all in one run.
+ *
+ * @typedef {object} Prepared
+ * @property {(dir: string) => Promise<import('./server.mjs').RunningServer>} start
+ * @property {(address: string, args: readonly (string | number)[]) => ReturnType<typeof btbench>} load
+ * @property {readonly string[]} [lacks]
+ * @property {boolean} [atOnce]
+ */
+
+/**
+ * For each server what prepares it.
+ *
+ * @type {Record<string, (secs: string | number) => Promise<Prepared>>}
  */
 const SERVERS = {
   edubba: () => underBtbench((dir) => startEdubba(dir)),
@@ -86,6 +98,10 @@ const SERVERS = {
   },
 };
 
+/**
+ * @param {Prepared['start']} start
+ * @returns {Promise<Prepared>}
+ */
 async function underBtbench(start) {
   const path = await buildBtbench();
   return { start, load: (address, args) => btbench(path, address, args, TIMEOUT_MS) };
@@ -94,15 +110,30 @@ async function underBtbench(start) {
 /** A server on an empty folder, that takes workloads until it is ended. */
 class Contestant {
   #scratch = mkdtempSync(join(tmpdir(), 'edubba-bench-'));
+  #prepared;
   #rows;
+  /** @type {import('./server.mjs').RunningServer | undefined} */
   #server;
   /** True once its table exists. */
   #hasTable = false;
   failed = false;
 
+  /**
+   * @param {string} name
+   * @param {Prepared} prepared
+   * @param {{ rows: string, load: string }} size
+   * @param {string | number} secs
+   */
   constructor(name, prepared, size, secs) {
-    Object.assign(this, { name, size, secs, ...prepared });
+    this.name = name;
+    this.size = size;
+    this.secs = secs;
+    this.#prepared = prepared;
     this.#rows = size.rows;
+  }
+
+  get atOnce() {
+    return this.#prepared.atOnce === true;
   }
 
   /**
@@ -137,10 +168,10 @@ class Contestant {
   }
 
   async #load(workloads, args) {
-    const asked = this.failed ? [] : workloads.filter((workload) => !this.lacks?.includes(workload));
+    const asked = this.failed ? [] : workloads.filter((workload) => !this.#prepared.lacks?.includes(workload));
     if (asked.length === 0) return [];
     try {
-      this.#server ??= await this.start(this.#scratch);
+      const server = (this.#server ??= await this.#prepared.start(this.#scratch));
       const [conns, streams] = this.size.load.split('x');
       const about = [
         '-workloads',
@@ -152,11 +183,11 @@ class Contestant {
         '-rest',
         REST_SECONDS,
         '-pid',
-        this.#server.pid,
+        server.pid,
         '-datadir',
         this.#scratch,
       ];
-      const { results, err } = await this.load(this.#server.address, [...args, ...about]);
+      const { results, err } = await this.#prepared.load(server.address, [...args, ...about]);
       if (results.length < asked.length) this.#fail(`ended after ${results.length} of ${asked.join(', ')}: ${err}`);
       return results;
     } catch (error) {
@@ -180,6 +211,10 @@ class Contestant {
 
 /**
  * The contestants' results, each of the `turns` (lists of workloads) one contestant after the other. They are ended.
+ *
+ * @param {Contestant[]} contestants
+ * @param {string[][]} turns
+ * @param {number} [warmSecs]
  */
 async function inTurn(contestants, turns, warmSecs = 0) {
   const start = performance.now();

@@ -12,6 +12,7 @@ import { ROOT } from './repository.mjs';
 const READY_MS = 30_000;
 const HBASE_READY_MS = 180_000;
 const MAX_KEPT = 64 * 1024;
+/** @type {Set<import('node:child_process').ChildProcess>} */
 const children = new Set();
 
 process.on('exit', () => {
@@ -19,12 +20,31 @@ process.on('exit', () => {
 });
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(130));
 
-/** A port on which nothing listens at this moment. */
+/**
+ * A server that runs as a child process.
+ *
+ * @typedef {object} RunningServer
+ * @property {string} name
+ * @property {string} address HOST:PORT
+ * @property {number} pid
+ * @property {Promise<ServerEnd>} exited
+ * @property {() => string} output The last of what it printed.
+ * @property {(signal?: NodeJS.Signals) => Promise<ServerEnd>} kill Sends SIGTERM or `signal`, and waits for the end.
+ */
+
+/** @typedef {{ code: number | null, signal: NodeJS.Signals | null }} ServerEnd */
+
+/**
+ * A port on which nothing listens at this moment.
+ *
+ * @returns {Promise<number>}
+ */
 export function freePort() {
   return new Promise((resolve, reject) => {
     const server = createServer().on('error', reject);
     server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address();
+      // only a pipe has no AddressInfo
+      const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
       server.close(() => resolve(port));
     });
   });
@@ -32,16 +52,24 @@ export function freePort() {
 
 /**
  * Starts `command` and waits, `readyMs` at most, for a line of its output that matches `ready`, whose first group is
- * HOST:PORT. Returns { name, address, pid, output(), exited, kill(signal) }: `exited` resolves with { code, signal },
- * kill waits for the end.
+ * HOST:PORT.
+ *
+ * @param {string} name
+ * @param {string} command
+ * @param {readonly string[]} args
+ * @param {RegExp} ready
+ * @param {number} [readyMs]
+ * @returns {Promise<RunningServer>}
  */
 export function startServer(name, command, args, ready, readyMs = READY_MS) {
   const child = spawn(command, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
   children.add(child);
   let output = '';
+  /** @type {Promise<ServerEnd>} */
   const exited = new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
   exited.then(() => children.delete(child));
   return new Promise((resolve, reject) => {
+    /** @param {string} what */
     const fail = (what) => reject(new Error(`${name}: ${what}: ${command} ${args.join(' ')}\n${output}`));
     const timer = setTimeout(() => {
       child.kill('SIGKILL');
@@ -49,6 +77,7 @@ export function startServer(name, command, args, ready, readyMs = READY_MS) {
     }, readyMs);
     child.once('error', (error) => fail(error.message));
     exited.then(({ code, signal }) => fail(`ended with ${signal ?? code} before it was ready`));
+    /** @param {string} text */
     const onData = (text) => {
       output = (output + text).slice(-MAX_KEPT);
       const address = ready.exec(output)?.[1];
@@ -57,7 +86,8 @@ export function startServer(name, command, args, ready, readyMs = READY_MS) {
       resolve({
         name,
         address,
-        pid: child.pid,
+        // it has printed, so it has one
+        pid: /** @type {number} */ (child.pid),
         exited,
         output: () => output,
         kill(signal = 'SIGTERM') {

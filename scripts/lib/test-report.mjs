@@ -48,6 +48,8 @@ export default class TestReport extends Transform {
   /**
    * `files`: how many run, for the lines of progress; unknown by default. `byName`: only tests of some names run, so a
    * file may have none.
+   *
+   * @param {{ files?: number, byName?: boolean }} [options]
    */
   constructor({ files, byName = process.execArgv.some((word) => word.startsWith('--test-name-pattern')) } = {}) {
     super({ writableObjectMode: true });
@@ -55,6 +57,7 @@ export default class TestReport extends Transform {
     this.#byName = byName;
   }
 
+  /** @override */
   _transform({ type, data }, _encoding, done) {
     if (type === 'test:pass') this.#onPass(data);
     else if (type === 'test:fail') this.#onFail(data);
@@ -64,6 +67,7 @@ export default class TestReport extends Transform {
     done();
   }
 
+  /** @override */
   _flush(done) {
     clearInterval(this.#progress);
     for (const path of this.#byName ? [] : this.#withoutTests) this.#fail(path, WHOLE_FILE, '    it reported no test');

@@ -12,11 +12,15 @@ import { pathToFileURL } from 'node:url';
 const BATCHES = 40;
 const BATCH_ROWS = 500;
 const [, , build, directory, what, tag] = process.argv;
+/** @type {typeof import('../../dist/src/embedded/index.js')} */
 const { open, RowMutation } = await import(pathToFileURL(join(build, 'dist/src/embedded/index.js')).href);
 
+/** @param {number} i */
 const keyOf = (i) => `${tag}-${String(i).padStart(6, '0')}`;
+/** @param {number} i */
 const valueOf = (i) => `${tag} value ${i} `.repeat(8);
 
+/** @param {import('../../dist/src/embedded/index.js').Database} database */
 async function write(database) {
   const table = (await database.hasTable('t'))
     ? database.table('t')
@@ -37,11 +41,12 @@ async function write(database) {
   await table.deleteRow(keyOf(0));
 }
 
+/** @param {import('../../dist/src/embedded/index.js').Database} database */
 async function look(database) {
   const table = database.table('t');
   let next = 1;
   for await (const row of table.scan({ prefix: `${tag}-0` })) {
-    const { text } = row.get('f:q');
+    const text = row.get('f:q')?.text;
     if (row.name !== keyOf(next) || text !== valueOf(next))
       throw new Error(`${row.name} holds ${text} where ${keyOf(next)} was to come`);
     next++;

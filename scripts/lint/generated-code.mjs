@@ -47,7 +47,7 @@ export function outdated() {
   if (`${now.generators}` !== `${before.generators}`)
     found.push('the generators have changed: node scripts/generate.mjs');
   const runtime = read('scripts/bundle/package.json').dependencies['@bufbuild/protobuf'];
-  const plugin = GENERATORS.at(-1).split('@').at(-1);
+  const plugin = GENERATORS.at(-1)?.split('@').at(-1);
   if (runtime.replace('^', '') !== plugin) found.push(`@bufbuild/protobuf is ${runtime}, its plugin ${plugin}`);
   return found;
 }

@@ -171,7 +171,7 @@ export function upwardImports() {
   const floorOf = new Map(ROOMS.map(({ room, floor }) => [room, floor]));
   return ROOMS.flatMap(({ room, floor, imports }) =>
     imports
-      .filter((other) => !(floorOf.get(other) < floor))
+      .filter((other) => (floorOf.get(other) ?? Number.POSITIVE_INFINITY) >= floor)
       .map((other) => `${room} on floor ${floor} imports ${other}, which is not below it`),
   );
 }

@@ -9,7 +9,11 @@ import { lineOf, productTrees } from './sources.mjs';
 
 export const MAX_COLUMNS = 120;
 
-/** Lines of a node that are not empty. */
+/**
+ * Lines of a node that are not empty.
+ *
+ * @param {ts.Node} node
+ */
 const linesOf = (node) =>
   node
     .getText()
@@ -18,13 +22,14 @@ const linesOf = (node) =>
 
 /** The product's longest file and longest function: { path, lines } and { path, line, name, lines }. */
 export function longest() {
-  let file = { lines: 0 };
-  let fn = { lines: 0 };
+  let file = { path: '', lines: 0 };
+  let fn = { path: '', line: 0, name: '', lines: 0 };
   for (const { path, tree } of productTrees()) {
     const lines = tree.text.split('\n').length - 1;
     if (lines > file.lines) file = { path, lines };
+    /** @param {ts.Node} node */
     const visit = (node) => {
-      if (ts.isFunctionLike(node) && node.body) {
+      if (ts.isFunctionLike(node) && 'body' in node && node.body) {
         const count = linesOf(node);
         if (count > fn.lines)
           fn = {
@@ -43,9 +48,11 @@ export function longest() {
 
 /** Casts by path: `value as Type`. `as const` is none. */
 export function casts() {
+  /** @type {Map<string, number>} */
   const byPath = new Map();
   for (const { path, tree } of productTrees()) {
     let count = 0;
+    /** @param {ts.Node} node */
     const visit = (node) => {
       if (ts.isTypeAssertionExpression(node) || (ts.isAsExpression(node) && node.type.getText() !== 'const')) count++;
       ts.forEachChild(node, visit);

@@ -7,6 +7,7 @@ import { filesUnder, ROOT } from '../lib/repository.mjs';
 const isSource = (name) =>
   name.endsWith('.ts') && !name.endsWith('.d.ts') && !name.endsWith('.test.ts') && !name.endsWith('fixtures.ts');
 
+/** @type {{ path: string, tree: ts.SourceFile }[] | undefined} */
 let trees;
 
 /** Rows of { path, tree }, parsed once a process. */
@@ -20,4 +21,5 @@ export function productTrees() {
   return trees;
 }
 
+/** @param {ts.Node} node */
 export const lineOf = (node) => node.getSourceFile().getLineAndCharacterOfPosition(node.getStart()).line + 1;

@@ -30,7 +30,11 @@ const PLAIN =
 /** Pages whose width is kept. */
 const NARROW = /^(README|SECURITY|CONTRIBUTING|docs\/.*|examples\/.*)\.md$/;
 
-/** A pattern of words that are banned in comments, pages and messages, and the plain words to use (docs/STYLE.md). */
+/**
+ * A pattern of words that are banned in comments, pages and messages, and the plain words to use (docs/STYLE.md).
+ *
+ * @type {[RegExp, string][]}
+ */
 const WORDS = [
   [/\bis no (address|valid)\b/, 'invalid X "...": expected ...'],
   [/\bused again\b(?! and)/, 'reused'],
@@ -49,6 +53,7 @@ const WORDS = [
   [/\bof old\b/, 'stale'],
 ];
 
+/** @type {{ what: string, pattern: RegExp, only?: RegExp }[]} */
 const RULES = [
   {
     what: 'a path of one machine',
