@@ -15,7 +15,11 @@ import ts from 'typescript';
 import { buildOrExit } from './lib/build.mjs';
 import { closingLine, filesUnder, ROOT, run } from './lib/repository.mjs';
 
-/** The least share of branches in percent, by room. */
+/**
+ * The least share of branches in percent, by room.
+ *
+ * @type {Record<string, number>}
+ */
 const LIMITS = { client: 85, locator: 85, master: 85 };
 
 const LOGICAL = [
@@ -77,7 +81,18 @@ function lineFinder(path, source) {
   };
 }
 
-/** How often a process has reached a position: the count of the innermost range around it. */
+/**
+ * V8's counts of a function.
+ *
+ * @typedef {{ ranges: { startOffset: number, endOffset: number, count: number }[] }} Counted
+ */
+
+/**
+ * How often a process has reached a position: the count of the innermost range around it.
+ *
+ * @param {readonly Counted[]} functions
+ * @param {number} position
+ */
 function countAt(functions, position) {
   let best;
   for (const { ranges } of functions)
@@ -91,8 +106,10 @@ function countAt(functions, position) {
 buildOrExit();
 process.chdir(ROOT);
 const rooms = Object.keys(LIMITS);
+/** @param {(name: string) => boolean} keep */
 const inRooms = (keep) => rooms.flatMap((room) => filesUnder(`dist/src/${room}`, keep));
 const folder = mkdtempSync(join(tmpdir(), 'edubba-coverage-'));
+/** @type {{ url: string, functions: Counted[] }[]} */
 const coverage = [];
 try {
   const setUp = pathToFileURL(join(ROOT, 'scripts/lib/check-invariants.mjs')).href;

@@ -26,9 +26,14 @@ const SERVICES = [
   'grpc.reflection.v1.ServerReflection',
   'grpc.reflection.v1alpha.ServerReflection',
 ];
+/** @type {Record<string, string>} */
 const KINDS = { unary: 'unary', server_streaming: 'stream', client_streaming: 'bidi', bidi_streaming: 'bidi' };
 
-/** The calls of SERVICES as TypeScript: a server registers them by name and kind before it loads their descriptors. */
+/**
+ * The calls of SERVICES as TypeScript: a server registers them by name and kind before it loads their descriptors.
+ *
+ * @param {string} folder
+ */
 function apiMethods(folder) {
   const texts = readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('_pb.ts'))
@@ -58,7 +63,12 @@ ${methods.join('')}];
 `;
 }
 
-/** Writes the generated files into `out`, which must not be there. */
+/**
+ * Writes the generated files into `out`, which must not be there.
+ *
+ * @param {string} out
+ * @param {string} work
+ */
 function generateInto(out, work) {
   writeFileSync(join(work, 'package.json'), '{ "private": true }');
   const opt = ['target=ts', 'import_extension=ts', 'erasable_syntax=true'];

@@ -313,8 +313,10 @@ async function startContainer(root, image, volume) {
   };
 }
 
+/** @param {number} pid */
 function statusOf(pid) {
   const text = readFileSync(`/proc/${pid}/status`, 'utf8');
+  /** @param {string} name */
   const field = (name) => new RegExp(`^${name}:\\s+(.*)$`, 'm').exec(text)?.[1] ?? '';
   return {
     uid: Number(field('Uid').split(/\s+/)[0]),
@@ -323,6 +325,7 @@ function statusOf(pid) {
   };
 }
 
+/** @param {string} folder */
 function mebibytesOf(folder) {
   let bytes = 0;
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }))
@@ -335,6 +338,7 @@ let built;
 await report.section('the steps of deploy/Dockerfile', async () => {
   const stages = parseDockerfile(readFileSync(join(ROOT, 'deploy/Dockerfile'), 'utf8'));
   const base = await baseRoot();
+  /** @type {Map<string | number, string>} */
   const roots = new Map();
   let root = base;
   for (const [number, stage] of stages.entries()) {

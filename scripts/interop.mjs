@@ -28,7 +28,13 @@ import {
 } from './lib/tools.mjs';
 import { AUTHORITY, grpcCases, h2spec, SERVER_TLS } from './lib/wire-peers.mjs';
 
+/** @typedef {import('./lib/server.mjs').RunningServer} RunningServer */
+/** @typedef {Record<string, string | undefined>} Environment */
+/** @typedef {Map<string, string>} Verdicts The verdicts of a suite, by the names of its tests. */
+/** @typedef {{ command: string, args: string[], cwd: string, env?: Environment }} Command */
+
 const PARTS = ['clients', 'hello', 'tls', 'behaviour', 'suites', 'grpc', 'h2spec', 'load', 'probe', 'crash'];
+/** @type {{ name: string, floor: number, needs: (keyof typeof missing)[] }[]} */
 const SUITES = [
   { name: 'go-integration', floor: 48, needs: ['go', 'python'] },
   { name: 'python', floor: 165, needs: ['python'] },
@@ -86,18 +92,28 @@ process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
 
 buildOrExit();
 const missing = { go: await goMissing(), python: await pythonMissing(), java: await javaMissing() };
+/** @type {(...tools: (keyof typeof missing)[]) => string | undefined} */
 const lacks = (...tools) => tools.map((tool) => missing[tool]).find(Boolean);
 if (lacks('go', 'python', 'java') && !short) {
   for (const why of Object.values(missing)) if (why) console.log(`missing: ${why}`);
   process.exit(1);
 }
 
-/** Runs `body` with Edubba on a directory of its own; what the server printed is shown when it did not outlive that. */
+/**
+ * Runs `body` with Edubba on a directory of its own; what the server printed is shown when it did not outlive that.
+ *
+ * @template T
+ * @param {string} name
+ * @param {(server: RunningServer) => Promise<T>} body
+ * @param {string[]} [options]
+ */
 async function withEdubba(name, body, options = []) {
   const server = await startEdubba(join(scratch, name), undefined, options);
   try {
     const result = await body(server);
-    const end = await Promise.race([server.exited, new Promise((resolve) => setTimeout(resolve, 50))]);
+    /** @type {Promise<undefined>} */
+    const outlived = new Promise((resolve) => setTimeout(resolve, 50, undefined));
+    const end = await Promise.race([server.exited, outlived]);
     if (end)
       report.fail(
         `the server is alive after ${name}`,
@@ -109,7 +125,14 @@ async function withEdubba(name, body, options = []) {
   }
 }
 
-/** `where`: the environment variables that lead a client to the server. */
+/**
+ * `where`: the environment variables that lead a client to the server.
+ *
+ * @param {string} name
+ * @param {Environment} where
+ * @param {string} command
+ * @param {string[]} args
+ */
 async function runClient(name, where, command, args) {
   const { BIGTABLE_EMULATOR_HOST: _, ...environment } = process.env;
   const { status, out, err } = await capture(command, args, {
@@ -129,6 +152,10 @@ async function runClient(name, where, command, args) {
     report.fail(`${name}: the scenario runs to its end`, `status ${status}: ${err.slice(-1500)}`);
 }
 
+/**
+ * @param {Environment} where
+ * @param {string[]} [words]
+ */
 async function runClients(where, words = []) {
   const node = await nodeClient();
   await runClient(`Node ${node.version}`, { ...where, CLIENT_FOLDER: node.folder }, process.execPath, [
@@ -145,7 +172,11 @@ async function runClients(where, words = []) {
 
 const clients = () => withEdubba('clients', (server) => runClients({ BIGTABLE_EMULATOR_HOST: server.address }));
 
-/** How a program of docs/clients.md is run, by its language; each returns a command with its arguments. */
+/**
+ * How a program of docs/clients.md is run, by its language; each returns a command with its arguments.
+ *
+ * @type {Record<string, (text: string, folder: string) => Promise<Command>>}
+ */
 const HELLO = {
   async js(text, folder) {
     // the client is found in the folders above a program, and nowhere else
@@ -172,6 +203,7 @@ const HELLO = {
     return { command: 'bash', args: ['-euo', 'pipefail', '-c', text], cwd: folder, env };
   },
 };
+/** @type {Record<string, keyof typeof missing | undefined>} */
 const HELLO_NEEDS = { python: 'python', go: 'go', java: 'java', sh: 'go' };
 
 /** The first programs of docs/clients.md as they stand there, twice each: what they say hello with comes back. */
@@ -190,7 +222,8 @@ async function hello() {
   );
   await withEdubba('hello', async (server) => {
     for (const { language, text, line } of programs) {
-      const why = lacks(HELLO_NEEDS[language]);
+      const tool = HELLO_NEEDS[language];
+      const why = tool && lacks(tool);
       if (why) {
         report.skip(`docs/clients.md, line ${line}: ${language}`, why);
         continue;
@@ -222,6 +255,7 @@ async function tls() {
   if (made.status !== 0) throw new Error(made.err);
   const token = made.out.trim();
   const words = ['--tls-key', SERVER_TLS.key, '--tls-cert', SERVER_TLS.cert, '--tokens', tokens];
+  /** @param {RunningServer} server */
   const body = async (server) => {
     const address = server.address.replace('127.0.0.1', 'localhost');
     const trust = { EDUBBA_TLS_CA: AUTHORITY, SSL_CERT_FILE: AUTHORITY, GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: AUTHORITY };
@@ -298,9 +332,17 @@ async function behaviour() {
   }
 }
 
+/**
+ * @param {string} text
+ * @returns {Verdicts}
+ */
 const verdictsOf = (text) =>
   new Map([...text.matchAll(/^(PASS|FAIL|SKIP) (.+)$/gm)].map(([, verdict, name]) => [name, verdict]));
 
+/**
+ * @param {string} name
+ * @param {RunningServer} server
+ */
 async function runSuite(name, server) {
   const { out, err } = await capture('bash', [join(ROOT, `test/interop/suites/run-${name}.sh`), server.address], {
     timeoutMs: SUITE_MS,
@@ -310,15 +352,28 @@ async function runSuite(name, server) {
   return { verdicts, err };
 }
 
-/** The verdicts to compare with: of an emulator that runs next to it, or in the short form those recorded. */
+/**
+ * The verdicts to compare with: of an emulator that runs next to it, or in the short form those recorded.
+ *
+ * @param {string} name
+ * @param {RunningServer | undefined} google
+ */
 async function baseline(name, google) {
   if (google) return (await runSuite(name, google)).verdicts;
   return verdictsOf(readFileSync(join(ROOT, `test/interop/baselines/${name}.txt`), 'utf8'));
 }
 
+/**
+ * @param {(typeof SUITES)[number]} suite
+ * @param {{ verdicts: Verdicts, err: string }} result
+ * @param {Verdicts} expected
+ */
 function compare({ name, floor }, { verdicts, err }, expected) {
+  /** @param {string} verdict */
   const count = (verdict) => [...verdicts.values()].filter((one) => one === verdict).length;
+  /** @type {string[]} */
   const ours = [];
+  /** @type {string[]} */
   const both = [];
   for (const [test, verdict] of verdicts) {
     if (verdict === 'FAIL') (expected.get(test) === 'FAIL' ? both : ours).push(test);
@@ -438,6 +493,7 @@ async function crash() {
   await server.kill();
 }
 
+/** @type {Record<string, () => Promise<unknown>>} */
 const run = { clients, hello, tls, behaviour, suites, grpc, h2spec: specification, load, probe, crash };
 for (const part of PARTS) if (only.includes(part)) await report.section(part, run[part]);
 report.close();

@@ -51,6 +51,10 @@ process.on('exit', () => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
+/**
+ * @param {string} command
+ * @param {...string} args
+ */
 async function must(command, ...args) {
   const { status, out, err } = await capture(command, args);
   if (status !== 0) throw new Error(`${command} ${args.join(' ')} failed with ${status}: ${err || out}`);
@@ -75,21 +79,25 @@ async function unmount() {
   }
 }
 
+/** @param {number} delayMs */
 const pause = (delayMs) => new Promise((resolve) => setTimeout(resolve, delayMs));
 const losePower = () => must('xfs_io', '-x', '-c', 'shutdown', disk);
 
+/** @param {string} directory */
 function startWriter(directory) {
   const child = spawn(process.execPath, [join(CRASH, 'writer.js'), directory], { stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   let errors = '';
-  let tellFirst;
+  let tellFirst = () => {};
+  /** @type {Promise<void>} */
   const first = new Promise((resolve) => (tellFirst = resolve));
   child.stderr.setEncoding('utf8').on('data', (text) => (errors += text));
   child.stdout.setEncoding('utf8').on('data', (text) => {
     output += text;
     tellFirst();
   });
-  const closed = new Promise((resolve) => child.once('close', resolve));
+  /** @type {Promise<void>} */
+  const closed = new Promise((resolve) => child.once('close', () => resolve()));
   closed.then(tellFirst);
   return {
     first,
@@ -102,14 +110,19 @@ function startWriter(directory) {
   };
 }
 
+/** @type {number[]} */
 let last = new Array(WRITERS).fill(0);
 let serverRows = 0;
 
+/**
+ * @param {number} number
+ * @param {string | undefined} btbench The path of the load generator.
+ */
 async function round(number, btbench) {
   const delayMs = Math.round(Math.random() * 1500);
   const table = `power-${number}`;
   const ackFile = join(scratch, `acks-${number}`);
-  const server = btbench && (await startEdubba(join(disk, 'server')));
+  const server = btbench ? await startEdubba(join(disk, 'server')) : undefined;
   const writer = startWriter(join(disk, 'embedded'));
   let output = '';
   const stopAll = async () => {
@@ -120,7 +133,7 @@ async function round(number, btbench) {
   };
   await writer.first;
   let rows = 0;
-  if (server) rows = await writeUntilGone(btbench, server, { table, ackFile, delayMs, stopServer: stopAll });
+  if (btbench && server) rows = await writeUntilGone(btbench, server, { table, ackFile, delayMs, stopServer: stopAll });
   else {
     await pause(delayMs);
     await stopAll();

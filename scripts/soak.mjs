@@ -41,6 +41,7 @@ if (!(minutes > 0 && Number.isSafeInteger(seed)) || (values.place !== undefined 
 
 buildOrExit();
 const report = new Report();
+/** @param {string} place */
 const again = (place) => `again: npm run soak -- --minutes ${minutes} --seed ${seed} --place ${place}`;
 /** @param {Trend} trend */
 const rounded = ({ meanMib, slopeMib, grownMib }) =>

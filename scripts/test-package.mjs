@@ -15,7 +15,11 @@ import { capture, closingLine, filesUnder, ROOT, run } from './lib/repository.mj
 const NODES = '20.19.0,20,22.12.0,22,24';
 const MAX_MS = 900_000;
 
-/** The path of that version's `node`: npm has each as a package for each platform. */
+/**
+ * The path of that version's `node`: npm has each as a package for each platform.
+ *
+ * @param {string} version
+ */
 async function nodeOf(version) {
   const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
   const folder = join(ROOT, '.cache', `node-${version}`);
@@ -45,6 +49,7 @@ for (const version of nodes) {
     timeoutMs: MAX_MS,
     env: { ...process.env, EDUBBA_PACKAGE_REGISTRY: '1' },
   });
+  /** @param {string} what */
   const count = (what) => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(out)?.[1] ?? 0);
   const [passed, failed, skipped] = [count('pass'), count('fail') + count('cancelled'), count('skipped')];
   console.log(closingLine({ passed, failed, skipped }).replace(/^/, '  '));

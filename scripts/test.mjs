@@ -20,6 +20,7 @@ buildOrExit();
 process.chdir(ROOT);
 
 const words = process.argv.slice(2);
+/** @param {string} name */
 const optionsNamed = (name) => words.filter((word) => word.startsWith(name)).map((word) => word.slice(name.length));
 const names = optionsNamed('--name=').map((text) => new RegExp(text));
 const fileSeconds = Number(optionsNamed('--file-secs=')[0] ?? MAX_FILE_SECONDS);

@@ -27,7 +27,13 @@ buildOrExit();
 const report = new Report();
 const scratch = mkdtempSync(join(tmpdir(), 'edubba-upgrade-'));
 
-/** The older build, this one and the older one again on one directory. `end`: how each writer ends, write or kill. */
+/**
+ * The older build, this one and the older one again on one directory. `end`: how each writer ends, write or kill.
+ *
+ * @param {string} older
+ * @param {string} directory
+ * @param {string} end
+ */
 async function thereAndBack(older, directory, end) {
   const steps = [
     ['the older one writes', older, end, 'older'],

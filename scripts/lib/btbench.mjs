@@ -38,6 +38,21 @@ export const buildBtbench = () => goProgram('bench/btbench', 'btbench');
 export const buildProbe = () => goProgram('bench/btbench', 'probe', './rpcprobe');
 
 /**
+ * The JSON line of a workload, as far as it is used here.
+ *
+ * @typedef {object} WorkloadResult
+ * @property {string} workload
+ * @property {number} rows
+ * @property {number} rows_per_s
+ * @property {number} errors
+ * @property {Record<string, number>} [error_kinds]
+ * @property {number} p50_ms
+ * @property {number} p99_ms
+ * @property {number} server_cpu_us_per_row
+ * @property {number} server_rss_bytes
+ */
+
+/**
  * Runs btbench; returns one object a workload (its JSON line) and what it said on standard error.
  *
  * @param {string} path
@@ -56,6 +71,7 @@ export const btbench = (path, address, args, timeoutMs = 600_000, heard) =>
  * @param {readonly (string | number)[]} args
  * @param {number} timeoutMs
  * @param {(err: string) => void} [heard]
+ * @returns {Promise<{ results: WorkloadResult[], err: string }>}
  */
 export async function workloadResults(program, args, timeoutMs, heard) {
   const { out, err } = await capture(program, args.map(String), { timeoutMs, heard });
@@ -66,16 +82,27 @@ export async function workloadResults(program, args, timeoutMs, heard) {
   return { results, err };
 }
 
-/** The errors in a workload's result as one line; empty if there are none. */
+/**
+ * The errors in a workload's result as one line; empty if there are none.
+ *
+ * @param {WorkloadResult} result
+ */
 export const errorKinds = ({ error_kinds: kinds = {} }) =>
   Object.entries(kinds)
     .filter(([, count]) => count > 0)
     .map(([text, count]) => `${count} x ${text}`)
     .join('; ');
 
+/** @typedef {{ table: string, ackFile: string, valueBytes?: number }} Written */
+
 /**
  * Writes rows to a fresh table until `stopServer` (called `delayMs` after the first row was acknowledged) has ended the
  * server. Returns the number of rows that were acknowledged; their names are in `ackFile`.
+ *
+ * @param {string} path
+ * @param {import('./server.mjs').RunningServer} server
+ * @param {Written & { delayMs: number, stopServer: () => Promise<unknown> }} options
+ * @returns {Promise<number>}
  */
 export async function writeUntilGone(path, server, { table, ackFile, delayMs, stopServer, valueBytes = 1000 }) {
   const words = [
@@ -106,7 +133,13 @@ export async function writeUntilGone(path, server, { table, ackFile, delayMs, st
   return JSON.parse(readFileSync(ackFile, 'utf8')).length;
 }
 
-/** Looks for every row that `ackFile` names. Returns { rows, errors, text }. */
+/**
+ * Looks for every row that `ackFile` names. Returns { rows, errors, text }.
+ *
+ * @param {string} path
+ * @param {string} address
+ * @param {Written} written
+ */
 export async function lookAgain(path, address, { table, ackFile, valueBytes = 1000 }) {
   const { results, err } = await btbench(path, address, [
     '-keep',

@@ -27,10 +27,19 @@ const RULES = [
   ...['build', 'declarations', 'plain-names', 'third-party'].map((name) => `scripts/lib/${name}.mjs`),
 ];
 
+/** @param {...string} parts */
 const dist = (...parts) => join(ROOT, 'dist', ...parts);
+/** @param {string} folder */
 const sourcesOf = (folder) => filesUnder(folder, (name) => name.endsWith('.ts'));
 
-/** The packages of a lock file by path; none where there is no such file. */
+/** @typedef {{ version?: string, dev?: boolean, optional?: boolean, peer?: boolean, link?: boolean }} Package */
+
+/**
+ * The packages of a lock file by path; none where there is no such file.
+ *
+ * @param {string} path
+ * @returns {Record<string, Package>}
+ */
 const packagesOf = (path) => (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).packages : {});
 
 /** Runs npm ci where node_modules lacks what package-lock.json asks for. Packages for other platforms may be absent. */
@@ -39,6 +48,7 @@ export function install({ dev = true } = {}) {
   const wanted = Object.entries(packagesOf(join(ROOT, 'package-lock.json'))).filter(
     ([name, entry]) => name.startsWith('node_modules/') && !entry.link && (dev || !entry.dev),
   );
+  /** @param {[string, Package]} wanted */
   const isThere = ([name, { version, optional, peer }]) =>
     installed[name] ? installed[name].version === version : optional || peer;
   if (wanted.every(isThere)) return;
@@ -53,6 +63,10 @@ export function install({ dev = true } = {}) {
 /**
  * Calls `make` unless it succeeded before with the same files of the same sizes and times of change: dist/.NAME.made
  * lists them.
+ *
+ * @param {string} name
+ * @param {readonly string[]} sources
+ * @param {() => void} make
  */
 function step(name, sources, make) {
   const record = dist(`.${name}.made`);
@@ -143,7 +157,11 @@ export function build({ onlyBundle = false } = {}) {
   );
 }
 
-/** For scripts that need a build first: a failure ends the process with its message and status 1. */
+/**
+ * For scripts that need a build first: a failure ends the process with its message and status 1.
+ *
+ * @param {Parameters<typeof build>[0]} [options]
+ */
 export function buildOrExit(options) {
   try {
     build(options);

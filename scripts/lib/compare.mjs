@@ -39,11 +39,17 @@ const ENGINE_ROW_BYTES = 1015;
 /** @typedef {{ lines: string[], rows: number, secs: number, rounds: number }} Settings */
 /** @typedef {{ run(line: string): Promise<number>, end(): Promise<void> }} Contestant */
 
-/** Checks COMMIT out below `scratch` and builds it. Its dependencies are ours where the lock files are equal. */
+/**
+ * Checks COMMIT out below `scratch` and builds it. Its dependencies are ours where the lock files are equal.
+ *
+ * @param {string} commit
+ * @param {string} scratch
+ */
 export function checkOut(commit, scratch) {
   const root = join(scratch, 'before');
   if (run('git', ['worktree', 'add', '--quiet', '--detach', root, commit]) !== 0)
     throw new Error(`git has no commit ${commit}`);
+  /** @param {string} folder */
   const lock = (folder) => readFileSync(join(folder, 'package-lock.json'), 'utf8');
   if (lock(root) === lock(ROOT)) symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'));
   if (run(process.execPath, [join(root, 'scripts', 'build.mjs')], { cwd: root }) !== 0)
@@ -223,8 +229,13 @@ async function measure(kind, roots, scratch, settings) {
   return rounds;
 }
 
-/** `words`: what stands after `compare`. This checkout must be built. Returns the exit status. */
+/**
+ * `words`: what stands after `compare`. This checkout must be built. Returns the exit status.
+ *
+ * @param {string[]} words
+ */
 export async function compare(words) {
+  /** @type {(name: string, fallback: string) => string} */
   const option = (name, fallback) =>
     words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;
   const [commit, name = 'server'] = words.filter((word) => !word.startsWith('--'));
@@ -246,9 +257,9 @@ export async function compare(words) {
   const judging = await import('../../dist/bench/compare/verdict.js');
   const settings = {
     lines,
-    rows: Number(option('rows', kind.rows)),
-    secs: Number(option('secs', 2)),
-    rounds: Number(option('rounds', judging.MIN_ROUNDS)),
+    rows: Number(option('rows', String(kind.rows))),
+    secs: Number(option('secs', '2')),
+    rounds: Number(option('rounds', String(judging.MIN_ROUNDS))),
   };
   const scratch = mkdtempSync(join(tmpdir(), 'edubba-compare-'));
   try {
@@ -256,8 +267,8 @@ export async function compare(words) {
       await measure(kind, { before: checkOut(commit, scratch), now: ROOT }, scratch, settings),
     );
     printVerdict(verdict, judging);
-    const file = option('json', undefined);
-    if (file !== undefined) writeFileSync(file, `${JSON.stringify({ commit, kind: name, ...settings, ...verdict })}\n`);
+    const file = option('json', '');
+    if (file !== '') writeFileSync(file, `${JSON.stringify({ commit, kind: name, ...settings, ...verdict })}\n`);
     return verdict.passes ? 0 : 1;
   } catch (error) {
     console.log(`not measured: ${error.message}`);

@@ -5,6 +5,8 @@ import { ROOT } from './repository.mjs';
 
 /**
  * With `--write` on the command line writes the page; else ends the process with status 1 if the page is not `text`.
+ *
+ * @param {{ page: string, text: string, source: string, script: string }} options
  */
 export function keepPage({ page, text, source, script }) {
   const path = join(ROOT, page);

@@ -11,7 +11,11 @@ import { createRequire } from 'node:module';
 
 const { parse } = createRequire(new URL('../bundle/package.json', import.meta.url))('acorn');
 
-/** The rooms below src/ whose classes take part. */
+/**
+ * The rooms below src/ whose classes take part.
+ *
+ * @type {Set<string | undefined>}
+ */
 const HOT = new Set([
   'commitlog',
   'env',
@@ -29,7 +33,19 @@ const HOT = new Set([
 /** What esbuild writes above each module. */
 const MODULE = /^ (?:src\/([^/]+)\/\S+|\S+\.\w+)$/;
 
-/** Every node below `node`, with the classes around it, innermost last. */
+/**
+ * A node of acorn's tree: its fields depend on its type; `boundName`, `isHot` and `names` are ours.
+ *
+ * @typedef {Record<string, any>} TreeNode
+ */
+
+/**
+ * Every node below `node`, with the classes around it, innermost last.
+ *
+ * @param {TreeNode} node
+ * @param {TreeNode[]} [around]
+ * @returns {Generator<{ node: TreeNode, around: TreeNode[] }>}
+ */
 function* nodesOf(node, around = []) {
   yield { node, around };
   const inside = isClass(node) ? [...around, node] : around;
@@ -41,28 +57,47 @@ function* nodesOf(node, around = []) {
   }
 }
 
+/** @param {TreeNode} node */
 const isClass = ({ type }) => type === 'ClassDeclaration' || type === 'ClassExpression';
 
-/** The private names that a class declares. */
+/**
+ * The private names that a class declares.
+ *
+ * @param {TreeNode} node
+ * @returns {Set<string>}
+ */
 const privateNames = ({ body }) =>
-  new Set(body.body.flatMap(({ key }) => (key?.type === 'PrivateIdentifier' ? [key.name] : [])));
+  new Set(
+    body.body.flatMap((/** @type {TreeNode} */ { key }) => (key?.type === 'PrivateIdentifier' ? [key.name] : [])),
+  );
 
+/** @param {string} text */
 function parsed(text) {
+  /** @type {{ start: number, room: string | undefined }[]} */
   const modules = [];
   const tree = parse(text, {
     ecmaVersion: 'latest',
     sourceType: 'module',
+    /** @type {(isBlock: boolean, comment: string, start: number) => void} */
     onComment(_isBlock, comment, start) {
       const found = MODULE.exec(comment);
       if (found !== null && (start === 0 || text[start - 1] === '\n')) modules.push({ start, room: found[1] });
     },
   });
+  /** @param {TreeNode} node */
   const isHot = (node) => HOT.has(modules.findLast(({ start }) => start < node.start)?.room);
   return { nodes: [...nodesOf(tree)], isHot };
 }
 
-/** Fails where two classes of which one extends the other have the same plain name. */
+/** @typedef {{ name: string, parent: string | undefined, names: Set<string> }} PrivateNames */
+
+/**
+ * Fails where two classes of which one extends the other have the same plain name.
+ *
+ * @param {PrivateNames[]} classes
+ */
 function checkInheritance(classes) {
+  /** @type {Map<string, PrivateNames[]>} */
   const byName = new Map();
   for (const it of classes) byName.set(it.name, [...(byName.get(it.name) ?? []), it]);
   for (const { name, parent, names } of classes) {
@@ -76,10 +111,16 @@ function checkInheritance(classes) {
   }
 }
 
-/** `texts`: all files of a bundle. Returns them, in the same order, with plain names. */
+/**
+ * `texts`: all files of a bundle. Returns them, in the same order, with plain names.
+ *
+ * @param {readonly string[]} texts
+ */
 export function plainNames(texts) {
   const files = texts.map(parsed);
+  /** @type {PrivateNames[]} */
   const classes = [];
+  /** @type {Set<string>} */
   const taken = new Set();
   for (const { nodes, isHot } of files) {
     for (const { node } of nodes) {
@@ -103,7 +144,7 @@ export function plainNames(texts) {
       if (node.type === 'BinaryExpression' && node.left.type === 'PrivateIdentifier')
         throw new Error(`"#${node.left.name} in" has no plain form`);
       if (node.type !== 'PrivateIdentifier') continue;
-      const owner = around.findLast(({ names }) => names.has(node.name));
+      const owner = /** @type {TreeNode} */ (around.findLast(({ names }) => names.has(node.name)));
       if (owner.isHot) text.writeUInt16LE('$'.charCodeAt(0), 2 * node.start);
     }
     return text.toString('utf16le');

@@ -5,10 +5,16 @@ import { closingLine, secondsSince } from './repository.mjs';
 
 export class Report {
   #tally = { passed: 0, failed: 0, skipped: 0 };
+  /** @type {string[]} */
   #failures = [];
   #section = '';
 
-  /** Runs a section and tells its time; what it throws is one failure. */
+  /**
+   * Runs a section and prints its time; what it throws is one failure.
+   *
+   * @param {string} name
+   * @param {() => Promise<unknown>} body
+   */
   async section(name, body) {
     this.#section = name;
     const start = performance.now();
@@ -21,31 +27,53 @@ export class Report {
     console.log(`== ${name}: ${secondsSince(start)}`);
   }
 
+  /**
+   * @param {string} name
+   * @param {string} [text]
+   */
   pass(name, text = '') {
     this.#tally.passed++;
     console.log(`PASS ${name}${text && `: ${text}`}`);
   }
 
-  /** Counts results that are not worth a line each. */
+  /**
+   * Counts results that are not worth a line each.
+   *
+   * @param {number} count
+   */
   passMany(count) {
     this.#tally.passed += count;
   }
 
+  /**
+   * @param {string} name
+   * @param {string} [text]
+   */
   fail(name, text = '') {
     this.#tally.failed++;
     this.#failures.push(`${this.#section}: ${name}`);
     console.log(`FAIL ${name}${text && `: ${text}`}`);
   }
 
+  /**
+   * @param {string} name
+   * @param {string | undefined} why
+   */
   skip(name, why) {
     this.#tally.skipped++;
     console.log(`SKIP ${name}: ${why}`);
   }
 
+  /** @param {number} count */
   skipMany(count) {
     this.#tally.skipped += count;
   }
 
+  /**
+   * @param {boolean} ok
+   * @param {string} name
+   * @param {string} [text]
+   */
   check(ok, name, text = '') {
     if (ok) this.pass(name, text);
     else this.fail(name, text);

@@ -10,7 +10,11 @@ import { fileURLToPath } from 'node:url';
 /** The repository's top folder. */
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** The installed file `parts` of a dependency, such as ('knip', 'bin', 'knip.js'). */
+/**
+ * The installed file `parts` of a dependency, such as ('knip', 'bin', 'knip.js').
+ *
+ * @param {...string} parts
+ */
 export const dependency = (...parts) => join(ROOT, 'node_modules', ...parts);
 
 /**
@@ -23,6 +27,7 @@ export const dependency = (...parts) => join(ROOT, 'node_modules', ...parts);
 export function filesUnder(folder, wanted) {
   /** @type {string[]} */
   const found = [];
+  /** @param {string} dir */
   const walk = (dir) => {
     let entries;
     try {
@@ -106,8 +111,16 @@ export function which(program) {
   return undefined;
 }
 
-/** The closing line of every script that tests something. */
+/**
+ * The closing line of every script that tests something.
+ *
+ * @param {{ passed: number, failed: number, skipped: number }} tally
+ */
 export const closingLine = ({ passed, failed, skipped }) => `${passed} passed, ${failed} failed, ${skipped} skipped`;
 
-/** Seconds since `start` (milliseconds of performance.now), with two digits. */
+/**
+ * Seconds since `start` (milliseconds of performance.now), with two digits.
+ *
+ * @param {number} start
+ */
 export const secondsSince = (start) => `${((performance.now() - start) / 1000).toFixed(2)} s`;

@@ -32,6 +32,8 @@ const TIMEOUT_MS = 3_600_000;
 /**
  * At most this times the emulator's CPU time a row, and at least this times its rows a second (with more than one
  * stream).
+ *
+ * @type {Record<string, { cpu: number, rate: number } | undefined>}
  */
 const TARGETS = {
   seqwrite: { cpu: 0.5, rate: 1 },
@@ -49,6 +51,7 @@ const TARGETS = {
 };
 /** At least this times HBase's rows a second. */
 const HBASE_TARGET = 4;
+/** @type {Record<string, number | undefined>} */
 const HBASE_TARGET_OF = { batchwrite: 2, scanclient: undefined, verify: undefined };
 
 /** Two tablet servers: at most this times the CPU time a row of one. */
@@ -60,6 +63,7 @@ const THREADS_TARGET = 1.35;
  */
 const ORDER = [...TIMED_WORKLOADS, 'scanclient', 'verify'];
 
+/** @type {(value: number | undefined, digits: number) => number | undefined} */
 const rounded = (value, digits) =>
   value === undefined || !Number.isFinite(value) ? undefined : Number(value.toFixed(digits));
 
@@ -107,10 +111,14 @@ async function underBtbench(start) {
   return { start, load: (address, args) => btbench(path, address, args, TIMEOUT_MS) };
 }
 
+/** @typedef {import('./btbench.mjs').WorkloadResult} WorkloadResult */
+/** @typedef {WorkloadResult & { server: string, rows_in_table: number, load: string }} Result */
+
 /** A server on an empty folder, that takes workloads until it is ended. */
 class Contestant {
   #scratch = mkdtempSync(join(tmpdir(), 'edubba-bench-'));
   #prepared;
+  /** @type {string | number} */
   #rows;
   /** @type {import('./server.mjs').RunningServer | undefined} */
   #server;
@@ -139,6 +147,9 @@ class Contestant {
   /**
    * Returns their results, those there are where it fails: what it and the others came to is worth its table. Once
    * failed it takes nothing more.
+   *
+   * @param {readonly string[]} workloads
+   * @returns {Promise<Result[]>}
    */
   async run(workloads) {
     const results = await this.#load(workloads, [
@@ -159,7 +170,12 @@ class Contestant {
     }));
   }
 
-  /** Runs the workloads for `secs` each on a table that nothing is measured on. */
+  /**
+   * Runs the workloads for `secs` each on a table that nothing is measured on.
+   *
+   * @param {readonly string[]} workloads
+   * @param {number} secs
+   */
   async warm(workloads, secs) {
     await this.#load(
       ['batchwrite', ...workloads.filter((workload) => !NOT_WARMED.includes(workload))],
@@ -167,6 +183,10 @@ class Contestant {
     );
   }
 
+  /**
+   * @param {readonly string[]} workloads
+   * @param {readonly (string | number)[]} args
+   */
   async #load(workloads, args) {
     const asked = this.failed ? [] : workloads.filter((workload) => !this.#prepared.lacks?.includes(workload));
     if (asked.length === 0) return [];
@@ -203,6 +223,7 @@ class Contestant {
     rmSync(this.#scratch, { recursive: true, force: true });
   }
 
+  /** @param {string} why */
   #fail(why) {
     this.failed = true;
     console.error(`${this.name} failed: ${why}`);
@@ -218,6 +239,7 @@ class Contestant {
  */
 async function inTurn(contestants, turns, warmSecs = 0) {
   const start = performance.now();
+  /** @type {Result[]} */
   const results = [];
   try {
     if (warmSecs > 0) for (const contestant of contestants) await contestant.warm(turns.flat(), warmSecs);
@@ -256,11 +278,16 @@ function diskSyncMs() {
   }
 }
 
+/**
+ * @param {Result} ours
+ * @param {Result | undefined} theirs
+ */
 function againstEmulator(ours, theirs) {
   const target = TARGETS[ours.workload];
   const cpu = theirs && ours.server_cpu_us_per_row / theirs.server_cpu_us_per_row;
   const rate = theirs && ours.rows_per_s / theirs.rows_per_s;
-  const meets = target && theirs && cpu <= target.cpu && (ours.load === '1x1' || rate >= target.rate);
+  const isMeasured = cpu !== undefined && rate !== undefined;
+  const meets = target && isMeasured && cpu <= target.cpu && (ours.load === '1x1' || rate >= target.rate);
   return {
     workload: ours.workload,
     'us/row': rounded(ours.server_cpu_us_per_row, 1),
@@ -271,7 +298,7 @@ function againstEmulator(ours, theirs) {
     'emulator rows/s': theirs && Math.round(theirs.rows_per_s),
     'rate ratio': rounded(rate, 2),
     'at least': ours.load === '1x1' ? undefined : target?.rate,
-    met: target && theirs ? (meets ? 'yes' : 'NO') : undefined,
+    met: target && isMeasured ? (meets ? 'yes' : 'NO') : undefined,
     'p50 ms': rounded(ours.p50_ms, 3),
     'p99 ms': rounded(ours.p99_ms, 3),
     'emulator p50': rounded(theirs?.p50_ms, 3),
@@ -280,6 +307,10 @@ function againstEmulator(ours, theirs) {
   };
 }
 
+/**
+ * @param {Result} ours
+ * @param {Result | undefined} theirs
+ */
 function againstHbase(ours, theirs) {
   const target = ours.workload in HBASE_TARGET_OF ? HBASE_TARGET_OF[ours.workload] : HBASE_TARGET;
   const rate = theirs && ours.rows_per_s / theirs.rows_per_s;
@@ -289,7 +320,7 @@ function againstHbase(ours, theirs) {
     'HBase rows/s': theirs && Math.round(theirs.rows_per_s),
     'rate ratio': rounded(rate, 2),
     'at least': target,
-    met: target && theirs ? (rate >= target ? 'yes' : 'NO') : undefined,
+    met: target && rate !== undefined ? (rate >= target ? 'yes' : 'NO') : undefined,
     'us/row': rounded(ours.server_cpu_us_per_row, 1),
     'HBase us/row': rounded(theirs?.server_cpu_us_per_row, 1),
     'p50 ms': rounded(ours.p50_ms, 3),
@@ -302,6 +333,10 @@ function againstHbase(ours, theirs) {
   };
 }
 
+/**
+ * @param {Result} ours
+ * @param {Result | undefined} theirs
+ */
 function againstThreads(ours, theirs) {
   const cpu = theirs && theirs.server_cpu_us_per_row / ours.server_cpu_us_per_row;
   return {
@@ -310,7 +345,7 @@ function againstThreads(ours, theirs) {
     'two: us/row': rounded(theirs?.server_cpu_us_per_row, 1),
     'two to one': rounded(cpu, 2),
     'at most': THREADS_TARGET,
-    met: theirs ? (cpu <= THREADS_TARGET ? 'yes' : 'NO') : undefined,
+    met: cpu !== undefined ? (cpu <= THREADS_TARGET ? 'yes' : 'NO') : undefined,
     'one: rows/s': Math.round(ours.rows_per_s),
     'two: rows/s': theirs && Math.round(theirs.rows_per_s),
     'rate ratio': rounded(theirs && theirs.rows_per_s / ours.rows_per_s, 2),
@@ -321,6 +356,7 @@ function againstThreads(ours, theirs) {
   };
 }
 
+/** @type {Record<string, { title: string, line: (ours: Result, theirs: Result | undefined) => object }>} */
 const TABLES = {
   threads: {
     title: 'with one tablet server against two (calls passed on between them included)',
@@ -334,8 +370,15 @@ const TABLES = {
   },
 };
 
-/** The first server's results next to each other server's, or alone. */
+/**
+ * The first server's results next to each other server's, or alone.
+ *
+ * @param {string} heading
+ * @param {string[]} servers
+ * @param {readonly Result[]} results
+ */
 function printTables(heading, [first, ...peers], results) {
+  /** @type {(name: string, workload: string) => Result | undefined} */
   const of = (name, workload) => results.find((one) => one.server === name && one.workload === workload);
   for (const peer of peers.length > 0 ? peers : ['emulator']) {
     const { title, line } = TABLES[peer];
@@ -347,10 +390,12 @@ function printTables(heading, [first, ...peers], results) {
 }
 
 /**
- * The servers to run, all of them unless told otherwise; without HBase, and a line that says so, where Java is missing.
+ * The servers to run, all of them by default; without HBase, and a line that says so, where Java is missing.
+ *
+ * @param {string} only
  */
 async function chosen(only) {
-  const names = only?.split(',') ?? Object.keys(SERVERS);
+  const names = only === '' ? Object.keys(SERVERS) : only.split(',');
   const why = names.includes('hbase') ? await javaMissing() : undefined;
   if (why === undefined) return names;
   console.log(`HBase is left out: ${why}`);
@@ -360,24 +405,29 @@ async function chosen(only) {
 /**
  * `words`: the options of scripts/bench.mjs. Answers the exit code: 2 where a workload of ours had errors, 1 where a
  * server could not be measured.
+ *
+ * @param {string[]} words
  */
 export async function serverBench(words) {
+  /** @type {(name: string, fallback: string) => string} */
   const option = (name, fallback) =>
     words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;
   const settings = {
-    secs: option('secs', 3),
-    warmSecs: Number(option('warm', 0)),
+    secs: option('secs', '3'),
+    warmSecs: Number(option('warm', '0')),
     workloads: option('workloads', ORDER.join(',')).split(','),
   };
-  const servers = await chosen(option('only', undefined));
+  const servers = await chosen(option('only', ''));
   const unknown = servers.find((name) => !(name in SERVERS));
   if (unknown !== undefined) {
     console.log(`no server '${unknown}'; there are ${Object.keys(SERVERS).join(', ')}`);
     return 2;
   }
   if (servers.length === 0) return 1;
+  /** @type {Record<string, Prepared>} */
   const prepared = {};
   for (const name of servers) prepared[name] = await SERVERS[name](settings.secs);
+  /** @type {Result[]} */
   const all = [];
   let failed = false;
   for (const rows of option('rows', '100000').split(',')) {
@@ -401,8 +451,8 @@ export async function serverBench(words) {
       printTables(`${rows} rows of 1000 bytes, ${load} (connections x streams)`, servers, results);
     }
   }
-  const file = option('json', undefined);
-  if (file !== undefined) writeFileSync(file, all.map((result) => `${JSON.stringify(result)}\n`).join(''));
+  const file = option('json', '');
+  if (file !== '') writeFileSync(file, all.map((result) => `${JSON.stringify(result)}\n`).join(''));
   if (failed) return 1;
   return all.some(({ server, errors }) => server === 'edubba' && errors > 0) ? 2 : 0;
 }

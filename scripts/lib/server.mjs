@@ -100,7 +100,11 @@ export function startServer(name, command, args, ready, readyMs = READY_MS) {
   });
 }
 
-/** The program and arguments that start Edubba on `dir`. */
+/**
+ * The program and arguments that start Edubba on `dir`.
+ *
+ * @param {string} dir
+ */
 export const edubbaCommand = (dir, address = '127.0.0.1:0') => [
   process.execPath,
   join(ROOT, 'bin', 'edubba'),
@@ -111,13 +115,23 @@ export const edubbaCommand = (dir, address = '127.0.0.1:0') => [
   address,
 ];
 
-/** `options`: more words for `edubba serve`. */
+/**
+ * `options`: more words for `edubba serve`.
+ *
+ * @param {string} dir
+ * @param {string} [address]
+ * @param {string[]} [options]
+ */
 export function startEdubba(dir, address, options = []) {
   const [command, ...args] = [...edubbaCommand(dir, address), ...options];
   return startServer('edubba', command, args, /listening on (\S+:\d+)/);
 }
 
-/** Google's Go emulator; `path` is its executable. */
+/**
+ * Google's Go emulator; `path` is its executable.
+ *
+ * @param {string} path
+ */
 export function startEmulator(path) {
   return startServer('emulator', path, ['-host', '127.0.0.1', '-port', '0'], /running on (\S+:\d+)/);
 }
@@ -125,6 +139,9 @@ export function startEmulator(path) {
 /**
  * HBase standalone (bench/hbase) with its files in `dir`; `java` is the result of hbase() of tools.mjs. The address is
  * that of its ZooKeeper.
+ *
+ * @param {string[]} java
+ * @param {string} dir
  */
 export function startHbase(java, dir) {
   return startServer('hbase', 'java', [...java, 'Server', dir], /is ready: (\S+:\d+)/, HBASE_READY_MS);

@@ -13,11 +13,35 @@ const PROGRESS_MS = 60_000;
 const SLOWEST_FILES = 8;
 const WHOLE_FILE = '(the whole file)';
 
+/**
+ * The data of an event of node:test, as far as it is used here.
+ *
+ * @typedef {object} TestEvent
+ * @property {string} name
+ * @property {string} [file]
+ * @property {number} nesting
+ * @property {string | boolean} [skip]
+ * @property {string | boolean} [todo]
+ * @property {{ type?: string, duration_ms: number, error?: TestError }} details
+ */
+
+/** @typedef {Error & { cause?: Error, failureType?: string, exitCode?: number, signal?: string }} TestError */
+
+/** @param {string | boolean | undefined} mark */
 const isSet = (mark) => mark !== undefined && mark !== false;
+/** @param {TestEvent} event */
 const isSuite = ({ details }) => details?.type === 'suite';
-/** The event of a file itself: node:test reports it only if the file crashed or has no test. */
+/**
+ * The event of a file itself: node:test reports it only if the file crashed or has no test.
+ *
+ * @param {TestEvent} event
+ */
 const isWholeFile = ({ file, name }) => file !== undefined && resolve(name) === file;
-/** The source of a file, compiled or not. */
+/**
+ * The source of a file, compiled or not.
+ *
+ * @param {string | undefined} path
+ */
 const sourceOf = (path) =>
   path
     ? relative(ROOT, path)
@@ -25,6 +49,7 @@ const sourceOf = (path) =>
         .replace(/\.js$/, '.ts')
     : '';
 
+/** @param {TestEvent} event */
 function errorText({ details }) {
   const error = details?.error;
   if (error?.signal) return `    the process was ended by ${error.signal}`;
@@ -36,9 +61,15 @@ function errorText({ details }) {
 // biome-ignore lint/style/noDefaultExport: node:test takes a reporter by its default export
 export default class TestReport extends Transform {
   #tally = { passed: 0, failed: 0, skipped: 0 };
+  /** @type {string[]} */
   #failures = [];
+  /** @type {(string | undefined)[]} */
   #withoutTests = [];
-  /** Seconds of the outermost tests, by source file. */
+  /**
+   * Seconds of the outermost tests, by source file.
+   *
+   * @type {Map<string, number>}
+   */
   #seconds = new Map();
   #start = performance.now();
   #progress = setInterval(() => this.#line(this.#progressLine()), PROGRESS_MS).unref();
@@ -57,7 +88,12 @@ export default class TestReport extends Transform {
     this.#byName = byName;
   }
 
-  /** @override */
+  /**
+   * @override
+   * @param {{ type: string, data: TestEvent & { message: string } }} event
+   * @param {string} _encoding
+   * @param {() => void} done
+   */
   _transform({ type, data }, _encoding, done) {
     if (type === 'test:pass') this.#onPass(data);
     else if (type === 'test:fail') this.#onFail(data);
@@ -67,7 +103,10 @@ export default class TestReport extends Transform {
     done();
   }
 
-  /** @override */
+  /**
+   * @override
+   * @param {() => void} done
+   */
   _flush(done) {
     clearInterval(this.#progress);
     for (const path of this.#byName ? [] : this.#withoutTests) this.#fail(path, WHOLE_FILE, '    it reported no test');
@@ -85,6 +124,7 @@ export default class TestReport extends Transform {
     done();
   }
 
+  /** @param {TestEvent} event */
   #onComplete({ file, nesting, details }) {
     if (!file) return;
     const path = sourceOf(file);
@@ -92,6 +132,7 @@ export default class TestReport extends Transform {
     this.#seconds.set(path, (this.#seconds.get(path) ?? 0) + seconds);
   }
 
+  /** @param {TestEvent} event */
   #onPass(event) {
     if (isWholeFile(event)) return void this.#withoutTests.push(event.file);
     if (isSuite(event)) return;
@@ -100,6 +141,7 @@ export default class TestReport extends Transform {
     if (typeof event.skip === 'string') this.#line(`SKIP ${sourceOf(event.file)} ${event.name}: ${event.skip}`);
   }
 
+  /** @param {TestEvent} event */
   #onFail(event) {
     // a suite fails by its tests, which are reported themselves, unless it failed before or after them
     const ofParts = event.details?.error?.failureType === 'subtestsFailed';
@@ -109,6 +151,11 @@ export default class TestReport extends Transform {
     else this.#fail(event.file, isWholeFile(event) ? WHOLE_FILE : event.name, errorText(event));
   }
 
+  /**
+   * @param {string | undefined} path
+   * @param {string} name
+   * @param {string} text
+   */
   #fail(path, name, text) {
     this.#tally.failed++;
     const line = `FAIL ${sourceOf(path)} ${name}`;
@@ -122,6 +169,7 @@ export default class TestReport extends Transform {
     return `${secondsSince(this.#start)}: results from ${files} files, ${passed} passed, ${failed} failed`;
   }
 
+  /** @param {string} text */
   #line(text) {
     this.push(`${text}\n`);
   }

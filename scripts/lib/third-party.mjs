@@ -3,14 +3,17 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './repository.mjs';
 
+/** @param {...string} parts */
 const read = (...parts) => readFileSync(join(ROOT, ...parts), 'utf8').trim();
 
 /**
  * The text of THIRD-PARTY.txt. `inputs`: the files that the bundle is made of, relative to the repository. Throws where
  * a package states no licence.
+ *
+ * @param {readonly string[]} inputs
  */
 export function thirdParty(inputs) {
-  const folders = [...new Set(inputs.map(folderOf))].filter(Boolean).sort();
+  const folders = [...new Set(inputs.map(folderOf))].filter((folder) => folder !== undefined).sort();
   const parts = folders.map((folder) => {
     const paths = inputs.filter((path) => folderOf(path) === folder);
     const { name, version, license } = JSON.parse(read(folder, 'package.json'));
@@ -23,16 +26,25 @@ export function thirdParty(inputs) {
   );
 }
 
-/** The folder of the package that the file belongs to; undefined for our own. */
+/**
+ * The folder of the package that the file belongs to; undefined for our own.
+ *
+ * @param {string} path
+ */
 const folderOf = (path) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0];
 
+/** @param {string} folder */
 const licenceFiles = (folder) =>
   readdirSync(join(ROOT, folder))
     .filter((file) => /^(licen[cs]e|notice|copying)/i.test(file))
     .map((file) => read(folder, file))
     .join('\n\n');
 
-/** The distinct comments with a copyright that the files begin with. */
+/**
+ * The distinct comments with a copyright that the files begin with.
+ *
+ * @param {readonly string[]} paths
+ */
 function headComments(paths) {
   const comments = paths.map((path) =>
     /^(?:\/\/.*\n)+/

@@ -18,6 +18,12 @@ const OLDEST_JAVA = 11;
 
 export const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'edubba-interop');
 
+/**
+ * @param {string} what
+ * @param {string} command
+ * @param {string[]} args
+ * @param {Parameters<typeof capture>[2]} [options]
+ */
 async function must(what, command, args, options = {}) {
   const { status, out, err } = await capture(command, args, options);
   if (status !== 0) throw new Error(`${what} failed with status ${status}:\n${(err || out).slice(-4000)}`);
@@ -50,7 +56,12 @@ export const emulator = () => goInstalled(EMULATOR, 'emulator');
 /** The folder of Google's command line, cbt. */
 export const cbtFolder = async () => dirname(await goInstalled(CBT, 'cbt'));
 
-/** A program of a Go module, as `go install` names it; returns the path of its executable. */
+/**
+ * A program of a Go module, as `go install` names it; returns the path of its executable.
+ *
+ * @param {string} program
+ * @param {string} name
+ */
 export async function goInstalled(program, name) {
   const folder = join(CACHE, 'go', 'installed', program.replaceAll(/[^a-z0-9.]+/gi, '-'));
   const path = join(folder, name);
@@ -86,6 +97,9 @@ export const hbase = async () => [
 /**
  * Fetches what the pom.xml in `folder` (relative to the repository) names, once for each text of it, and compiles the
  * sources next to it; returns the class path.
+ *
+ * @param {string} what
+ * @param {string} folder
  */
 async function javaProgram(what, folder) {
   const pom = join(ROOT, folder, 'pom.xml');
@@ -113,6 +127,9 @@ async function javaProgram(what, folder) {
 /**
  * Builds the Go program in `folder` (relative to the repository), package `pkg` of it; returns the path of its
  * executable.
+ *
+ * @param {string} folder
+ * @param {string} name
  */
 export async function goProgram(folder, name, pkg = '.') {
   const path = join(CACHE, 'go', name);
@@ -142,5 +159,5 @@ export async function pythonClient() {
   const out = await must("installing Google's Python client", 'bash', [
     join(ROOT, 'test/interop/suites/python-venv.sh'),
   ]);
-  return out.split('\n').at(-1);
+  return out.split('\n').at(-1) ?? '';
 }

@@ -12,6 +12,7 @@ const H2SPEC = 'github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible';
 const CASE_MS = 60_000;
 const H2SPEC_MS = 600_000;
 
+/** @param {string} name */
 const certificate = (name) => join(ROOT, 'test', 'certificates', name);
 /** The authority that has signed the server's certificate, which is for localhost and 127.0.0.1. */
 export const AUTHORITY = certificate('ca.pem');
@@ -35,7 +36,12 @@ const CASES = [
   'unimplemented_service',
 ];
 
-/** Runs grpc's cases against grpc.testing.TestService on our wire; calls `result(name, passed, text)` for each. */
+/**
+ * Runs grpc's cases against grpc.testing.TestService on our wire; calls `result` for each.
+ *
+ * @param {{ tls: boolean }} options
+ * @param {(name: string, passed: boolean, text: string) => void} result
+ */
 export async function grpcCases({ tls }, result) {
   const client = await goInstalled(INTEROP_CLIENT, 'client');
   const service = join(ROOT, 'dist', 'test', 'interop', 'grpc', 'test-service.js');
@@ -60,14 +66,19 @@ export async function grpcCases({ tls }, result) {
         ],
         { timeoutMs: CASE_MS },
       );
-      result(name, status === 0, status === 0 ? '' : err.trim().split('\n').at(-1));
+      result(name, status === 0, status === 0 ? '' : (err.trim().split('\n').at(-1) ?? ''));
     }
   } finally {
     await server.kill();
   }
 }
 
-/** Runs h2spec on a server; returns { total, passed, skipped, failed, text }. */
+/**
+ * Runs h2spec on a server; returns { total, passed, skipped, failed, text }.
+ *
+ * @param {string} address
+ * @param {{ tls: boolean }} options
+ */
 export async function h2spec(address, { tls }) {
   const path = await goInstalled(H2SPEC, 'h2spec');
   const [host, port] = address.split(':');

@@ -18,6 +18,7 @@ const LIMITS = {
   locator: 20,
 };
 
+/** @param {string} name */
 const isProduct = (name) => name.endsWith('.ts') && !name.endsWith('.test.ts') && !name.endsWith('fixtures.ts');
 const CALL = /(?<!function )\bassert[A-Z]?\w*\(/g;
 const COMMENTS = /\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm;

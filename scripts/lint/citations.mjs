@@ -25,13 +25,19 @@ const MODULE = /`([a-z]+)\/((?:[a-z-]+\/)*[a-z0-9-]+)`/g;
 const FILE = /(?<![\w./*{},-])(?:[a-z0-9]+\/)*[a-z][a-z0-9-]*\.ts\b/g;
 const PLACEHOLDER = /[A-Z]{3,}\.|N{2,}|\.\.\./;
 
-/** The sections of a page, as its links name them. */
+/**
+ * The sections of a page, as its links name them.
+ *
+ * @param {string} text
+ */
 function anchors(text) {
   const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading.replaceAll('`', ''));
+  /** @param {string} words */
   const hasSection = (words) =>
     headings.some(
       (heading) => heading === words || heading.startsWith(`${words} (`) || heading === `Section "${words}"`,
     );
+  /** @param {string} heading */
   const slug = (heading) =>
     heading
       .toLowerCase()
@@ -40,24 +46,38 @@ function anchors(text) {
   return { hasSection, slugs: new Set(headings.map(slug)) };
 }
 
+/** @param {string} room */
 const isProduct = (room) => existsSync(join(ROOT, 'src', room));
 
-/** The names of all modules of a room, whatever folder they lie in. */
+/**
+ * The names of all modules of a room, whatever folder they lie in.
+ *
+ * @param {string} room
+ * @param {Map<string, Set<string>>} known
+ * @returns {Set<string>}
+ */
 function modulesOf(room, known) {
-  if (!known.has(room)) {
+  let modules = known.get(room);
+  if (modules === undefined) {
     const names = filesUnder(join('src', room), (name) => name.endsWith('.ts')).map((path) =>
       path.slice(`src/${room}/`.length, -'.ts'.length),
     );
-    known.set(room, new Set(names.flatMap((name) => [name, basename(name)])));
+    modules = new Set(names.flatMap((name) => [name, basename(name)]));
+    known.set(room, modules);
   }
-  return known.get(room);
+  return modules;
 }
 
+/** @param {string} text */
 function* citedPaths(text) {
   for (const { 0: path, index } of text.matchAll(PATH))
     if (!PLACEHOLDER.test(path)) yield { at: index, path: normalize(path) };
 }
 
+/**
+ * @param {string} page
+ * @param {string} text
+ */
 function* citedLinks(page, text) {
   for (const { 1: target, index } of text.matchAll(LINK)) {
     if (/^[a-z]+:/.test(target)) continue;
@@ -69,19 +89,28 @@ function* citedLinks(page, text) {
 /**
  * `paths`: the files to look at, from the root of the repository: whatever cites, and all that may be cited by its name
  * alone.
+ *
+ * @param {readonly string[]} paths
  */
 export function brokenCitations(paths) {
+  /** @type {string[]} */
   const found = [];
+  /** @type {Map<string, Set<string>>} */
   const known = new Map();
   const pageNames = new Set(paths.filter((path) => path.endsWith('.md')).map((path) => basename(path)));
+  /** @type {Map<string, ReturnType<typeof anchors>>} */
   const pages = new Map();
+  /** @param {string} page */
   const sectionsOf = (page) => {
-    if (!pages.has(page)) pages.set(page, anchors(readFileSync(join(ROOT, page), 'utf8')));
-    return pages.get(page);
+    const known = pages.get(page) ?? anchors(readFileSync(join(ROOT, page), 'utf8'));
+    pages.set(page, known);
+    return known;
   };
   for (const path of paths) {
     const text = readFileSync(join(ROOT, path), 'utf8');
+    /** @param {number} at */
     const line = (at) => text.slice(0, at).split('\n').length;
+    /** @param {string} cited */
     const exists = (cited) => existsSync(join(ROOT, cited)) || existsSync(join(ROOT, dirname(path), cited));
     for (const { at, path: cited } of citedPaths(text))
       if (!exists(cited)) found.push(`${path}:${line(at)}: cites ${cited}, which does not exist`);

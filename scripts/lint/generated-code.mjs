@@ -12,9 +12,14 @@ export const DIGESTS = 'proto/generated.json';
 /** The compiler and its plugin. The plugin's version is that of the runtime, @bufbuild/protobuf. */
 export const GENERATORS = ['@bufbuild/buf@1.75.0', '@bufbuild/protoc-gen-es@2.17.0'];
 
+/** @param {string} path */
 const read = (path) => JSON.parse(readFileSync(join(ROOT, path), 'utf8'));
 
-/** Digest of the names and contents of all files below `folder` that end so. */
+/**
+ * Digest of the names and contents of all files below `folder` that end so.
+ *
+ * @param {string} folder
+ */
 export function digestOf(folder, ending = '') {
   const hash = createHash('sha256');
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter(

@@ -15,6 +15,13 @@ const PLATFORM =
 /** The product's, and that of the engines that the bench compares with it. */
 export const LOCK_FILES = ['package-lock.json', 'bench/peers/package-lock.json'];
 
+/** @typedef {{ optionalDependencies?: Record<string, string>, dev?: boolean }} Entry */
+
+/**
+ * @param {string} name
+ * @param {string} version
+ * @param {boolean | undefined} dev
+ */
 function entryOf(name, version, dev) {
   const [, os, cpu] = PLATFORM.exec(name) ?? [];
   return {
@@ -27,8 +34,13 @@ function entryOf(name, version, dev) {
   };
 }
 
-/** The entries that lack, by path. */
+/**
+ * The entries that lack, by path.
+ *
+ * @param {Record<string, Entry>} packages
+ */
 export function missingEntries(packages) {
+  /** @type {Record<string, ReturnType<typeof entryOf>>} */
   const missing = {};
   const names = new Set(
     Object.keys(packages).map((path) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)),
@@ -41,6 +53,7 @@ export function missingEntries(packages) {
   return missing;
 }
 
+/** @param {string} path */
 export const readLock = (path) => JSON.parse(readFileSync(join(ROOT, path), 'utf8'));
 
 if (process.argv[1] === fileURLToPath(import.meta.url) && process.argv.includes('--write')) {

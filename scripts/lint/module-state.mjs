@@ -17,7 +17,11 @@ const OWNERS = /^src\/(platform\/|base\/pools\.ts$)/;
 const MUTATOR =
   /^(add|clear|copyWithin|delete|fill|pop|push|reverse|set|shift|sort|splice|unshift|write|set(Big)?(Ui|I)nt\d+|setFloat\d+|(write|utf8|latin1|ascii|hex)[A-Z]\w*)$/;
 
-/** The variable that `node` is, or is a part of: `table` for `table.rows[1]`. */
+/**
+ * The variable that `node` is, or is a part of: `table` for `table.rows[1]`.
+ *
+ * @param {ts.Node} node
+ */
 function rootOf(node) {
   let at = node;
   while (ts.isPropertyAccessExpression(at) || ts.isElementAccessExpression(at) || ts.isNonNullExpression(at))
@@ -25,7 +29,11 @@ function rootOf(node) {
   return ts.isIdentifier(at) ? at : undefined;
 }
 
-/** What `node` changes, when it is an assignment, `++`, `delete` or a call of a mutating method. */
+/**
+ * What `node` changes, when it is an assignment, `++`, `delete` or a call of a mutating method.
+ *
+ * @param {ts.Node} node
+ */
 function changedBy(node) {
   if (ts.isBinaryExpression(node)) {
     const kind = node.operatorToken.kind;
@@ -43,14 +51,24 @@ function changedBy(node) {
   return undefined;
 }
 
+/**
+ * @param {ts.BindingName} binding
+ * @param {Set<string>} names
+ */
 function namesIn(binding, names) {
   if (ts.isIdentifier(binding)) names.add(binding.text);
   else for (const element of binding.elements) if (ts.isBindingElement(element)) namesIn(element.name, names);
 }
 
-/** Names that a function declares: its parameters and all variables of its body, inner functions apart. */
+/**
+ * Names that a function declares: its parameters and all variables of its body, inner functions apart.
+ *
+ * @param {ts.Node} fn
+ */
 function localsOf(fn) {
+  /** @type {Set<string>} */
   const names = new Set();
+  /** @param {ts.Node} node */
   const visit = (node) => {
     if (ts.isVariableDeclaration(node) || ts.isParameter(node)) namesIn(node.name, names);
     if (node === fn || !ts.isFunctionLike(node)) ts.forEachChild(node, visit);
@@ -59,13 +77,22 @@ function localsOf(fn) {
   return names;
 }
 
-/** Names of our classes whose instances change: they have a field that is not readonly. */
+/** @typedef {ReturnType<typeof productTrees>[number]} Module */
+
+/**
+ * Names of our classes whose instances change: they have a field that is not readonly.
+ *
+ * @param {Module[]} trees
+ */
 function changingClasses(trees) {
+  /** @type {Set<string>} */
   const names = new Set();
+  /** @param {ts.ClassElement} member */
   const isChanging = (member) =>
     ts.isPropertyDeclaration(member) &&
     !has(member, ts.SyntaxKind.ReadonlyKeyword) &&
     !has(member, ts.SyntaxKind.StaticKeyword);
+  /** @param {ts.Node} node */
   const visit = (node) => {
     if (ts.isClassDeclaration(node) && node.name && node.members.some(isChanging)) names.add(node.name.text);
     ts.forEachChild(node, visit);
@@ -74,16 +101,27 @@ function changingClasses(trees) {
   return names;
 }
 
+/** @param {ts.Expression | undefined} value */
 const isUninitialised = (value) => value !== undefined && /^Buffer\.allocUnsafe/.test(value.getText());
 
-const has = (node, kind) => node.modifiers?.some((modifier) => modifier.kind === kind) === true;
+/** @type {(node: ts.Node, kind: ts.SyntaxKind) => boolean} */
+const has = (node, kind) =>
+  ts.canHaveModifiers(node) && node.modifiers?.some((modifier) => modifier.kind === kind) === true;
 
+/**
+ * @param {Module} module
+ * @param {Set<string>} changing
+ */
 function stateOf({ path, tree }, changing) {
+  /** @type {Map<string, { key: string, text: string }>} */
   const found = new Map();
+  /** @type {(node: ts.Node, name: string, what: string) => void} */
   const add = (node, name, what) => {
     if (!found.has(name)) found.set(name, { key: `${path}: ${name}`, text: `${path}:${lineOf(node)}: ${what}` });
   };
+  /** @type {Set<string>} */
   const variables = new Set();
+  /** @type {Set<string>} */
   const instances = new Set();
   for (const statement of tree.statements) {
     if (ts.isVariableStatement(statement) && !has(statement, ts.SyntaxKind.DeclareKeyword)) {
@@ -97,8 +135,10 @@ function stateOf({ path, tree }, changing) {
     }
     if (ts.isClassDeclaration(statement) && statement.name) variables.add(statement.name.text);
   }
+  /** @type {(node: ts.Node, scopes: Set<string>[]) => void} */
   const visit = (node, scopes) => {
     const inner = ts.isFunctionLike(node) ? [...scopes, localsOf(node)] : scopes;
+    /** @param {string} name */
     const isOfModule = (name) => inner.length > 0 && !inner.some((names) => names.has(name));
     if (ts.isPropertyDeclaration(node) && has(node, ts.SyntaxKind.StaticKeyword)) {
       const text = node.name.getText();

@@ -16,7 +16,11 @@ const ITEM = /^(\s*)((?:[-*]|\d+\.) +)(.*)$/;
 /** A sentence ends here if the next one begins like a sentence. */
 const SENTENCE_END = /[.?!][)"'*_`\]]* +(?=[A-Z`"'(*[0-9~-])/g;
 
-/** The numbers of the lines of a page that are too wide, from 1. */
+/**
+ * The numbers of the lines of a page that are too wide, from 1.
+ *
+ * @param {string} text
+ */
 export function wideLines(text) {
   const wide = [];
   let isCode = false;
@@ -34,14 +38,21 @@ export function wideLines(text) {
   return wide;
 }
 
+/** @param {string} text */
 function sentences(text) {
   const masked = text.replaceAll(/`[^`]*`/g, (code) => `\`${'x'.repeat(code.length - 2)}\``);
   const ends = [...masked.matchAll(SENTENCE_END)].map((end) => end.index + end[0].length);
   return [0, ...ends].map((from, i) => text.slice(from, ends[i]).trim());
 }
 
-/** The lines of a paragraph or of an item of a list: `indents` are those of its first line and of all others. */
+/**
+ * The lines of a paragraph or of an item of a list: `indents` are those of its first line and of all others.
+ *
+ * @param {string} text
+ * @param {string[]} indents
+ */
 function wrapped(text, indents) {
+  /** @type {string[]} */
   const lines = [];
   for (const sentence of sentences(text)) {
     let line = indents[lines.length === 0 ? 0 : 1];
@@ -59,9 +70,15 @@ function wrapped(text, indents) {
   return lines;
 }
 
-/** The page with its paragraphs wrapped. */
+/**
+ * The page with its paragraphs wrapped.
+ *
+ * @param {string} page
+ */
 function wrappedPage(page) {
+  /** @type {string[]} */
   const lines = [];
+  /** @type {{ indents: string[], text: string[] } | undefined} */
   let paragraph;
   let isCode = false;
   const end = () => {

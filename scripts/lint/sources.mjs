@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import ts from 'typescript';
 import { filesUnder, ROOT } from '../lib/repository.mjs';
 
+/** @param {string} name */
 const isSource = (name) =>
   name.endsWith('.ts') && !name.endsWith('.d.ts') && !name.endsWith('.test.ts') && !name.endsWith('fixtures.ts');
 

@@ -9,6 +9,7 @@ import { capture, filesUnder, ROOT } from '../lib/repository.mjs';
 import { wideLines } from './page-width.mjs';
 
 const MAX_BYTES = 2_000_000;
+/** @param {...string} parts */
 const either = (...parts) => parts.join('|');
 
 const REGISTRIES = [
