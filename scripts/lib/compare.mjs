@@ -2,9 +2,13 @@
  * npm run bench -- compare COMMIT [server|engine] [--rounds=9] [--rows=N] [--secs=N] [--lines=a,b] [--json=FILE]: CPU
  * time per operation of this checkout next to that of COMMIT, line by line, with a verdict (bench/compare/verdict.ts).
  *
- * COMMIT is checked out and built in a folder of its own. Each round starts both builds on empty folders. They run each
- * line right after one another, in alternating order, while the other one rests; the load generator is this checkout's
- * for both. Status 0: passes. 1: it does not. 2: it could not be measured.
+ * COMMIT is checked out and built in a folder of its own. Both builds start on empty folders. They run each line right
+ * after one another, in alternating order, while the other one rests; the load generator is this checkout's for both.
+ * Status 0: passes. 1: it does not. 2: it could not be measured.
+ *
+ * Servers are judged warm: in the first seconds of a line V8's compilers take up to half of the CPU, and the verdict
+ * would be theirs. So a pair of servers first runs all lines once, which is printed as "cold" and not judged, and then
+ * three rounds. Each round of the engine has a new process a line.
  */
 import { fork } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -158,17 +162,26 @@ async function loadContestant(root, scratch, _generator, { lines, rows }) {
  * @property {(root: string, scratch: string, generator: string, settings: Settings) => Promise<Contestant>} begin
  * @property {readonly string[]} lines
  * @property {number} rows
+ * @property {number} roundsPerStart Rounds with one pair of contestants; above 1 a round that is not judged precedes.
  * @property {() => Promise<string>} prepare Returns the load generator; the engine has none.
  * @property {() => Promise<string | undefined>} missing
  */
 
 /** @type {Record<string, Kind>} */
 const KINDS = {
-  server: { begin: startContestant, lines: TIMED_WORKLOADS, rows: 50_000, prepare: buildBtbench, missing: goMissing },
+  server: {
+    begin: startContestant,
+    lines: TIMED_WORKLOADS,
+    rows: 50_000,
+    roundsPerStart: 3,
+    prepare: buildBtbench,
+    missing: goMissing,
+  },
   engine: {
     begin: loadContestant,
     lines: ENGINE_LINES,
     rows: 100_000,
+    roundsPerStart: 1,
     prepare: async () => '',
     missing: async () => undefined,
   },
@@ -199,8 +212,8 @@ function printVerdict({ lines, meanRatio, passes }, { MAX_MEAN_RATIO, MAX_LINE_R
 }
 
 /**
- * Measures the rounds; returns line -> [{ before, now }]. Both builds run each line right after one another, in
- * alternating order: the speed of a machine drifts within a minute.
+ * Measures the rounds; returns line -> [{ before, now }], of the judged rounds and of the cold ones. Both builds run
+ * each line right after one another, in alternating order: the speed of a machine drifts within a minute.
  *
  * @param {Kind} kind
  * @param {{ before: string, now: string }} roots
@@ -209,24 +222,32 @@ function printVerdict({ lines, meanRatio, passes }, { MAX_MEAN_RATIO, MAX_LINE_R
  */
 async function measure(kind, roots, scratch, settings) {
   const generator = await kind.prepare();
-  const rounds = new Map(settings.lines.map((line) => [line, /** @type {Round[]} */ ([])]));
-  for (let round = 0; round < settings.rounds; round++) {
+  const noRounds = () => new Map(settings.lines.map((line) => [line, /** @type {Round[]} */ ([])]));
+  const [judged, cold] = [noRounds(), noRounds()];
+  /** @type {(contestants: Record<string, Contestant>, round: number, rounds: Map<string, Round[]>) => Promise<void>} */
+  const runLines = async (contestants, round, rounds) => {
+    for (const [i, line] of settings.lines.entries()) {
+      const found = { before: 0, now: 0 };
+      const order = (round + i) % 2 === 0 ? BUILDS : BUILDS.toReversed();
+      for (const which of order) found[which] = await contestants[which].run(line);
+      rounds.get(line)?.push(found);
+    }
+  };
+  for (let round = 0; round < settings.rounds; ) {
     /** @type {Record<string, Contestant>} */
     const contestants = {};
     try {
       for (const which of BUILDS) contestants[which] = await kind.begin(roots[which], scratch, generator, settings);
-      for (const [i, line] of settings.lines.entries()) {
-        const found = { before: 0, now: 0 };
-        const order = (round + i) % 2 === 0 ? BUILDS : BUILDS.toReversed();
-        for (const which of order) found[which] = await contestants[which].run(line);
-        rounds.get(line)?.push(found);
+      if (kind.roundsPerStart > 1) await runLines(contestants, round, cold);
+      for (let i = 0; i < kind.roundsPerStart && round < settings.rounds; i++) {
+        await runLines(contestants, round, judged);
+        console.error(`round ${++round} of ${settings.rounds}`);
       }
     } finally {
       for (const contestant of Object.values(contestants)) await contestant.end();
     }
-    console.error(`round ${round + 1} of ${settings.rounds}`);
   }
-  return rounds;
+  return { judged, cold };
 }
 
 /**
@@ -263,12 +284,17 @@ export async function compare(words) {
   };
   const scratch = mkdtempSync(join(tmpdir(), 'edubba-compare-'));
   try {
-    const verdict = judging.judge(
-      await measure(kind, { before: checkOut(commit, scratch), now: ROOT }, scratch, settings),
-    );
+    const { judged, cold } = await measure(kind, { before: checkOut(commit, scratch), now: ROOT }, scratch, settings);
+    const verdict = judging.judge(judged);
     printVerdict(verdict, judging);
+    const first = kind.roundsPerStart > 1 ? judging.judge(cold) : undefined;
+    if (first !== undefined) {
+      const ratios = first.lines.map(({ line, ratio }) => `${line} ${ratio.toFixed(3)}`).join(', ');
+      console.log(`cold, not judged: mean ${first.meanRatio.toFixed(3)}; ${ratios}`);
+    }
     const file = option('json', '');
-    if (file !== '') writeFileSync(file, `${JSON.stringify({ commit, kind: name, ...settings, ...verdict })}\n`);
+    if (file !== '')
+      writeFileSync(file, `${JSON.stringify({ commit, kind: name, ...settings, ...verdict, cold: first?.lines })}\n`);
     return verdict.passes ? 0 : 1;
   } catch (error) {
     console.log(`not measured: ${error.message}`);
