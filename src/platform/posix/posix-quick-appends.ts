@@ -9,6 +9,7 @@
  * - Slow synchronous appends take at most a tenth of the time, but for a short burst.
  */
 import { assert } from '../../base/index.ts';
+import { TimeAccount } from './posix-time-account.ts';
 
 /** Larger appends are left to other threads. */
 export const MAX_SYNCHRONOUS_BYTES = 256 << 10;
@@ -17,17 +18,14 @@ const HANG_MS = 20;
 const MAX_SLOW_IN_A_ROW = 3;
 /** The part of the time that slow appends may take. */
 const SHARE = 1 / 10;
-/** Time that one burst may use, after a time without slow appends. */
-const BURST_MS = 20;
 /** The shortest period in which appends are left to other threads; it doubles while the disk stays slow. */
 const MIN_REST_MS = 1000;
 const MAX_REST_MS = 16_000;
 
 export class QuickAppends {
   readonly #nowMs: () => number;
-  /** Time that slow appends may take from now on, as of `#asOfMs`. */
-  #leftMs = BURST_MS;
-  #asOfMs: number;
+  /** The time that slow appends may take. */
+  readonly #account: TimeAccount;
   #slowInARow = 0;
   #isResting = false;
   #restMs = MIN_REST_MS;
@@ -35,7 +33,7 @@ export class QuickAppends {
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
-    this.#asOfMs = nowMs();
+    this.#account = new TimeAccount(SHARE, nowMs());
   }
 
   /** True if an append of that size may be synchronous now. */
@@ -57,9 +55,9 @@ export class QuickAppends {
     }
     this.#slowInARow++;
     const nowMs = this.#nowMs();
-    this.#leftMs = Math.min(BURST_MS, this.#leftMs + (nowMs - this.#asOfMs) * SHARE) - tookMs;
-    this.#asOfMs = nowMs;
-    if (tookMs >= HANG_MS || this.#slowInARow >= MAX_SLOW_IN_A_ROW || this.#leftMs <= 0) this.#rest(nowMs);
+    this.#account.earn(nowMs);
+    this.#account.spend(tookMs);
+    if (tookMs >= HANG_MS || this.#slowInARow >= MAX_SLOW_IN_A_ROW || this.#account.isSpent) this.#rest(nowMs);
   }
 
   #rest(nowMs: number): void {

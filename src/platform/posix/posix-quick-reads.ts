@@ -7,27 +7,27 @@
  * Invariant: slow synchronous reads take at most a twentieth of the time, but for a short burst; when that is used up,
  * reads are left to other threads.
  */
+import { TimeAccount } from './posix-time-account.ts';
+
 const SLOW_MS = 0.1;
+/** The part of the time that slow reads may take. */
 const SHARE = 1 / 20;
-/** Time that one burst may use, after a time without slow reads. */
-const BURST_MS = 20;
 
 export class QuickReads {
   readonly #nowMs: () => number;
-  /** Time that slow reads may take from now on, as of `#asOfMs`. */
-  #leftMs = BURST_MS;
-  #asOfMs: number;
+  /** The time that slow reads may take. */
+  readonly #account: TimeAccount;
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
-    this.#asOfMs = nowMs();
+    this.#account = new TimeAccount(SHARE, nowMs());
   }
 
   /** Makes the read, if a synchronous one is allowed now. `prepare` makes its arguments, outside the measured time. */
   run<P, T>(prepare: () => P, read: (prepared: P) => T): T | undefined {
-    if (this.#leftMs <= 0) {
-      this.#earn(this.#nowMs());
-      if (this.#leftMs <= 0) return undefined;
+    if (this.#account.isSpent) {
+      this.#account.earn(this.#nowMs());
+      if (this.#account.isSpent) return undefined;
     }
     const prepared = prepare();
     const startMs = this.#nowMs();
@@ -36,14 +36,9 @@ export class QuickReads {
     } finally {
       const endMs = this.#nowMs();
       if (endMs - startMs >= SLOW_MS) {
-        this.#earn(endMs);
-        this.#leftMs -= endMs - startMs;
+        this.#account.earn(endMs);
+        this.#account.spend(endMs - startMs);
       }
     }
-  }
-
-  #earn(nowMs: number): void {
-    this.#leftMs = Math.min(BURST_MS, this.#leftMs + (nowMs - this.#asOfMs) * SHARE);
-    this.#asOfMs = nowMs;
   }
 }
