@@ -307,12 +307,13 @@ export class ServerLog {
   /** Writes batches until there are none. A tripped assert ends the log as a failed append does. */
   async #write(): Promise<void> {
     try {
-      await this.#gatherMore();
-      for (let batch = this.#takeBatch(); batch; batch = this.#takeBatch()) {
+      for (;;) {
+        await this.#gatherMore();
+        const batch = this.#takeBatch();
+        if (batch === undefined) break;
         if (this.#failed) batch.reject(this.#notWritten(this.#failed));
         else await this.#writeBatch(batch);
         this.#release(batch);
-        await this.#gatherMore();
       }
     } catch (error) {
       const failure = unavailable(`${this.path}: an invariant of the log is broken`, error);
