@@ -26,7 +26,6 @@ import { lockForReading } from '../locks/directory-lock.ts';
 import { FILES, readFile as readLockFile, sortVersions } from '../locks/local-lock-service.ts';
 import { LockFileKind } from '../locks/lock-file-format.ts';
 import { Directories } from '../posix/posix-directories.ts';
-import { DurableWrites } from '../posix/posix-durable-writes.ts';
 import { errnoOf, systemCall } from '../posix/posix-errors.ts';
 import { DirectoryFileSystem } from '../posix/posix-file-system.ts';
 import { FENCE_NAME, frameBytes, SEGMENT_HEADER_BYTES, segmentBase } from '../posix/posix-log-format.ts';
@@ -148,7 +147,6 @@ class LoneFile extends Directories {
 function settingOf(directories: Directories, { checksum, clock }: ReadOnlyOptions): LogSetting {
   return {
     syscalls: READ_ONLY,
-    durableWrites: new DurableWrites(READ_ONLY, () => clock.monotonicMs()),
     directories,
     checksum,
     logger: silentLogger,

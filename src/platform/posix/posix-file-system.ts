@@ -27,7 +27,7 @@ import { errnoOf, systemCall, systemError } from './posix-errors.ts';
 import { PosixFileWriter } from './posix-files.ts';
 import { FENCE_NAME, NONCE_BYTES } from './posix-log-format.ts';
 import { readLogSegments } from './posix-log-reader.ts';
-import { type LogSetting, PosixLogWriter } from './posix-log-writer.ts';
+import { type LogSetting, type LogWriterSetting, PosixLogWriter } from './posix-log-writer.ts';
 import { DurableWrites } from './posix-durable-writes.ts';
 import { OpenFiles } from './posix-open-files.ts';
 import { posixSelfTest } from './posix-self-test.ts';
@@ -54,7 +54,7 @@ export type PosixFileSystem = FileSystem & {
 const LOG_SEGMENT_BYTES = 16 << 20;
 const MAX_OPEN_FILES = 256;
 const PAGE_BYTES = 4096;
-const nowMs = (): number => performance.now();
+const systemNowMs = (): number => performance.now();
 /** Concurrent requests of sizes by `list`. */
 const MAX_CONCURRENT_SIZES = 16;
 
@@ -71,7 +71,6 @@ export async function openPosixFileSystem(directory: string, options: PosixOptio
   const pause = clock ? () => clock.yield() : () => new Promise<void>((resolve) => setImmediate(resolve));
   const setting: LogSetting = {
     syscalls,
-    durableWrites: new DurableWrites(syscalls, clock ? () => clock.monotonicMs() : nowMs),
     directories,
     checksum: options.checksum,
     logger,
@@ -79,7 +78,8 @@ export async function openPosixFileSystem(directory: string, options: PosixOptio
     pause,
   };
   await systemCall(`opening ${directory}`, prepare(syscalls, directories, logger));
-  return new DirectoryFileSystem(setting, options.maxOpenFiles);
+  const nowMs = clock && (() => clock.monotonicMs());
+  return new DirectoryFileSystem(setting, { nowMs, maxOpenFiles: options.maxOpenFiles });
 }
 
 /**
@@ -97,14 +97,13 @@ export function shareFiles(
   return new DirectoryFileSystem(
     {
       syscalls: nodeSyscalls,
-      durableWrites: new DurableWrites(nodeSyscalls, () => clock.monotonicMs()),
       directories,
       checksum,
       logger,
       segmentBytes: LOG_SEGMENT_BYTES,
       pause,
     },
-    options.maxOpenFiles,
+    { nowMs: () => clock.monotonicMs(), maxOpenFiles: options.maxOpenFiles },
   );
 }
 
@@ -123,18 +122,25 @@ async function prepare(syscalls: Syscalls, directories: Directories, logger: Log
   await posixSelfTest(syscalls, directories);
 }
 
+interface DirectoryOptions {
+  /** A monotonic clock: it times reads and appends. Default: the system's. */
+  readonly nowMs?: (() => number) | undefined;
+  readonly maxOpenFiles?: number | undefined;
+}
+
 /** `openPosixFileSystem` makes it, and for reading alone posix-read-only.ts. */
 export class DirectoryFileSystem implements FileSystem {
-  readonly #setting: LogSetting;
+  readonly #setting: LogWriterSetting;
   readonly #syscalls: Syscalls;
   readonly #directories: Directories;
   readonly #openFiles: OpenFiles;
-  readonly #quickReads = new QuickReads(nowMs);
+  readonly #quickReads: QuickReads;
   /** The logs that were opened here and not deleted, by path. */
   readonly #writers = new Map<string, PosixLogWriter>();
 
-  constructor(setting: LogSetting, maxOpenFiles = MAX_OPEN_FILES) {
-    this.#setting = setting;
+  constructor(setting: LogSetting, { nowMs = systemNowMs, maxOpenFiles = MAX_OPEN_FILES }: DirectoryOptions = {}) {
+    this.#setting = { ...setting, durableWrites: new DurableWrites(setting.syscalls, nowMs) };
+    this.#quickReads = new QuickReads(nowMs);
     this.#syscalls = setting.syscalls;
     this.#directories = setting.directories;
     this.#openFiles = new OpenFiles(setting.syscalls, (path) => setting.directories.filePath(path), maxOpenFiles);

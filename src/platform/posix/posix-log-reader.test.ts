@@ -24,7 +24,6 @@ import {
   segmentName,
 } from './posix-log-format.ts';
 import { readLogSegments } from './posix-log-reader.ts';
-import { DurableWrites } from './posix-durable-writes.ts';
 import { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
 
 const GOLDEN = `
@@ -119,7 +118,6 @@ async function read(
   const directories = new Directories('/', syscalls, 'test');
   const setting = {
     syscalls,
-    durableWrites: new DurableWrites(syscalls, () => 0),
     directories,
     checksum: crc32c,
     logger: silentLogger,

@@ -40,7 +40,6 @@ import type { Syscalls } from './posix-syscalls.ts';
 /** The part that the logs of a directory share. */
 export interface LogSetting {
   readonly syscalls: Syscalls;
-  readonly durableWrites: DurableWrites;
   readonly directories: Directories;
   readonly checksum: Checksum;
   readonly logger: Logger;
@@ -48,6 +47,11 @@ export interface LogSetting {
   readonly segmentBytes: number;
   /** Yields to other work. */
   readonly pause: () => Promise<void>;
+}
+
+/** The same for the writers of these logs. */
+export interface LogWriterSetting extends LogSetting {
+  readonly durableWrites: DurableWrites;
 }
 
 interface SealedSegment {
@@ -58,7 +62,7 @@ interface SealedSegment {
 
 export class PosixLogWriter implements LogWriter {
   readonly path: string;
-  readonly #setting: LogSetting;
+  readonly #setting: LogWriterSetting;
   readonly #directory: string;
   readonly #nonce: Buffer;
   readonly #sealed: SealedSegment[] = [];
@@ -77,7 +81,13 @@ export class PosixLogWriter implements LogWriter {
   #ended: string | undefined;
   #outcomeUnknown = false;
 
-  private constructor(setting: LogSetting, path: string, nonce: Buffer, segment: LogSegment, directoryFd: number) {
+  private constructor(
+    setting: LogWriterSetting,
+    path: string,
+    nonce: Buffer,
+    segment: LogSegment,
+    directoryFd: number,
+  ) {
     this.#setting = setting;
     this.path = path;
     this.#directory = setting.directories.logPath(path);
@@ -87,7 +97,12 @@ export class PosixLogWriter implements LogWriter {
   }
 
   /** Makes the log's first segment in `directory`, which the caller renames to the log's. */
-  static async create(setting: LogSetting, path: string, directory: string, nonce: Buffer): Promise<PosixLogWriter> {
+  static async create(
+    setting: LogWriterSetting,
+    path: string,
+    directory: string,
+    nonce: Buffer,
+  ): Promise<PosixLogWriter> {
     const directoryFd = await setting.syscalls.open(directory, constants.O_RDONLY);
     try {
       const segment = await createSegment(setting, { path: join(directory, segmentName(0)), nonce, base: 0 });
@@ -301,7 +316,7 @@ interface NewSegment
   readonly path: string;
 }
 
-function createSegment(setting: LogSetting, segment: NewSegment): Promise<LogSegment> {
+function createSegment(setting: LogWriterSetting, segment: NewSegment): Promise<LogSegment> {
   const { syscalls, durableWrites, logger, checksum, segmentBytes: limitBytes } = setting;
   const { path, firstFrameBytes = 0, meanFrameBytes = 0, allocatedBytes = 0 } = segment;
   const headerFor = (bytes: number): Buffer =>
