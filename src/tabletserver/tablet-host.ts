@@ -158,9 +158,9 @@ export class ServedTabletHost implements TabletHost {
     const { tableId, epoch } = this.#row;
     assert(
       states.every((state) => state.tableId === tableId && state.epoch === epoch),
-      'a tablet commits under the row of another assignment',
+      'a tablet commits under the row of its own assignment',
     );
-    assert(!this.#isCommitting, 'two commits of one tablet are under way concurrently');
+    assert(!this.#isCommitting, 'one commit of a tablet is under way at a time');
     this.#isCommitting = true;
     try {
       return await change();
@@ -175,7 +175,7 @@ export class ServedTabletHost implements TabletHost {
    */
   async #isDone(commit: MetadataCommit, { tableId, epoch }: TabletState): Promise<boolean> {
     const [outcome] = await this.#services.metadata.commit([commit], this.#services.serverContext());
-    assert(outcome !== undefined, 'a commit has no outcome');
+    assert(outcome !== undefined, 'a commit has an outcome');
     if (outcome.kind === 'done') return true;
     const now = outcome.rows.at(-1);
     if (now === undefined || now.epoch !== epoch || now.range.start !== this.#row.range.start) {

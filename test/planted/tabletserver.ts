@@ -169,12 +169,12 @@ export const TABLETSERVER_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'two commits of one tablet are under way',
-    message: /two commits/,
+    message: /one commit of a tablet/,
     run: (planted) => commitOnHost(STATE, planted ? 2 : 1),
   },
   {
     fault: 'a tablet commits at the epoch of an earlier assignment',
-    message: /another assignment/,
+    message: /its own assignment/,
     run: (planted) => commitOnHost({ ...STATE, epoch: planted ? epoch - 1 : epoch }, 1),
   },
   { fault: 'a commit on METADATA is judged twice', message: /twice/, run: (planted) => judged(planted ? 2 : 1) },
