@@ -1,0 +1,229 @@
+/**
+ * The runs: bugs planted in the protocol, each of which the search must find, and the protocol as it is, which must be
+ * clean. A few bugs prove harmless, because another rule covers them; they are kept for that.
+ */
+import { serving } from './serving.mjs';
+import { slots } from './slots.mjs';
+import { structure } from './structure.mjs';
+
+/** The models, and the faults and moves that a run may allow. `fault:2` in a run allows it twice. */
+const MODELS = {
+  A: { model: serving, faults: 'lapse expire crash mc dup lost trim master move gc sweep' },
+  B: { model: slots, faults: 'lapse time sw flush' },
+  C: { model: structure, faults: 'expire put comp split merge master sweep lose' },
+};
+
+const WRITES = { ops: ['w', 'w'] };
+const WRITE = { ops: ['w'] };
+const READ_TOO = { ops: ['w', 'w', 'r'] };
+const THREE = { servers: 3 };
+
+/** [title, model, planted bugs, faults and moves allowed, options]. */
+export const PLANTED = [
+  ['A01 lease checked before the append, not after', 'A', 'leaseBefore', 'lapse expire gc mc', WRITES],
+  ['A02 no fence (lease check after the append kept)', 'A', 'noFence', 'lapse expire', WRITES],
+  ['A03 tablet assigned before the fence', 'A', 'fenceLate', 'lapse expire', WRITES],
+  ['A04 log trimmed before the METADATA commit', 'A', 'redoEarly', 'lapse expire mc', WRITE],
+  [
+    'A05 server commits to METADATA unconditionally',
+    'A',
+    'uncondCommit',
+    'lapse:2 expire:2 mc:2',
+    { ...WRITES, ...THREE },
+  ],
+  ['A06 commit conditional on the epoch only', 'A', 'epochOnly', 'mc:2 dup sweep', WRITES],
+  [
+    'A07 master assigns unconditionally (old master continues)',
+    'A',
+    'uncondAssign',
+    'lapse expire master',
+    { ...WRITE, ...THREE },
+  ],
+  ["A08 load replays the last owner's log only", 'A', 'lastLogOnly', 'lapse:2 expire:2', { ...WRITE, ...THREE }],
+  ['A09 assignment overwrites the list of logs', 'A', 'clearLogs', 'lapse:2 expire:2', { ...WRITE, ...THREE }],
+  [
+    "A10 new owner's log not listed until its first flush",
+    'A',
+    'noLogAdd',
+    'lapse:2 expire:2',
+    { ...WRITES, ...THREE },
+  ],
+  [
+    "A11 replay ordered by the servers' own sequence numbers",
+    'A',
+    'seqOrder',
+    'lapse:2 expire:2',
+    { ops: ['w', 'w', 'w'], ...THREE },
+  ],
+  ['A12 redo points are (log, sequence) pairs', 'A', 'pairRedo', 'move:2 mc', WRITES],
+  ["A13 session expires before the holder's lease lapses (drift)", 'A', 'drift', 'expire', READ_TOO],
+  ['A14 reads do not check the lease', 'A', 'readNoLease', 'lapse expire', READ_TOO],
+  ['A15 memtable changed before the append is durable', 'A', 'applyBefore', 'lapse expire', READ_TOO],
+  ['A16 move without the second compaction, logs taken off', 'A', 'moveNoSecond', 'move mc', WRITES],
+  ['A17 unload does not wait for the append in flight', 'A', 'noDrain', 'move', WRITES],
+  [
+    'A18 "not serving" answered while a load is under way',
+    'A',
+    'noFloor',
+    'move master lapse expire',
+    { ops: [], ...THREE },
+  ],
+  [
+    "A19 dead server's log deleted once its tablets are loaded",
+    'A',
+    'logGoneAfterLoad',
+    'lapse:2 expire:2 gc',
+    { ...WRITE, ...THREE },
+  ],
+  ['A20 live server trims its last slot too', 'A', 'trimAll', 'lapse expire mc trim', WRITES],
+  ['A21 commit that timed out is taken for failed, file dropped', 'A', 'timeoutIsFailure', 'mc dup', WRITE],
+  ['A22 sweep without asking the servers', 'A', 'sweepNoAsk', 'mc sweep', WRITE],
+  [
+    "A23 sweep while a dead server's tablets keep their epoch",
+    'A',
+    'sweepDeadInFlight',
+    'mc sweep lapse expire',
+    WRITE,
+  ],
+  ['A24 sweep scans METADATA before it asks', 'A', 'sweepScanFirst', 'mc:2 sweep move', WRITE],
+  [
+    'A25 load trusts the call, does not check the row (and no floor)',
+    'A',
+    'loadNoCheck noFloor',
+    'move:2',
+    { ops: [], ...THREE },
+  ],
+  [
+    'A26 load does not check the row, floor kept',
+    'A',
+    'loadNoCheck',
+    'move:2 lapse expire',
+    { ...WRITE, ...THREE, max: 120000, harmless: true },
+  ],
+  ['A27 unload without the epoch', 'A', 'unloadNoEpoch', 'move:2 master', { ops: [], wedge: true, harmless: true }],
+  [
+    'A28 two levels: assignment overwrites the list of logs',
+    'A',
+    'clearLogs',
+    'lapse:2 expire:2',
+    { ...WRITE, depth: 2, ...THREE },
+  ],
+  ['A29 two levels: assignment before the fence', 'A', 'fenceLate', 'lapse expire', { ...WRITE, depth: 2 }],
+  [
+    'A30 two levels: log deleted once its tablets are loaded',
+    'A',
+    'logGoneAfterLoad',
+    'lapse:2 expire:2 gc',
+    { ...WRITE, depth: 2, ...THREE },
+  ],
+  [
+    'A31 two levels: commits conditional on the epoch only',
+    'A',
+    'epochOnly',
+    'mc:2 dup:1 sweep',
+    { ...WRITES, depth: 2 },
+  ],
+  [
+    "A32 two levels: master's one job waits for METADATA, whose recovery waits for the master",
+    'A',
+    'masterWaits',
+    'lapse expire move',
+    { ...WRITE, depth: 2, wedge: true },
+  ],
+  ['B01 next slot sent before the last one is known', 'B', 'pipeline', 'lapse time sw flush', {}],
+  ['B02 slot skipped after a time-out', 'B', 'skipSlot', 'lapse time sw flush', {}],
+  ['B03 time-out answered as a failure', 'B', 'timeoutIsFailure', 'lapse time sw', {}],
+  ['B04 "exists" on a retry is taken for success', 'B', 'existsIsOk', 'lapse time sw', {}],
+  ['B05 "exists" on a retry is taken for the fence', 'B', 'existsIsFence', 'lapse time sw', {}],
+  ["B06 only one of the two writers' logs is fenced", 'B', 'fenceOne', 'lapse time sw', {}],
+  [
+    'B07 switch drops the pending records',
+    'B',
+    'switchDropsPending',
+    'lapse sw',
+    { N: 2, wedge: true, harmless: true },
+  ],
+  [
+    'B08 replay stops at the first hole; a late duplicate re-creates a trimmed slot',
+    'B',
+    'stopAtHole',
+    'lapse time:2 flush',
+    { N: 3 },
+  ],
+  ['C01 split = insert of one row', 'C', 'splitOneRow', 'expire put split', {}],
+  ['C02 split records the shrunken parent first', 'C', 'splitUpperFirst splitOneRow', 'split', {}],
+  ['C03 split during a commit in flight, epoch only', 'C', 'splitDuringCommit epochOnly', 'put split', {}],
+  [
+    'C04 split during a commit in flight, epoch + version',
+    'C',
+    'splitDuringCommit',
+    'expire put:2 comp split',
+    { harmless: true },
+  ],
+  ['C05 compaction commit unconditional', 'C', 'uncond', 'expire put:2', {}],
+  ['C06 merge without intent, in two steps', 'C', 'mergeNoIntent', 'merge put', { two: 1 }],
+  ['C07 merge with intent in the upper row', 'C', 'mergeSteps', 'merge put', { two: 1 }],
+  [
+    'C08 the same, masters heed the intent, an assignment sent before it arrives late',
+    'C',
+    'mergeSteps mergeSmart',
+    'merge put master',
+    { two: 1 },
+  ],
+  [
+    'C09 sweep scan fixes the next key, reads the row later',
+    'C',
+    'sweepPeek',
+    'comp split sweep',
+    { unloaded: 1, compOne: 1 },
+  ],
+  [
+    'C10 sweep scans downwards, merge in steps',
+    'C',
+    'mergeSteps sweepDescending',
+    'merge comp sweep',
+    { two: 1, compOne: 1 },
+  ],
+];
+
+/** [title, model, faults and moves allowed, options]. */
+export const SOUND = [
+  ['serving, recovery twice', 'A', 'lapse:2 expire:2', { ...READ_TOO, ...THREE, wedge: true }],
+  [
+    'serving + minor compaction + duplicates + lost answers',
+    'A',
+    'lapse expire mc:2 dup lost trim',
+    { ...WRITES, wedge: true },
+  ],
+  ['log deletion', 'A', 'lapse expire mc gc trim', { ...WRITES, wedge: true }],
+  ['recovery twice + compaction + log deletion', 'A', 'lapse:2 expire:2 mc:1 gc:2', { ...WRITES, ...THREE }],
+  ['move + two masters', 'A', 'move master lapse expire', { ...WRITE, ...THREE }],
+  ['move there and back', 'A', 'move:2 mc lost', { ...WRITES, wedge: true }],
+  ['move + two masters, no death', 'A', 'move:2 master', { ...WRITE, wedge: true }],
+  ['sweep', 'A', 'mc:2 sweep move lapse expire', WRITE],
+  ['crashes', 'A', 'crash lapse expire mc lost', { ...READ_TOO, wedge: true }],
+  ['METADATA tablet recovered, then the user tablet', 'A', 'lapse expire', { ...WRITE, depth: 2, wedge: true }],
+  ['METADATA recovered with a user commit in its log', 'A', 'lapse expire mc', { ...WRITE, depth: 2, wedge: true }],
+  ['METADATA moved, user tablet recovered', 'A', 'lapse expire move', { ...WRITE, depth: 2, wedge: true }],
+  ['METADATA recovered twice', 'A', 'lapse:2 expire:2', { ...WRITE, depth: 2, ...THREE, wedge: true }],
+  ['METADATA recovered, two masters', 'A', 'lapse expire master', { ...WRITE, depth: 2, wedge: true }],
+  ['slots', 'B', 'lapse time:2 sw:2 flush', { N: 2, wedge: true }],
+  ['slots, three records', 'B', 'lapse time:2 sw:1 flush', { N: 3 }],
+  ['split, compaction, death', 'C', 'expire put:2 comp split', { wedge: true }],
+  ['split + sweep', 'C', 'expire comp:2 split sweep', { unloaded: 1, compOne: 1 }],
+  ['split + sweep + two masters', 'C', 'comp split sweep:2 master put', { unloaded: 1, compOne: 1 }],
+  ['merge + two masters', 'C', 'merge master put', { two: 1, wedge: true }],
+  ['merge + death + lost calls', 'C', 'merge expire put lose', { two: 1 }],
+  ['merge + split + sweep', 'C', 'merge split comp sweep', { two: 1, compOne: 1, K: 3 }],
+];
+
+/** The configuration of a run of the model. */
+export function configuration(name, bugs, allowed, options) {
+  const { model, faults } = MODELS[name];
+  const bud = Object.fromEntries(faults.split(' ').map((fault) => [fault, 0]));
+  for (const word of allowed.split(' ').filter(Boolean)) {
+    const [fault, times = '1'] = word.split(':');
+    bud[fault] = Number(times);
+  }
+  return { model, cfg: { ...options, bugs: new Set(bugs.split(' ').filter(Boolean)), bud } };
+}
