@@ -2,6 +2,7 @@
  * The runs: bugs planted in the protocol, each of which the search must find, and the protocol as it is, which must be
  * clean. A few bugs prove harmless, because another rule covers them; they are kept for that.
  */
+import { hotRows } from './hot-rows.mjs';
 import { serving } from './serving.mjs';
 import { slots } from './slots.mjs';
 import { structure } from './structure.mjs';
@@ -11,6 +12,7 @@ const MODELS = {
   A: { model: serving, faults: 'lapse expire crash mc dup lost trim master move gc sweep' },
   B: { model: slots, faults: 'lapse time sw flush' },
   C: { model: structure, faults: 'expire put comp split merge master sweep lose' },
+  D: { model: hotRows, faults: 'refuse error crash lapse gone' },
 };
 
 const WRITES = { ops: ['w', 'w'] };
@@ -184,6 +186,35 @@ export const PLANTED = [
     'merge comp sweep',
     { two: 1, compOne: 1 },
   ],
+  ['D01 a change is answered before it is durable', 'D', 'earlyAnswer', 'crash', { ops: ['i', 'i'] }],
+  [
+    'D02 a check that writes nothing is answered before what it saw is durable',
+    'D',
+    'earlyCheck',
+    'crash',
+    { ops: ['i', 'c'] },
+  ],
+  ['D03 a refused append fails its own records only', 'D', 'refusedAlone', 'refuse', { ops: ['i', 'i'] }],
+  [
+    'D04 a refused append fails its own records only, those of plain writes',
+    'D',
+    'refusedAlone',
+    'refuse',
+    { ops: ['w', 'i'] },
+  ],
+  ['D05 a transaction writes though what it saw was refused', 'D', 'unchecked', 'refuse', { ops: ['i', 'i'] }],
+  ['D06 a check answers though what it saw was refused', 'D', 'unchecked', 'refuse', { ops: ['i', 'c'] }],
+  ['D07 a plain read sees pending values', 'D', 'readPending', 'crash', { ops: ['i', 'r'] }],
+  ['D08 a transaction does not see pending values', 'D', 'pendingUnseen', '', { ops: ['i', 'i'] }],
+  ['D09 a transaction does not see pending plain writes', 'D', 'plainUnseen', '', { ops: ['w', 'i'] }],
+  ['D10 the lease is not checked after the append', 'D', 'leaseBefore', 'lapse gone', { ops: ['i', 'r'] }],
+  [
+    'D11 the lease is not checked for a check that writes nothing',
+    'D',
+    'leaseBefore',
+    'lapse gone',
+    { ops: ['w', 'c', 'r'] },
+  ],
 ];
 
 /** [title, model, faults and moves allowed, options]. */
@@ -215,6 +246,11 @@ export const SOUND = [
   ['merge + two masters', 'C', 'merge master put', { two: 1, wedge: true }],
   ['merge + death + lost calls', 'C', 'merge expire put lose', { two: 1 }],
   ['merge + split + sweep', 'C', 'merge split comp sweep', { two: 1, compOne: 1, K: 3 }],
+  ['hot row, full disk twice', 'D', 'refuse:2', { ops: ['i', 'i', 'i', 'w', 'c'], wedge: true }],
+  ['hot row, crash', 'D', 'refuse crash', { ops: ['i', 'i', 'w', 'c', 'r'] }],
+  ['hot row, append of unknown outcome', 'D', 'refuse error', { ops: ['i', 'i', 'w', 'c', 'r'] }],
+  ['hot row, lease lapses', 'D', 'lapse gone', { ops: ['i', 'w', 'c', 'r'] }],
+  ['hot row, all faults', 'D', 'refuse error crash lapse gone', { ops: ['i', 'w', 'c', 'r'], wedge: true }],
 ];
 
 /** The configuration of a run of the model. */
