@@ -142,9 +142,10 @@ export class SingleRequest implements RequestInput {
   #ask(): void {
     if (this.#isAsked) return;
     this.#isAsked = true;
-    const { reservation, signal } = this.#owner.context;
-    if (reservation.tryAdmit(this.#lengthBytes)) return this.#granted();
-    reservation.grow(this.#lengthBytes, signal).then(
+    const { context } = this.#owner;
+    if (context.reservation.tryAdmit(this.#lengthBytes)) return this.#granted();
+    // a context makes its signal on first use: a call that is admitted immediately needs none
+    context.reservation.grow(this.#lengthBytes, context.signal).then(
       () => {
         this.#granted();
         this.#handOn();
