@@ -45,8 +45,6 @@ export interface BlockBoundary {
   readonly offsetBytes: number;
 }
 
-/** A cursor reads ahead at most this part of the cache, so that the blocks are still kept when it reaches them. */
-const READ_AHEAD_SHARE = 1 / 16;
 const READ_AHEAD_LIMIT_BYTES = 1024 * 1024;
 /** Limit of what is read ahead before compression, as a multiple of its limit as stored. */
 const MAX_RAW_TO_STORED = 4;
@@ -94,22 +92,23 @@ export class SsTable implements Layer {
     this.#rows = inMemory ? undefined : cache.rowCache?.open(path);
     this.#bloomSkips = metrics.counter('sstable.bloomSkips');
     this.#bloomPasses = metrics.counter('sstable.bloomPasses');
-    const readAheadLimitBytes = inMemory
-      ? READ_AHEAD_LIMIT_BYTES
-      : Math.min(READ_AHEAD_LIMIT_BYTES, Math.floor(cache.limitBytes * READ_AHEAD_SHARE));
     this.#source = {
       index,
-      readAheadLimitBytes,
+      readAheadLimitBytes: () =>
+        inMemory ? READ_AHEAD_LIMIT_BYTES : Math.min(READ_AHEAD_LIMIT_BYTES, cache.scanShareBytes),
       cached: (block) => blocks.get(block),
-      readNow: (block) => this.#readNow(block),
-      ofRow: (block, row) => this.#pageOfRow(block, row) ?? blocks.get(block) ?? this.#readNow(block),
+      readNow: (block) => this.#readNow(block, true),
+      ofRow: (block, row) => this.#pageOfRow(block, row) ?? blocks.get(block) ?? this.#readNow(block, false),
       loadOfRow: (block, row) => this.#loadOfRow(block, row),
-      load: (block, readAheadBytes, backwards) => this.#load(block, readAheadBytes, backwards),
+      load: (block, readAheadBytes, backwards) => this.#load(block, readAheadBytes, backwards, true),
       rowFound: (row, number, block, entryAt) => this.#keepRow(row, number, block, entryAt),
       rowMissed: () => {
         if (bloom) metrics.add('sstable.bloomFalsePasses');
       },
-      closed: () => this.#cursorClosed(),
+      closed: (isScan) => {
+        if (isScan) cache.onScanClosed();
+        this.#cursorClosed();
+      },
     };
   }
 
@@ -188,6 +187,7 @@ export class SsTable implements Layer {
   cursor(): LayerCursor {
     assert(!this.#isClosed, 'the file is open');
     this.#cursors++;
+    this.#options.cache.onScanOpened();
     return new SsTableCursor(this.#source);
   }
 
@@ -279,17 +279,17 @@ export class SsTable implements Layer {
   /** Like `#pageOfRow`, or else the block, if the read has to be awaited. */
   async #loadOfRow(block: number, row: ByteString): Promise<Block> {
     const number = this.#findPage(block, row);
-    if (number === NO_PAGE) return this.#load(block, 0, false);
+    if (number === NO_PAGE) return this.#load(block, 0, false, false);
     const page = await this.#decoder.readPage(this.#frame.pages!.extent(block, number));
-    if (page === undefined) return this.#load(block, 0, false);
+    if (page === undefined) return this.#load(block, 0, false, false);
     this.#blocks.keepPage(number, page, undefined);
     return page;
   }
 
-  #readNow(block: number): Block | undefined {
+  #readNow(block: number, isScan: boolean): Block | undefined {
     if (this.#options.inMemory || this.#blocks.has(block)) return undefined;
     const content = this.#decoder.readNow(block);
-    if (content !== undefined) this.#blocks.keep(block, content);
+    if (content !== undefined) this.#blocks.keep(block, content, isScan && this.#blocks.noteScan(block, block));
     return content;
   }
 
@@ -297,22 +297,27 @@ export class SsTable implements Layer {
    * Reads the block, and with the same read its neighbours in the cursor's direction that fit and are not in memory.
    * Each is checked and kept on its own.
    */
-  #load(wanted: number, readAheadBytes: number, backwards: boolean): Promise<Block> {
+  #load(wanted: number, readAheadBytes: number, backwards: boolean, isScan: boolean): Promise<Block> {
     const { index } = this.#frame;
     const blocks = this.#blocks;
     if (blocks.has(wanted)) return blocks.load(wanted, () => this.#decoder.read(wanted));
     const [first, last] = this.#span(wanted, readAheadBytes, backwards);
-    if (first === last) return blocks.load(wanted, () => this.#decoder.read(wanted));
+    const isVisitor = isScan && blocks.noteScan(first, last);
+    if (first === last) {
+      const origin = { read: undefined, isAhead: false, isVisitor };
+      return blocks.load(wanted, () => this.#decoder.read(wanted), origin);
+    }
     assert(first === wanted || last === wanted, 'neighbours lie on one side of the block');
     const from = index.offset(first);
     const range = this.#file.read(from, this.#endOf(last) - from);
     const stored = async (block: number): Promise<Buffer> =>
       (await range).subarray(index.offset(block) - from, this.#endOf(block) - from);
     const read = new SharedRead();
-    const origin = index.isCompressed(wanted) ? undefined : { read, isAhead: false };
+    const origin = { read: index.isCompressed(wanted) ? undefined : read, isAhead: false, isVisitor };
     const load = blocks.load(wanted, async () => this.#decoder.decode(wanted, await stored(wanted)), origin);
     for (let block = first; block <= last; block++)
-      if (block !== wanted) blocks.loadAhead(block, async () => this.#unread(block, await stored(block)), read);
+      if (block !== wanted)
+        blocks.loadAhead(block, async () => this.#unread(block, await stored(block)), read, isVisitor);
     return load;
   }
 

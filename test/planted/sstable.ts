@@ -141,8 +141,8 @@ export const SSTABLE_FAULTS: readonly Fault[] = [
     message: /kept once/,
     run: (planted) => {
       const file = cacheOf().open(PATH);
-      file.keep(1, page());
-      file.keep(planted ? 1 : 2, page());
+      file.keep(1, page(), false);
+      file.keep(planted ? 1 : 2, page(), false);
     },
   },
   {

@@ -33,8 +33,8 @@ describe('settings', () => {
   test('a server keeps an eighth of the memory it may use, within bounds', () => {
     const gib = 2 ** 30;
     assert.deepEqual(
-      [gib / 4, 8 * gib, 1024 * gib].map((bytes) => serverCacheBytes(bytes)),
-      [gib / 16, gib, 4 * gib],
+      [gib / 4, gib, 1024 * gib].map((bytes) => serverCacheBytes(bytes)),
+      [gib / 16, gib / 8, gib / 4],
     );
     assert.ok(serverCacheBytes() >= gib / 16);
   });

@@ -169,7 +169,7 @@ const OPTIONS = Object.fromEntries(NAMES.map((name) => [name, 'free'])) as Optio
 /** The default of a server's block cache: a share of the machine's memory, within bounds. */
 const SERVER_CACHE_SHARE = 1 / 8;
 const MIN_SERVER_CACHE_BYTES = 64 * MIB;
-const MAX_SERVER_CACHE_BYTES = 4 * 1024 * MIB;
+const MAX_SERVER_CACHE_BYTES = 256 * MIB;
 
 /** `blockCacheBytes` of a process that only serves: whole MiB. */
 export function serverCacheBytes(availableBytes = memoryBytes()): number {

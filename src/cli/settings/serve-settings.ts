@@ -191,7 +191,7 @@ export const SERVE_SETTINGS = {
   ...DATABASE_SETTINGS,
   blockCacheBytes: {
     ...DATABASE_SETTINGS.blockCacheBytes,
-    default: { compute: () => serverCacheBytes(), says: 'an eighth of the memory, 64 MiB to 4 GiB' },
+    default: { compute: () => serverCacheBytes(), says: 'an eighth of the memory, 64 to 256 MiB' },
   },
   ...CONNECTIONS,
   ...SECURITY,

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { AssertionError, CorruptionError } from '../../base/index.ts';
 import { Metrics } from '../../env/index.ts';
 import { Block } from '../read/block.ts';
-import { BlockCache } from './block-cache.ts';
+import { BlockCache, type BlockOrigin } from './block-cache.ts';
 import { SharedRead } from '../read/shared-read.ts';
 
 /** Overhead of a block with one restart point. */
@@ -80,11 +80,81 @@ describe('BlockCache', () => {
       file.get(hot);
     }
     for (let cold = 1000; cold < 3000; cold += 4) {
-      const together = { read: new SharedRead(), isAhead: true };
+      const together = { read: new SharedRead(), isAhead: true, isVisitor: file.noteScan(cold, cold + 3) };
       for (let i = 0; i < 4; i++) await file.load(cold + i, read(cold + i), together);
       for (let i = 0; i < 4; i++) assert.ok(file.get(cold + i));
     }
     for (let hot = 0; hot < 50; hot++) assert.ok(file.get(hot), `block ${hot} is still there`);
+  });
+
+  /** The origin of a block that a scan reads by itself. */
+  const scanned = (file: ReturnType<BlockCache['open']>, number: number): BlockOrigin => ({
+    read: undefined,
+    isAhead: false,
+    isVisitor: file.noteScan(number, number),
+  });
+
+  describe('keeps few blocks that only one scan wanted, however much space there is', () => {
+    const MIB = 1 << 20;
+    const BLOCKS = 60;
+    const scan = async (file: ReturnType<BlockCache['open']>): Promise<number> => {
+      let reads = 0;
+      for (let i = 0; i < BLOCKS; i++) {
+        if (file.get(i)) continue;
+        reads++;
+        await file.load(i, read(i, MIB), scanned(file, i));
+      }
+      return reads;
+    };
+    const open = (): { cache: BlockCache; file: ReturnType<BlockCache['open']> } => {
+      const cache = new BlockCache({ limitBytes: 256 * MIB, metrics: new Metrics() });
+      return { cache, file: cache.open('t') };
+    };
+
+    test('the first scan leaves 16 MiB, the second one leaves all', async () => {
+      const { cache, file } = open();
+      assert.equal(await scan(file), BLOCKS);
+      assert.ok(cache.usedBytes <= 16 * MIB && cache.usedBytes > 14 * MIB, `${cache.usedBytes} bytes`);
+      assert.ok(cache.keepsAll, 'there is space for all that rows were read for');
+      assert.ok((await scan(file)) > 40);
+      assert.equal(await scan(file), 0);
+      cache.assertConsistent();
+    });
+
+    test('a twentieth of a large cache', async () => {
+      const cache = new BlockCache({ limitBytes: 800 * MIB, metrics: new Metrics() });
+      const file = cache.open('t');
+      assert.equal(await scan(file), BLOCKS);
+      assert.ok(cache.usedBytes <= 40 * MIB && cache.usedBytes > 38 * MIB, `${cache.usedBytes} bytes`);
+    });
+
+    test('a block that is requested again stays', async () => {
+      const { cache, file } = open();
+      await file.load(0, read(0, MIB), scanned(file, 0));
+      assert.ok(file.get(0));
+      for (let i = 1; i < BLOCKS; i++) await file.load(i, read(i, MIB), scanned(file, i));
+      assert.ok(file.get(0));
+      assert.equal(file.get(1), undefined);
+      cache.assertConsistent();
+    });
+
+    test('a block that was read for a row stays', async () => {
+      const { file } = open();
+      for (let i = 0; i < 20; i++) await file.load(i, read(i, MIB));
+      for (let i = 100; i < 160; i++) await file.load(i, read(i, MIB), scanned(file, i));
+      for (let i = 0; i < 20; i++) assert.ok(file.get(i));
+    });
+
+    test('one block above the bound is kept until the next', async () => {
+      const { cache, file } = open();
+      await file.load(0, read(0, 20 * MIB), scanned(file, 0));
+      assert.ok(file.get(0) && cache.usedBytes > 20 * MIB);
+      cache.assertConsistent();
+      await file.load(1, read(1, 20 * MIB), scanned(file, 1));
+      await file.load(2, read(2, 20 * MIB), scanned(file, 2));
+      assert.equal(file.get(1), undefined);
+      cache.assertConsistent();
+    });
   });
 
   test('a block that is no longer used is evicted', async () => {
@@ -114,7 +184,7 @@ describe('BlockCache', () => {
     const { cache } = cacheOf(16);
     const file = cache.open('t');
     const memory = Buffer.alloc(4000);
-    const origin = { read: new SharedRead(), isAhead: false };
+    const origin = { read: new SharedRead(), isAhead: false, isVisitor: false };
     for (let i = 0; i < 4; i++)
       await file.load(i, () => Promise.resolve(block(i, 1000, memory.subarray(i * 1000, (i + 1) * 1000))), origin);
     assert.equal(file.get(0)?.bytes.buffer, memory.buffer);
@@ -141,7 +211,7 @@ describe('BlockCache', () => {
     const file = cache.open('t');
     let decoded = 0;
     const unread = { storedBytes: 300, isCompressed: true, decode: (): Block => (decoded++, block(1)) };
-    file.loadAhead(1, () => Promise.resolve(unread), new SharedRead());
+    file.loadAhead(1, () => Promise.resolve(unread), new SharedRead(), false);
     assert.equal(file.has(1), true);
     await Promise.resolve();
     await Promise.resolve();
@@ -164,15 +234,15 @@ describe('BlockCache', () => {
         throw new CorruptionError('t', 1, 'broken');
       },
     };
-    file.loadAhead(1, () => Promise.resolve(broken), new SharedRead());
+    file.loadAhead(1, () => Promise.resolve(broken), new SharedRead(), false);
     await assert.rejects(file.load(1, read(1)), CorruptionError);
     assert.equal(file.has(1), false);
-    file.loadAhead(2, () => Promise.resolve(broken), new SharedRead());
+    file.loadAhead(2, () => Promise.resolve(broken), new SharedRead(), false);
     await Promise.resolve();
     await Promise.resolve();
     assert.equal(file.get(2), undefined);
     assert.equal((await file.load(2, read(2))).offset, 2);
-    file.loadAhead(3, () => Promise.reject(new Error('no such file')), new SharedRead());
+    file.loadAhead(3, () => Promise.reject(new Error('no such file')), new SharedRead(), false);
     await Promise.resolve();
     assert.equal((await file.load(3, read(3)).catch(() => file.load(3, read(3)))).offset, 3);
   });
@@ -196,13 +266,14 @@ describe('BlockCache', () => {
       bytes: fc.integer({ min: 12, max: 2500 }),
       together: fc.nat(4),
       ahead: fc.boolean(),
+      scans: fc.boolean(),
       closes: fc.nat(30),
     });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 150, size: 'max' }), async (steps) => {
-        const { cache } = cacheOf(12);
+        const cache = new BlockCache({ limitBytes: 12_000, visitorBytes: 3000, metrics: new Metrics() });
         const files = new Map(['a', 'b', 'c'].map((name) => [name, cache.open(name)]));
-        for (const { file: name, offset, bytes, together, ahead, closes } of steps) {
+        for (const { file: name, offset, bytes, together, ahead, scans, closes } of steps) {
           let file = files.get(name);
           assert.ok(file);
           if (closes === 0) {
@@ -210,7 +281,11 @@ describe('BlockCache', () => {
             file = cache.open(name);
             files.set(name, file);
           }
-          const origin = together > 1 ? { read: new SharedRead(), isAhead: ahead } : undefined;
+          const isVisitor = scans && file.noteScan(offset, offset + together);
+          const origin =
+            together > 1
+              ? { read: new SharedRead(), isAhead: ahead, isVisitor }
+              : { read: undefined, isAhead: false, isVisitor };
           for (let i = 0; i <= together; i++) {
             const got: Block = file.get(offset + i) ?? (await file.load(offset + i, read(offset + i, bytes), origin));
             assert.equal(got.offset, offset + i);
@@ -219,6 +294,7 @@ describe('BlockCache', () => {
               cache.usedBytes >= 0 && cache.usedBytes <= cache.limitBytes,
               `${cache.usedBytes} of ${cache.limitBytes}`,
             );
+            cache.assertConsistent();
           }
         }
         for (const file of files.values()) file.close();

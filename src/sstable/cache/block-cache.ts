@@ -4,8 +4,10 @@
  * is first requested: reading ahead then makes no long slice of the event loop, and blocks that no cursor reaches cost
  * nothing more.
  *
- * `eviction.ts` decides which block is evicted: a scan, which requests each block once, passes through probation. The
- * first hit of a block that was read ahead comes from that same scan, so it does not count as a use.
+ * `eviction.ts` decides which block is evicted. A block that a scan brings in for the first time is a visitor: visitors
+ * have few bytes, and a scan of a large table leaves no more of it in memory. A second scan that misses the block, or a
+ * hit while it is there, makes it an ordinary one (docs/decisions/0043-visitors.md). The first request for a block that
+ * was read ahead comes from that same scan, so it does not count as a use.
  *
  * Blocks that came with one large read share its memory, which saves a scan a copy. A block that moves from probation
  * to the main part is copied out. Shared memory that belongs to evicted blocks counts as used until the last kept block
@@ -26,6 +28,8 @@ import type { RowCache } from './row-cache.ts';
 import type { SharedRead } from '../read/shared-read.ts';
 
 const MAX_SHARE = 1 / 8;
+/** The most that a scan reads ahead, as a share of the budget. */
+const MAX_SCAN_SHARE = 1 / 16;
 /** Memory that a kept block takes in addition to its bytes. */
 const OVERHEAD_BYTES = 256;
 
@@ -44,6 +48,8 @@ export interface BlockOrigin {
   readonly read: SharedRead | undefined;
   /** Read ahead: no cursor has requested it yet. */
   readonly isAhead: boolean;
+  /** Read by a scan for the first time. Blocks that share a read are all visitors or none. */
+  readonly isVisitor: boolean;
 }
 
 /**
@@ -56,9 +62,14 @@ export interface BlockKeeper {
   /** True if the block is in memory or being read. Counts nothing. */
   has(block: number): boolean;
   /**
+   * Notes that a scan reads the blocks `first` to `last` together. True if it is the first scan for one of them: then
+   * they are visitors. In-memory files have no visitors.
+   */
+  noteScan(first: number, last: number): boolean;
+  /**
    * Keeps a block that was read synchronously. `has(block)` must be false. In-memory files keep what they load only.
    */
-  keep(block: number, content: Block): void;
+  keep(block: number, content: Block, isVisitor: boolean): void;
   /** The page, if it is in memory. Counts a hit or a miss. */
   getPage(page: number): Block | undefined;
   /**
@@ -72,12 +83,13 @@ export interface BlockKeeper {
    * Loads a block that no caller awaits, and keeps it undecoded. `has(block)` must be false. If the read fails, the
    * request for the block reads again and reports it.
    */
-  loadAhead(block: number, read: () => Promise<UnreadBlock>, shared: SharedRead): void;
+  loadAhead(block: number, read: () => Promise<UnreadBlock>, shared: SharedRead, isVisitor: boolean): void;
   close(): void;
 }
 
-/** Origin of a block that was requested, and read by itself. */
-const SINGLE_READ: BlockOrigin = { read: undefined, isAhead: false };
+/** Origins of a block that was requested, and read by itself. */
+const ORDINARY_READ: BlockOrigin = { read: undefined, isAhead: false, isVisitor: false };
+const VISITOR_READ: BlockOrigin = { read: undefined, isAhead: false, isVisitor: true };
 
 class Node extends Queued {
   readonly file: CachedFile;
@@ -95,6 +107,12 @@ class Node extends Queued {
     this.content = content;
     this.isAhead = isAhead;
     this.read = read;
+  }
+
+  /** Called at each request but the one that read the block. */
+  requested(): void {
+    if (this.isAhead) this.isAhead = false;
+    else this.used();
   }
 }
 
@@ -118,10 +136,16 @@ export class BlockCache {
   /** Bytes of evicted blocks in shared reads that still hold a kept block. */
   #deadBytes = 0;
   #hasEvicted = false;
+  /** Open cursors over many rows. */
+  #scans = 0;
 
-  /** `limitBytes` 0 keeps nothing. `rowCache` is for the rows of the same files; default none. */
+  /**
+   * `limitBytes` 0 keeps nothing. `visitorBytes`: the most that visitors take, default a twentieth of the limit, at
+   * least 16 MiB. `rowCache` is for the rows of the same files; default none.
+   */
   constructor(options: {
     readonly limitBytes: number;
+    readonly visitorBytes?: number;
     readonly metrics: Metrics;
     readonly rowCache?: RowCache | undefined;
   }) {
@@ -130,16 +154,36 @@ export class BlockCache {
     this.#metrics = options.metrics;
     this.hits = options.metrics.counter('blockCache.hits');
     this.misses = options.metrics.counter('blockCache.misses');
-    this.#queues = new EvictionQueues(options.limitBytes, (node) => this.#onPromoted(node));
+    this.#queues = new EvictionQueues(options.limitBytes, (node) => this.#onPromoted(node), options.visitorBytes);
   }
 
   get usedBytes(): number {
     return this.#queues.bytes + this.#deadBytes;
   }
 
-  /** True while all that was read is still kept. Keeping single rows or pages saves nothing then. */
+  /** True while all that was read is still kept, visitors aside. Keeping single rows or pages saves nothing then. */
   get keepsAll(): boolean {
     return !this.#hasEvicted && this.limitBytes > 0;
+  }
+
+  /**
+   * The most that an open scan may read ahead: all together half of the visitors, so that the blocks are still kept
+   * when the scans reach them.
+   */
+  get scanShareBytes(): number {
+    assert(this.#scans > 0, 'a scan that reads ahead is open');
+    return Math.floor(Math.min(this.limitBytes * MAX_SCAN_SHARE, this.#queues.visitorBytes / (2 * this.#scans)));
+  }
+
+  /** Only for SsTable. */
+  onScanOpened(): void {
+    this.#scans++;
+  }
+
+  /** Only for SsTable. */
+  onScanClosed(): void {
+    assert(this.#scans > 0, 'a scan is closed once');
+    this.#scans--;
   }
 
   /** The cached blocks of a file. Paths are never reused, so all that open a path share its blocks. Close each once. */
@@ -169,9 +213,9 @@ export class BlockCache {
     assert(file.users > 0, 'an open file keeps blocks');
     const node = new Node(file, number, content, origin);
     if (!this.#fits(node.bytes)) return undefined;
-    this.#makeSpace(node.bytes);
+    this.#makeSpace(node.bytes, origin.isVisitor ? node.bytes : 0);
     if (node.read) node.read.kept++;
-    this.#queues.add(node);
+    this.#queues.add(node, origin.isVisitor);
     assert(this.usedBytes <= this.limitBytes, 'the block cache keeps within its limit');
     return node;
   }
@@ -186,7 +230,7 @@ export class BlockCache {
     const bytes = bytesOf(block);
     this.#queues.resize(node, bytes);
     if (!this.#fits(bytes)) return false;
-    this.#makeSpace(0);
+    this.#makeSpace(0, 0);
     return true;
   }
 
@@ -230,15 +274,25 @@ export class BlockCache {
     read.deadBytes = 0;
   }
 
-  #makeSpace(bytes: number): void {
+  /** Makes space for `bytes`, of which `visitorBytes` are of visitors. */
+  #makeSpace(bytes: number, visitorBytes: number): void {
     assert(bytes <= this.limitBytes, 'an empty cache has space for the block');
-    while (this.usedBytes + bytes > this.limitBytes) {
-      const node = this.#queues.evict();
-      this.#hasEvicted = true;
-      this.#leaveRead(node);
-      node.file.onEvicted(node);
-      this.#metrics.add('blockCache.evictions');
+    for (;;) {
+      const visitor = this.#queues.evictVisitor(visitorBytes);
+      if (visitor === undefined) break;
+      this.#onEvicted(visitor);
     }
+    // after the visitors: one that is promoted is copied, which takes space
+    while (this.usedBytes + bytes > this.limitBytes) {
+      this.#hasEvicted = true;
+      this.#onEvicted(this.#queues.evict());
+    }
+  }
+
+  #onEvicted(node: Node): void {
+    this.#leaveRead(node);
+    node.file.onEvicted(node);
+    this.#metrics.add('blockCache.evictions');
   }
 }
 
@@ -250,6 +304,8 @@ export class CachedFile implements BlockKeeper {
   readonly #cache: BlockCache;
   /** By block number. */
   #nodes: (Node | undefined)[] = [];
+  /** A bit for each block that a scan has read. */
+  #scanned = new Uint8Array(0);
   readonly #pages = new NumberTable<Node>();
   readonly #loads = new NumberTable<Promise<Block | UnreadBlock>>();
 
@@ -265,8 +321,7 @@ export class CachedFile implements BlockKeeper {
       return undefined;
     }
     this.#cache.hits.value++;
-    if (node.isAhead) node.isAhead = false;
-    else node.used();
+    node.requested();
     return node.content instanceof Block ? node.content : this.#tryDecode(node, node.content);
   }
 
@@ -274,10 +329,28 @@ export class CachedFile implements BlockKeeper {
     return this.#nodes[number] !== undefined || this.#loads.has(number);
   }
 
-  keep(number: number, block: Block): void {
+  noteScan(first: number, last: number): boolean {
+    assert(first <= last, 'a scan reads a block or more');
+    const bytes = (last >> 3) + 1;
+    if (bytes > this.#scanned.length) {
+      const larger = new Uint8Array(Math.max(bytes, 2 * this.#scanned.length));
+      larger.set(this.#scanned);
+      this.#scanned = larger;
+    }
+    let isFirstScan = false;
+    for (let number = first; number <= last; number++) {
+      const at = number >> 3;
+      const bit = 1 << (number & 7);
+      isFirstScan ||= (this.#scanned[at]! & bit) === 0;
+      this.#scanned[at]! |= bit;
+    }
+    return isFirstScan;
+  }
+
+  keep(number: number, block: Block, isVisitor: boolean): void {
     assert(!this.has(number), 'a block is kept once');
     if (this.users === 0) return;
-    const node = this.#cache.insert(this, number, block, SINGLE_READ);
+    const node = this.#cache.insert(this, number, block, isVisitor ? VISITOR_READ : ORDINARY_READ);
     if (node) this.#nodes[number] = node;
   }
 
@@ -295,27 +368,27 @@ export class CachedFile implements BlockKeeper {
 
   keepPage(number: number, page: Block, read: SharedRead | undefined): void {
     if (this.users === 0 || this.#pages.has(number)) return;
-    const node = this.#cache.insert(this, ~number, page, read === undefined ? SINGLE_READ : { read, isAhead: false });
+    const origin = read === undefined ? ORDINARY_READ : { read, isAhead: false, isVisitor: false };
+    const node = this.#cache.insert(this, ~number, page, origin);
     if (node) this.#pages.set(number, node);
   }
 
-  async load(number: number, read: () => Promise<Block | UnreadBlock>, origin = SINGLE_READ): Promise<Block> {
+  async load(number: number, read: () => Promise<Block | UnreadBlock>, origin = ORDINARY_READ): Promise<Block> {
     const kept = this.#nodes[number];
     if (kept) return this.#decode(kept);
-    let load = this.#loads.get(number);
-    if (!load) {
-      load = this.#read(number, read, origin);
-      this.#loads.set(number, load);
-    }
+    const inFlight = this.#loads.get(number);
+    const load = inFlight ?? this.#read(number, read, origin);
+    if (!inFlight) this.#loads.set(number, load);
     const content = await load;
     const node = this.#nodes[number];
+    if (node && inFlight) node.requested();
     if (node?.content === content) return this.#decode(node);
     return content instanceof Block ? content : content.decode();
   }
 
-  loadAhead(number: number, read: () => Promise<UnreadBlock>, shared: SharedRead): void {
+  loadAhead(number: number, read: () => Promise<UnreadBlock>, shared: SharedRead, isVisitor: boolean): void {
     assert(!this.has(number), 'one read of a block is in flight');
-    const load = this.#read(number, read, { read: shared, isAhead: true });
+    const load = this.#read(number, read, { read: shared, isAhead: true, isVisitor });
     this.#loads.set(number, load);
     load.catch(() => {});
   }

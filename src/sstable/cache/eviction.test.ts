@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AssertionError } from '../../base/index.ts';
-import { EvictionQueues, Queued } from './eviction.ts';
+import { EvictionQueues, Part, Queued } from './eviction.ts';
 
 class Item extends Queued {
   readonly name: number;
@@ -73,20 +73,27 @@ describe('EvictionQueues', () => {
 
   test('count the bytes of their items, for any operations', () => {
     const step = fc.record({
-      what: fc.constantFrom('add', 'add', 'use', 'remove', 'resize', 'evict'),
+      what: fc.constantFrom('add', 'add', 'visit', 'use', 'remove', 'resize', 'evict', 'evictVisitor'),
       pick: fc.nat(),
       bytes: fc.integer({ min: 1, max: 9 }),
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 100, size: 'max' }), (steps) => {
-        const queues = new EvictionQueues<Item>(30);
+        const queues = new EvictionQueues<Item>(30, () => {}, 5);
         let items: Item[] = [];
         steps.forEach(({ what, pick, bytes }, i) => {
           const item = items[pick % Math.max(1, items.length)];
-          if (what === 'add') {
+          if (what === 'add' || what === 'visit') {
             const fresh = new Item(i, bytes);
             items.push(fresh);
-            queues.add(fresh);
+            queues.add(fresh, what === 'visit');
+          } else if (what === 'evictVisitor') {
+            for (let gone = queues.evictVisitor(bytes); gone; gone = queues.evictVisitor(bytes)) {
+              assert.equal(gone.part, Part.visitors);
+              items = items.filter((each) => each !== gone);
+            }
+            const visitors = items.filter(({ part }) => part === Part.visitors);
+            assert.ok(visitors.length === 0 || visitors.reduce((sum, each) => sum + each.bytes, bytes) <= 5);
           } else if (item && what === 'use') item.used();
           else if (item && what === 'resize') queues.resize(item, bytes);
           else if (item) {
@@ -99,6 +106,7 @@ describe('EvictionQueues', () => {
             queues.bytes,
             items.reduce((sum, each) => sum + each.bytes, 0),
           );
+          queues.assertConsistent(() => undefined);
         });
       }),
     );

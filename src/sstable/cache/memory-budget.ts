@@ -100,6 +100,10 @@ class ResidentFile implements BlockKeeper {
     return this.#blocks[number] !== undefined || this.#loads.has(number);
   }
 
+  noteScan(): boolean {
+    return false;
+  }
+
   keep(): void {}
 
   getPage(): undefined {}

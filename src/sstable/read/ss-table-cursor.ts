@@ -19,8 +19,8 @@ import { SeekTarget } from '../format/seek-target.ts';
 /** Where a cursor gets its blocks: its SSTable. */
 export interface BlockSource {
   readonly index: BlockIndex;
-  /** The most that a cursor may read ahead. */
-  readonly readAheadLimitBytes: number;
+  /** The most that a cursor may read ahead: less while there are many cursors. */
+  readAheadLimitBytes(): number;
   /** The block, if it is in memory. */
   cached(block: number): Block | undefined;
   /** The block, if it can be read synchronously. */
@@ -38,8 +38,8 @@ export interface BlockSource {
   rowFound(row: ByteString, number: number, block: Block, entryAt: number): void;
   /** Called when a cursor of one row has found nothing. */
   rowMissed(): void;
-  /** Called when the cursor is closed. */
-  closed(): void;
+  /** Called when the cursor is closed. `isScan`: it is not one of a single row. */
+  closed(isScan: boolean): void;
 }
 
 /** What to do in a block that the cursor enters: go to its first entry, to the target, or below the target's row. */
@@ -74,6 +74,12 @@ export class SsTableCursor implements LayerCursor {
   #rowStartsIn: Block | undefined;
   #rowStartsBelow: ByteString = '';
   #isReversing = false;
+  /**
+   * Going backwards: the block that was open before. A reader that looks past the end of a block's last row returns to
+   * it: no request to the cache, which would take it for a use by another scan.
+   */
+  #leftBlock: Block | undefined;
+  #leftNumber = NO_BLOCK;
   /** While a load is needed: the block, and what to do in it. */
   #wanted = NO_BLOCK;
   #arrival: Arrival = 'first';
@@ -188,12 +194,14 @@ export class SsTableCursor implements LayerCursor {
     this.#readyBlock = undefined;
     this.#block = undefined;
     this.#blockNumber = NO_BLOCK;
+    this.#leftBlock = undefined;
+    this.#leftNumber = NO_BLOCK;
     this.#rowStarts = [];
     this.#rowStartsIn = undefined;
     if (this.#at === CLOSED) return;
     giveBlockCursor(this.#at);
     this.#at = CLOSED;
-    this.#source.closed();
+    this.#source.closed(this.#only === undefined);
   }
 
   /** To the beginning of the only row, if it lies in the direction of the seek. */
@@ -291,9 +299,10 @@ export class SsTableCursor implements LayerCursor {
     if (number >= index.length) return this.#end();
     if (this.#only !== undefined && index.compareFirstRow(number, this.#only) > 0) return this.#end();
     if (number === this.#blockNumber && this.#block) return this.#onBlock(number, this.#block, arrival);
-    this.#planReadAhead(number);
+    if (number === this.#leftNumber && this.#leftBlock) return this.#onBlock(number, this.#leftBlock, arrival);
     const source = this.#source;
     const only = this.#only;
+    if (only === undefined) this.#planReadAhead(number);
     const block =
       only === undefined
         ? (source.cached(number) ?? (this.#readAheadBytes === 0 ? source.readNow(number) : undefined))
@@ -308,13 +317,13 @@ export class SsTableCursor implements LayerCursor {
   #planReadAhead(number: number): void {
     const forwards = number === this.#blockNumber + 1;
     const backwards = number === this.#blockNumber - 1;
-    const isSequential = this.#only === undefined && (this.#isReversing ? backwards : forwards);
+    const isSequential = this.#isReversing ? backwards : forwards;
     this.#readAheadBytes = isSequential ? this.#nextReadAheadBytes : 0;
     this.#readsBackwards = backwards;
     if (isSequential)
-      this.#nextReadAheadBytes = Math.min(this.#nextReadAheadBytes * 2, this.#source.readAheadLimitBytes);
+      this.#nextReadAheadBytes = Math.min(this.#nextReadAheadBytes * 2, this.#source.readAheadLimitBytes());
     // a step forwards while going backwards looks past a row's end, into the block that the cursor came from
-    else if (!forwards) this.#nextReadAheadBytes = Math.min(FIRST_READ_AHEAD_BYTES, this.#source.readAheadLimitBytes);
+    else if (!forwards) this.#nextReadAheadBytes = Math.min(FIRST_READ_AHEAD_BYTES, this.#source.readAheadLimitBytes());
   }
 
   /** The block is in memory: completes the move. */
@@ -334,6 +343,10 @@ export class SsTableCursor implements LayerCursor {
   }
 
   #open(number: number, block: Block): void {
+    if (this.#isReversing && number !== this.#blockNumber) {
+      this.#leftBlock = this.#block;
+      this.#leftNumber = this.#blockNumber;
+    }
     this.#at.open(block);
     this.#block = block;
     this.#blockNumber = number;

@@ -16,7 +16,7 @@ import { MergeCursor } from '../read/merge-cursor.ts';
 import { ReadFamilies } from '../read/read-families.ts';
 import { TabletFile } from '../layers/tablet-file.ts';
 
-/** Block cache of the inputs of an output. A cursor reads ahead a sixteenth of it. */
+/** Block cache of the inputs of an output. A cursor reads ahead at most a sixteenth of it. */
 const CACHE_BYTES = 16 * 1024 * 1024;
 
 export interface CompactionTools {
