@@ -35,21 +35,25 @@ export class LayerReads implements ReadSource {
     const { rowBytes } = this.#context.options.limits;
     const cells: Cell[] = [];
     let bytes = 0;
-    for await (const batch of this.read(context, {
-      ranges: [rangeOfRow(row)],
-      filter,
-      rowsLimit: 0,
-      reversed: false,
-    })) {
-      for (const fragment of batch.fragments) {
-        for (const cell of fragment.cells) {
-          cells.push(cell);
-          bytes += cell.value.length + cell.qualifier.length;
+    const rows = this.read(context, { ranges: [rangeOfRow(row)], filter, rowsLimit: 0, reversed: false });
+    try {
+      for (;;) {
+        const pulled = rows.pull();
+        // Hot path: no promise for a row that is in memory.
+        const batch = pulled instanceof Promise ? await pulled : pulled;
+        if (batch === undefined) return cells;
+        for (const fragment of batch.fragments) {
+          for (const cell of fragment.cells) {
+            cells.push(cell);
+            bytes += cell.value.length + cell.qualifier.length;
+          }
         }
+        if (bytes > rowBytes) throw new BigtableError(Code.RESOURCE_EXHAUSTED, `row is larger than ${rowBytes} bytes`);
       }
-      if (bytes > rowBytes) throw new BigtableError(Code.RESOURCE_EXHAUSTED, `row is larger than ${rowBytes} bytes`);
+    } catch (error) {
+      rows.end();
+      throw error;
     }
-    return cells;
   }
 
   /** True if a cell of the row passes the filter. Returns a promise if blocks must be loaded. */
