@@ -35,6 +35,8 @@ async function flushes(db: TestDatabase, count: number): Promise<void> {
   }
 }
 
+const memtableBytes = ({ env }: TestDatabase): number => env.metrics.report().gauges['memtables.usedBytes']!;
+
 describe('compactions of a database', () => {
   test('keep files few by themselves, and delete replaced ones', async () => {
     const world = new World();
@@ -76,6 +78,17 @@ describe('compactions of a database', () => {
     assert.ok(await holdsSecret());
     await until(async () => !(await holdsSecret()));
     assert.deepEqual(await db.read('t'), [['kept', 'x']]);
+    await db.close();
+  });
+
+  test('memory that the flush before a major one frees is free for other writes', async () => {
+    const world = new World();
+    const db = await world.start();
+    await db.create('t');
+    await db.set('t', 'r', 'v'.repeat(1e6));
+    assert.ok(memtableBytes(db) > 1e6);
+    await db.database.compact(T);
+    assert.ok(memtableBytes(db) < 1e6);
     await db.close();
   });
 

@@ -69,9 +69,11 @@ export class ServerServices implements HostServices {
   }
 
   filesChanged(key: MetadataKey): void {
-    const { tablets, compactions, splits } = this.#options;
+    const { tablets, budget, compactions, splits } = this.#options;
     const served = tablets.get(key);
     if (served === undefined) return;
+    // a compaction may have flushed its memtable
+    budget.count(served);
     compactions.changed(served);
     splits().filesChanged(served);
   }
