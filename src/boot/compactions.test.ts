@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { BigtableError, Code } from '../base/index.ts';
-import { requestContext, sleep } from '../env/index.ts';
+import { ManualClock, requestContext, sleep } from '../env/index.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
 import { type MetadataRow, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
 import { systemClock } from '../platform/index.ts';
+import { inSimulatedTime } from '../../test/simulated-time.ts';
 import { keepAlive, rejectsWith, setCell, TABLES, type TestDatabase, World } from './fixtures.ts';
 import { openDatabase } from './open/open-database.ts';
 
@@ -79,6 +80,41 @@ describe('compactions of a database', () => {
     await until(async () => !(await holdsSecret()));
     assert.deepEqual(await db.read('t'), [['kept', 'x']]);
     await db.close();
+  });
+
+  test('files over one another become one while they are read, a large memtable too', async () => {
+    const clock = new ManualClock();
+    const world = new World({ clock });
+    const keys = Array.from({ length: 100 }, (_, i) => `row-${String(i).padStart(3, '0')}`);
+    const work = async (): Promise<void> => {
+      const db = await world.start();
+      await db.create('t');
+      const overwrite = async (value: string): Promise<void> => {
+        for (const key of keys) await db.set('t', key, value);
+      };
+      const read = async (): Promise<void> => {
+        for (let i = 0; i < 200; i++) await db.rows('t', { filter: { kind: 'stripValue' } });
+        await sleep(clock, 2000);
+      };
+      for (const value of ['first', 'second', 'third']) {
+        await overwrite(value);
+        await db.database.flush();
+      }
+      assert.equal((await rowOf(db)).files['default']?.length, 3);
+      await read();
+      assert.equal((await rowOf(db)).files['default']?.length, 1);
+      const value = 'v'.repeat(100_000);
+      await overwrite(value);
+      for (let i = 0; i < 6; i++) await read();
+      assert.equal((await rowOf(db)).files['default']?.length, 1, 'the memtable was flushed and merged');
+      assert.ok(db.env.metrics.get('tablet.minorCompactions') >= 4);
+      assert.equal(db.env.metrics.get('tablet.mergesForReads'), 2);
+      assert.ok(memtableBytes(db) < 1e6);
+      const rows = await db.read('t');
+      assert.deepEqual([rows.length, rows.every(([, cell]) => cell === value)], [100, true]);
+      await db.close();
+    };
+    await inSimulatedTime(clock, work());
   });
 
   test('memory that the flush before a major one frees is free for other writes', async () => {

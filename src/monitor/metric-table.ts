@@ -183,7 +183,12 @@ const COMPACTIONS: readonly MetricDefinition[] = [
       { source: 'tablet.majorCompactions', labels: { kind: 'major' } },
     ],
   },
-  gauge('compactions_running', 'compactions.running', 'Merging and major compactions that are running.'),
+  counter(
+    'merges_for_reads',
+    'tablet.mergesForReads',
+    'Merging compactions of files that reads found over one another too often.',
+  ),
+  gauge('compactions_running', 'compactions.running', 'Compactions that are running, without those that free memory.'),
   gauge('compactions_waiting', 'compactions.waiting', 'Tablets that wait for a check whether they need a compaction.'),
   counter(
     'compactions_failed',

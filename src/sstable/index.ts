@@ -8,6 +8,7 @@ export { BlockCache } from './cache/block-cache.ts';
 export { describeSsTable, type SsTableLayout } from './layout.ts';
 export type { FileLineage, RecordPoint } from './format/lineage.ts';
 export { MemoryBudget } from './cache/memory-budget.ts';
+export { totalEntries } from './format/properties.ts';
 export { RowCache } from './cache/row-cache.ts';
 export { SsTable } from './ss-table.ts';
 export { DEFAULT_BLOCK_SIZE_BYTES, type SsTableWriteOptions, writeSsTable } from './write/write-ss-table.ts';

@@ -104,6 +104,7 @@ export class TabletFixture {
       released: (files: readonly string[]) =>
         void Promise.all(files.map((file) => this.fileSystem.delete(file))).catch(() => {}),
       filesChanged: () => {},
+      compactionEarned: () => {},
       written: () => {},
       leftToSweep: () => {},
       clockIsBehind: () => {},

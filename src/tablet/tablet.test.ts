@@ -84,6 +84,7 @@ class Fixture {
       newFilePath: () => `sstables/${logPath.replace('/', '-')}-${++this.#files}`,
       released: (files) => this.released.push(...files),
       filesChanged: () => {},
+      compactionEarned: () => {},
       written: () => {},
       leftToSweep: () => {},
       clockIsBehind: () => {},

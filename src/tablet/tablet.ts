@@ -176,8 +176,14 @@ export class Tablet implements TabletApi {
     return this.#context.serving.phase === 'serving' ? this.#compactor.due() : undefined;
   }
 
+  earnedCompaction(): CompactionKind | undefined {
+    if (this.#context.serving.phase !== 'serving') return undefined;
+    return this.#flusher.isEarned() ? 'minor' : this.#compactor.isEarned() ? 'merging' : undefined;
+  }
+
   async compact(kind: CompactionKind): Promise<void> {
     this.#checkServing();
+    if (kind === 'minor') return this.flush();
     if (kind === 'major') {
       // what it drops must not depend on what is only in memory
       await this.flush();

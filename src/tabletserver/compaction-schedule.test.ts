@@ -14,12 +14,17 @@ const context = requestContext({ budget: new ByteBudget(1024) });
 class Files {
   crowding = 0;
   due: CompactionKind | undefined;
+  earned: CompactionKind | undefined;
   uncollectedSinceMicros: number | undefined;
   readonly begun: CompactionKind[] = [];
   #end: ((error?: Error) => void) | undefined;
 
   dueCompaction(): CompactionKind | undefined {
     return this.due;
+  }
+
+  earnedCompaction(): CompactionKind | undefined {
+    return this.earned;
   }
 
   compact(kind: CompactionKind): Promise<void> {
@@ -30,7 +35,7 @@ class Files {
   }
 
   async end(error?: Error): Promise<void> {
-    if (error === undefined) this.due = this.uncollectedSinceMicros = undefined;
+    if (error === undefined) this.due = this.earned = this.uncollectedSinceMicros = undefined;
     this.#end?.(error);
     for (let i = 0; i < 5; i++) await Promise.resolve();
   }
@@ -113,6 +118,44 @@ describe('the schedule of compactions', () => {
     await demanded;
     assert.deepEqual(manyFiles.begun, ['merging']);
     await manyFiles.end();
+    fixture.schedule.stop();
+  });
+
+  test('what reads have earned comes last, and leaves a slot for what is due', async () => {
+    const fixture = new Fixture(3);
+    const [due, dueFiles] = fixture.tablet('due');
+    const [late, lateFiles] = fixture.tablet('late');
+    const earned = ['a', 'b', 'c'].map((key) => fixture.tablet(key));
+    for (const [, files] of earned) [files.crowding, files.earned] = [20, 'merging'];
+    [dueFiles.crowding, dueFiles.due] = [8, 'merging'];
+    const begun = (): number[] => earned.map(([, files]) => files.begun.length);
+    fixture.schedule.changed(earned[0]![0]);
+    fixture.schedule.changed(due);
+    fixture.schedule.changed(earned[1]![0]);
+    assert.deepEqual([dueFiles.begun.length, ...begun()], [1, 1, 0, 0]);
+    fixture.schedule.changed(earned[2]![0]);
+    [lateFiles.crowding, lateFiles.due] = [1, 'major'];
+    fixture.schedule.changed(late);
+    assert.deepEqual([lateFiles.begun, begun()], [['major'], [1, 0, 0]], 'the slot was free');
+    await dueFiles.end();
+    assert.deepEqual(begun(), [1, 0, 0]);
+    await lateFiles.end();
+    assert.deepEqual(begun(), [1, 1, 0]);
+    await earned[0]![1].end();
+    assert.deepEqual(begun(), [1, 1, 1]);
+    assert.equal(fixture.schedule.waiting, 2);
+    await earned[1]![1].end();
+    await earned[2]![1].end();
+    assert.deepEqual([begun(), fixture.schedule.waiting], [[1, 1, 1], 0]);
+    fixture.schedule.stop();
+  });
+
+  test('a database that is only read compacts nothing for reads', () => {
+    const fixture = new Fixture(0);
+    const [served, files] = fixture.tablet('t');
+    files.earned = 'merging';
+    fixture.schedule.changed(served);
+    assert.deepEqual(files.begun, []);
     fixture.schedule.stop();
   });
 

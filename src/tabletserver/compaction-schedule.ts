@@ -1,7 +1,8 @@
 /**
  * Schedules the compactions of a server's tablets: merging compactions as files grow in number, major ones within a set
- * time and on demand (docs/decisions/0011-compactions.md). The memtable budget does minor compactions, which wait for
- * none of these.
+ * time and on demand (docs/decisions/0011-compactions.md), and last those that reads have earned
+ * (docs/decisions/0045-merges-for-reads.md). The memtable budget does all other minor compactions, which wait for none
+ * of these.
  *
  * Invariants: at most `maxRunning` run concurrently, one a tablet; a failed one is logged and retried after a while; a
  * tablet with too many files lets writes wait until it has fewer, METADATA's excepted.
@@ -157,7 +158,7 @@ export class CompactionSchedule {
     }
   }
 
-  /** Demands first, then METADATA's tablets, then those with the most files. */
+  /** Demands first, then METADATA's tablets, then those with the most files, then what reads have earned. */
   #choose(): [ServedTablet, CompactionKind, Demand | undefined] | undefined {
     for (const [served, demand] of this.#demands) {
       if (this.#running.has(served)) continue;
@@ -167,15 +168,28 @@ export class CompactionSchedule {
     }
     let best: ServedTablet | undefined;
     let kind: CompactionKind | undefined;
+    let earned: [ServedTablet, CompactionKind, undefined] | undefined;
     for (const served of this.#changed) {
       if (this.#running.has(served) || this.#standing(served).retryAtMs > this.#options.clock.monotonicMs()) continue;
-      const due = this.#options.tablets.has(served)
+      const isServed = this.#options.tablets.has(served);
+      const due = isServed
         ? (served.tablet.dueCompaction() ?? (this.#isMajorDue(served) ? 'major' : undefined))
         : undefined;
-      if (due === undefined) this.#changed.delete(served);
-      else if (best === undefined || weight(served) > weight(best)) [best, kind] = [served, due];
+      if (due !== undefined) {
+        if (best === undefined || weight(served) > weight(best)) [best, kind] = [served, due];
+        continue;
+      }
+      const kindEarned = isServed ? served.tablet.earnedCompaction() : undefined;
+      if (kindEarned === undefined) this.#changed.delete(served);
+      else earned ??= [served, kindEarned, undefined];
     }
-    return best === undefined || kind === undefined ? undefined : [best, kind, undefined];
+    if (best !== undefined && kind !== undefined) return [best, kind, undefined];
+    return this.#running.size < this.#maxEarned ? earned : undefined;
+  }
+
+  /** While this many compactions run, none begins that only reads need: the next that is due finds a free slot. */
+  get #maxEarned(): number {
+    return Math.max(1, this.#options.maxRunning - 1);
   }
 
   #start(served: ServedTablet, kind: CompactionKind, demand: Demand | undefined): void {

@@ -78,6 +78,12 @@ export class ServerServices implements HostServices {
     splits().filesChanged(served);
   }
 
+  compactionEarned(key: MetadataKey): void {
+    const { tablets, compactions } = this.#options;
+    const served = tablets.get(key);
+    if (served !== undefined) compactions.changed(served);
+  }
+
   endServer(reason: BigtableError): void {
     this.#options.endServer(reason);
   }

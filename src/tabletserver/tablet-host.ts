@@ -28,6 +28,7 @@ export interface HostServices {
   /** Files that a tablet no longer needs and that another may need. */
   leftToSweep(): void;
   filesChanged(tablet: MetadataKey): void;
+  compactionEarned(tablet: MetadataKey): void;
   /**
    * Ends the server. METADATA gives a tablet to another that this one had not released, so a master has declared it
    * dead; or a tablet whose invariants are broken could not be opened anew.
@@ -115,6 +116,10 @@ export class ServedTabletHost implements TabletHost {
 
   filesChanged(): void {
     this.#services.filesChanged(keyOfRow(this.#row));
+  }
+
+  compactionEarned(): void {
+    this.#services.compactionEarned(keyOfRow(this.#row));
   }
 
   /**

@@ -13,13 +13,14 @@ import {
   COMPACTION_TASK,
   type CompactionInput,
   type CompactionJob,
-  type CompactionKind,
+  type FileCompactionKind,
   type CompactionOutput,
   type CompactionResult,
 } from '../contract/compaction-job.ts';
 import { groupingOf } from '../layers/grouping.ts';
 import { filesByGroup } from '../layers/layer-set.ts';
-import { chooseMerge } from '../layers/merge-choice.ts';
+import { chooseMerge, type MergeRun } from '../layers/merge-choice.ts';
+import { chooseEarnedMerge } from '../layers/earned-merge.ts';
 import type { TabletContext } from '../layers/tablet-context.ts';
 import type { TabletFile } from '../layers/tablet-file.ts';
 
@@ -28,6 +29,14 @@ interface Plan {
   readonly collection: Collection;
   readonly since: CompactionJob['since'];
   readonly outputs: readonly Pick<CompactionOutput, 'group' | 'families' | 'inputs'>[];
+  /** True if it is done for reads, which have earned it. */
+  readonly isEarned: boolean;
+}
+
+/** Files of a group to merge. */
+interface ChosenRun extends MergeRun {
+  readonly group: string;
+  readonly files: readonly TabletFile[];
 }
 
 export class FileCompactor {
@@ -41,11 +50,20 @@ export class FileCompactor {
   }
 
   /** The compaction that is due because of the number of files, or of the groups they belong to. */
-  due(): CompactionKind | undefined {
-    const { layers } = this.#context;
-    const grouping = groupingOf(this.#context.schema());
-    if (layers.files.some((file) => file.isPartial || grouping.isMisplaced(file))) return 'major';
+  due(): FileCompactionKind | undefined {
+    if (this.#needsMajor) return 'major';
     return this.#chooseMerge() === undefined ? undefined : 'merging';
+  }
+
+  /** True if reads have earned a merge. */
+  isEarned(): boolean {
+    return this.#chooseEarned() !== undefined;
+  }
+
+  /** True if files cannot be merged but all together. */
+  get #needsMajor(): boolean {
+    const grouping = groupingOf(this.#context.schema());
+    return this.#context.layers.files.some((file) => file.isPartial || grouping.isMisplaced(file));
   }
 
   /** The groups into which the running compaction writes. */
@@ -54,12 +72,13 @@ export class FileCompactor {
   }
 
   /** Does one compaction, if there is anything to do. CANCELLED if it is cancelled. */
-  async run(kind: CompactionKind): Promise<void> {
+  async run(kind: FileCompactionKind): Promise<void> {
     if (this.#running !== undefined)
       throw new BigtableError(Code.FAILED_PRECONDITION, 'the tablet is being compacted already');
     const plan = kind === 'major' ? this.#planMajor() : this.#planMerge();
     if (plan === undefined) return;
     assert(plan.inputs.length > 0, 'a compaction of files has inputs');
+    this.#context.layers.credits.spend(plan.inputs);
     const cancelled = new Int32Array(new SharedArrayBuffer(4));
     const done = this.#carryOut(kind, plan, cancelled).finally(() => {
       assert(this.#running?.cancelled === cancelled, 'one compaction of files runs at a time');
@@ -76,7 +95,7 @@ export class FileCompactor {
     await this.#running.done.catch(() => {});
   }
 
-  async #carryOut(kind: CompactionKind, plan: Plan, cancelled: Int32Array): Promise<void> {
+  async #carryOut(kind: FileCompactionKind, plan: Plan, cancelled: Int32Array): Promise<void> {
     const { env, options, range, time, ownedFiles, layers } = this.#context;
     const schema = this.#context.schema();
     const grouping = groupingOf(schema);
@@ -155,7 +174,7 @@ export class FileCompactor {
   }
 
   #report(
-    kind: CompactionKind,
+    kind: FileCompactionKind,
     plan: Plan,
     { written, readBytes }: CompactionResult,
     isDone: boolean,
@@ -171,14 +190,13 @@ export class FileCompactor {
     );
     if (!isDone) return;
     metrics.add(kind === 'major' ? 'tablet.majorCompactions' : 'tablet.mergingCompactions');
+    if (plan.isEarned) metrics.add('tablet.mergesForReads');
     const table = this.#context.schema().name;
     logger.debug('files were compacted', { table, kind, inputs: plan.inputs.length, readBytes, ms: Math.round(ms) });
   }
 
   /** The run of files to merge, of the group with the most files that has one. */
-  #chooseMerge():
-    | { readonly group: string; readonly files: readonly TabletFile[]; readonly from: number; readonly to: number }
-    | undefined {
+  #chooseMerge(): ChosenRun | undefined {
     for (const [group, files] of [...filesByGroup(this.#context.layers.files)].sort(
       ([, a], [, b]) => b.length - a.length,
     )) {
@@ -188,8 +206,19 @@ export class FileCompactor {
     return undefined;
   }
 
+  #chooseEarned(): ChosenRun | undefined {
+    const { files, credits } = this.#context.layers;
+    if (files.length < 2 || this.#needsMajor) return undefined;
+    for (const [group, members] of filesByGroup(files)) {
+      const run = chooseEarnedMerge(members, credits.among(members));
+      if (run !== undefined) return { group, files: members, ...run };
+    }
+    return undefined;
+  }
+
   #planMerge(): Plan | undefined {
-    const chosen = this.#chooseMerge();
+    const due = this.#chooseMerge();
+    const chosen = due ?? this.#chooseEarned();
     if (chosen === undefined) return undefined;
     const { group, files, from, to } = chosen;
     const inputs = files.slice(from, to + 1);
@@ -204,6 +233,7 @@ export class FileCompactor {
       collection,
       since: sinceOf(inputs),
       outputs: [{ group, families: groupingOf(this.#context.schema()).familiesIn(group), inputs: inputs.map(inputOf) }],
+      isEarned: due === undefined,
     };
   }
 
@@ -221,6 +251,7 @@ export class FileCompactor {
       collection: this.#collection(inputs),
       since: 'beginning',
       outputs: outputs.filter((output) => output.inputs.length > 0),
+      isEarned: false,
     };
   }
 

@@ -7,11 +7,17 @@
  */
 import { assert } from '../../base/index.ts';
 import { isAfter, type RedoPoint } from '../../commitlog/index.ts';
+import { compactionMicros } from '../layers/earned-merge.ts';
 import type { FileCompactor } from './file-compactor.ts';
 import { groupingOf } from '../layers/grouping.ts';
 import type { TabletContext } from '../layers/tablet-context.ts';
 import { writeMemtable } from './write-memtable.ts';
 import type { TabletWriter } from '../write/tablet-writer.ts';
+
+/** A smaller memtable is not flushed for reads: it would be one more small file. */
+const MIN_EARNED_BYTES = 8 * 1024 * 1024;
+/** Nothing was written for this long: the memtable takes no writes now. */
+const QUIET_MS = 1000;
 
 export class Flusher {
   readonly #context: TabletContext;
@@ -21,6 +27,9 @@ export class Flusher {
   #next: Promise<void> | undefined;
   /** The last record applied to the newest frozen memtable. */
   #frozenUpTo: RedoPoint = { epoch: 0, sequence: 0 };
+  /** The last record applied when `isEarned` was called, and when that was seen first. */
+  #seen: RedoPoint = { epoch: 0, sequence: 0 };
+  #seenMs = 0;
 
   constructor(context: TabletContext, writer: TabletWriter, compactor: FileCompactor) {
     this.#context = context;
@@ -38,6 +47,22 @@ export class Flusher {
     const { state, host } = this.#context;
     const { redo, logs } = state;
     return !isAfter(this.#writer.applied, redo) && logs.every((log) => log === host.logPath);
+  }
+
+  /** True if reads have earned a flush of the memtable, and no write has come since a call some time ago. */
+  isEarned(): boolean {
+    const { layers, env } = this.#context;
+    const nowMs = env.clock.monotonicMs();
+    if (isAfter(this.#writer.applied, this.#seen)) {
+      this.#seen = this.#writer.applied;
+      this.#seenMs = nowMs;
+    }
+    const { sizeBytes, rowCount: entryCount } = layers.active.memtable;
+    return (
+      nowMs - this.#seenMs >= QUIET_MS &&
+      sizeBytes >= MIN_EARNED_BYTES &&
+      layers.credits.memtableMicros >= compactionMicros([{ sizeBytes, entryCount }])
+    );
   }
 
   /** Afterwards everything applied before the call is in committed files. Calls during a flush share the next one. */

@@ -14,7 +14,10 @@ export const COMPACTION_BOUNDS_MS: readonly number[] = Object.freeze([
   10, 50, 100, 500, 1000, 5000, 10_000, 30_000, 60_000, 300_000, 600_000, 3_600_000,
 ]);
 
-export type CompactionKind = 'merging' | 'major';
+/** Compactions of files. */
+export type FileCompactionKind = 'merging' | 'major';
+
+export type CompactionKind = 'minor' | FileCompactionKind;
 
 export interface CompactionInput {
   readonly path: string;

@@ -98,8 +98,14 @@ export interface TabletApi {
   /** The compaction that is due because of the number of files, or because families moved to other locality groups. */
   dueCompaction(): CompactionKind | undefined;
   /**
-   * Does one compaction of files, if there is anything to do. `major` flushes first. FAILED_PRECONDITION if one is
-   * running, CANCELLED if the tablet is closed meanwhile.
+   * The compaction that reads have earned (docs/decisions/0045-merges-for-reads.md). Called again while the tablet
+   * is read: it learns by its calls for how long nothing was written.
+   */
+  earnedCompaction(): CompactionKind | undefined;
+  /**
+   * Does one compaction, if there is anything to do. `minor` flushes; `merging` does the one that is due, otherwise the
+   * one that reads have earned; `major` flushes first. FAILED_PRECONDITION if a compaction of files is running,
+   * CANCELLED if the tablet is closed meanwhile.
    */
   compact(kind: CompactionKind): Promise<void>;
   /** Cancels the running compaction of files; resolves when it has ended. */

@@ -74,4 +74,6 @@ export interface TabletHost {
   written(): void;
   /** The list of files has changed: a compaction may be due. */
   filesChanged(): void;
+  /** Reads have looked into several layers many more times, and may have earned a compaction. */
+  compactionEarned(): void;
 }

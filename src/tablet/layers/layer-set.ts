@@ -23,6 +23,7 @@ import {
 import { ANYWHERE, FileRegions } from './file-regions.ts';
 import { crowdingOf } from './merge-choice.ts';
 import type { OwnedFiles } from './owned-files.ts';
+import { ReadCredits } from './read-credits.ts';
 import type { TabletClips, TabletFiles } from '../contract/tablet-state.ts';
 import type { TabletFile } from './tablet-file.ts';
 
@@ -122,10 +123,13 @@ export class LayerSet {
   readonly #holds: LayerHold[] = [];
   readonly #replaced = new Set<TabletFile>();
   readonly #ownedFiles: OwnedFiles;
+  /** What reads of these layers have earned towards compactions. */
+  readonly credits: ReadCredits;
   #isRetired = false;
 
   /** `files`: newest first in each group. */
-  constructor(files: readonly TabletFile[], ownedFiles: OwnedFiles) {
+  constructor(files: readonly TabletFile[], ownedFiles: OwnedFiles, credits = new ReadCredits()) {
+    this.credits = credits;
     this.#files = [...files].sort(byAge);
     this.#ownedFiles = ownedFiles;
     this.#measure();
@@ -227,6 +231,7 @@ export class LayerSet {
     this.#frozen = [frozen, ...this.#frozen];
     this.#active = emptyLayer();
     this.#memtables = [this.#active.memtable, ...this.#memtables];
+    this.credits.spendMemtable();
   }
 
   /** The list with `newest` in front, without the files that the row deletions hide whole. */
@@ -250,6 +255,8 @@ export class LayerSet {
     this.#frozen = this.#frozen.slice(0, -1);
     this.#memtables = this.#memtables.slice(0, -1);
     assert(this.#memtables.length === this.#frozen.length + 1, 'each memtable is active or frozen, and none is both');
+    // reads may have earned it by the frozen one
+    this.credits.spendMemtable();
     this.replaceFiles(files);
     // if a read still uses it, the garbage collector frees it later
     if (!this.#holds.some(({ layers }) => layers.includes(replaced.memtable))) replaced.memtable.recycle();
@@ -262,6 +269,7 @@ export class LayerSet {
     const replaced = this.#files.filter((old) => !files.includes(old));
     this.#files = files;
     this.#measure();
+    this.credits.keep(files);
     for (const old of replaced) {
       this.#replaced.add(old);
       if (old.reads === 0) this.#close(old);
@@ -307,6 +315,7 @@ export class LayerSet {
       assert(file.reads >= 0, 'a file is not released more often than held');
       if (file.reads === 0 && this.#replaced.has(file)) this.#close(file);
     }
+    this.credits.readEnded();
   }
 
   #close(file: TabletFile): void {

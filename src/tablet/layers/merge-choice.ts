@@ -14,7 +14,7 @@ import { ANYWHERE, FileRegions, type RowExtent } from './file-regions.ts';
 /** The fewest files of a merge, and the fewest that overlap. */
 export const MERGED_FILES = 8;
 /** The most files of a merge: each takes a block and read-ahead in memory. */
-const MAX_MERGED_FILES = 32;
+export const MAX_MERGED_FILES = 32;
 const MAX_SHARE = 1 / 5;
 /** In a group more crowded than this neighbours of any size are merged, so that it never keeps too many files. */
 export const CROWDED = 24;

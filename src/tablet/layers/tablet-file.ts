@@ -17,7 +17,7 @@ import {
   type RowRange,
   type RowRangeDeletion,
 } from '../../model/index.ts';
-import type { SsTable } from '../../sstable/index.ts';
+import { type SsTable, totalEntries } from '../../sstable/index.ts';
 import { ClippedCursor } from './clipped-cursor.ts';
 
 export class TabletFile implements Layer {
@@ -27,6 +27,8 @@ export class TabletFile implements Layer {
   readonly clips: readonly RowRange[] | undefined;
   /** Approximate bytes of the rows of this tablet. */
   readonly sizeBytes: number;
+  /** Approximate number of its entries. */
+  readonly entryCount: number;
   /** The share of this tablet in the bytes of the file. */
   readonly share: number;
   /** True if the file has rows or deletions of other tablets. */
@@ -53,7 +55,8 @@ export class TabletFile implements Layer {
       ? parts.reduce((sum, { start, end }) => sum + ssTable.sizeInRange(start, end), 0)
       : ssTable.sizeBytes;
     this.share = this.sizeBytes / ssTable.sizeBytes;
-    const { lineage } = ssTable.properties;
+    const { lineage, entries } = ssTable.properties;
+    this.entryCount = this.share * totalEntries(entries);
     this.isPartial = this.clips !== undefined || (lineage !== undefined && !covers(lineage.range, range));
   }
 

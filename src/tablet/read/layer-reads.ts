@@ -111,7 +111,7 @@ export class LayerReads implements ReadSource {
     request: TabletRead,
     { program, families, need }: PreparedRead,
   ): RowReader {
-    const { env, options } = this.#context;
+    const { env, options, layers: all } = this.#context;
     return new RowReader({
       layers,
       ranges: program.blocksAll ? [] : request.ranges,
@@ -122,6 +122,7 @@ export class LayerReads implements ReadSource {
       program,
       clock: env.clock,
       context,
+      credits: all.credits,
       blockHits: this.#blockHits,
       blockMisses: this.#blockMisses,
       heldBytesLimit: options.limits.rowBytes,

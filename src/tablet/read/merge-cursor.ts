@@ -20,6 +20,7 @@ import {
   type Layer,
   type LayerCursor,
 } from '../../model/index.ts';
+import type { ReadCredits } from '../layers/read-credits.ts';
 import { type HidingCount, MergeSource, SourceHeap, isOnRow } from './merge-source.ts';
 import { MergeOutcome, RowMerge } from './row-merge.ts';
 
@@ -42,9 +43,11 @@ export interface MergeOptions {
    * With a pacer, a move that steps over very many hidden entries ends in `needsLoad` when the slice of the event loop
    * is over, and `load` pauses. Without it a move has no such bound.
    */
-  readonly pacer?: Pacer;
+  readonly pacer?: Pacer | undefined;
   /** The only row that will be read, if there is only one: layers then need not read what follows it. */
   readonly row?: ByteString | undefined;
+  /** Counts the rows that several layers have. */
+  readonly credits?: ReadCredits | undefined;
 }
 
 export class MergeCursor implements LayerCursor {
@@ -63,6 +66,8 @@ export class MergeCursor implements LayerCursor {
   #pending: MergeSource[] = [];
   /** Taken for the first row that several layers have; most short reads meet none. */
   #merging: RowMerge | undefined;
+  /** Undefined where the read is of one row: that look-up is counted already. */
+  readonly #credits: ReadCredits | undefined;
   readonly #aggregateOf: MergeOptions['aggregateOf'];
   /** The cursor that is passed through inside a row of one layer. Its source is the top of the heap. */
   #only!: LayerCursor;
@@ -85,6 +90,8 @@ export class MergeCursor implements LayerCursor {
     this.#keepDeletions = options.keepDeletions ?? false;
     this.#pacer = options.pacer;
     this.#aggregateOf = options.aggregateOf;
+    this.#credits = options.row === undefined ? options.credits : undefined;
+    if (options.row !== undefined) options.credits?.lookedUp(sources);
   }
 
   get #merge(): RowMerge {
@@ -277,6 +284,7 @@ export class MergeCursor implements LayerCursor {
       }
     }
     if (members.length === 0) return;
+    if (members.length > 1) this.#credits?.scanned(members);
     this.#rowSource = RowSource.severalLayers;
     this.#merge.start(this.row);
   }

@@ -14,6 +14,7 @@ import {
   storageFamily,
   type TableSchema,
 } from '../../model/index.ts';
+import type { ReadCredits } from '../layers/read-credits.ts';
 import { cursorOver, type RowsCursor } from './one-row-cursor.ts';
 import type { ReadFamilies } from './read-families.ts';
 
@@ -34,8 +35,9 @@ export function newestCells(
   columns: readonly ColumnName[],
   families: ReadFamilies,
   schema: TableSchema,
+  credits: ReadCredits,
 ): Map<ColumnKey, Cell> | Promise<Map<ColumnKey, Cell>> {
-  const search = new NewestSearch(context, clock, layers, row, columns, families, schema);
+  const search = new NewestSearch(context, clock, layers, row, columns, families, schema, credits);
   return search.seeksOn() ? search.found : search.finish();
 }
 
@@ -69,6 +71,7 @@ class NewestSearch {
     columns: readonly ColumnName[],
     families: ReadFamilies,
     schema: TableSchema,
+    credits: ReadCredits,
   ) {
     this.#context = context;
     this.#clock = clock;
@@ -80,7 +83,7 @@ class NewestSearch {
       return { family, qualifier, stored, key: columnKey(stored, qualifier) };
     });
     this.#wanted = wanted.length < 2 ? wanted : wanted.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
-    this.#cursor = cursorOver(layers, row, families.aggregateOf, this.#pacer);
+    this.#cursor = cursorOver(layers, row, families.aggregateOf, this.#pacer, credits);
     this.#cursor.seekRow(row);
   }
 

@@ -13,6 +13,7 @@ import {
   type Layer,
   type LayerCursor,
 } from '../../model/index.ts';
+import type { ReadCredits } from '../layers/read-credits.ts';
 import { MergeCursor, STEPS_BEFORE_PAUSE } from './merge-cursor.ts';
 
 /** The part of a merged read that a read of rows uses. */
@@ -41,13 +42,14 @@ export function cursorOver(
   row: ByteString | undefined,
   aggregateOf: (family: string) => AggregateKind | undefined,
   pacer?: Pacer,
+  credits?: ReadCredits,
 ): RowsCursor {
   if (row !== undefined && layers.length < 2) {
     const layer = layers[0];
     const cursor = layer?.rowCursor?.(row);
     if (layer === undefined || cursor !== undefined) return new OneRowCursor(row, cursor, pacer);
   }
-  return new MergeCursor(layers, pacer === undefined ? { aggregateOf, row } : { aggregateOf, row, pacer });
+  return new MergeCursor(layers, { aggregateOf, row, pacer, credits });
 }
 
 class OneRowCursor implements RowsCursor {

@@ -34,6 +34,7 @@ import {
   type RowRange,
 } from '../../model/index.ts';
 import { KeptVersions } from './kept-versions.ts';
+import type { ReadCredits } from '../layers/read-credits.ts';
 import { layersForRow } from '../layers/layer-set.ts';
 import { cursorOver, type RowsCursor } from './one-row-cursor.ts';
 import type { ReadFamilies, ReadFamily } from './read-families.ts';
@@ -70,6 +71,7 @@ export interface RowReaderOptions {
   readonly program: FilterProgram;
   readonly clock: Clock;
   readonly context: RequestContext;
+  readonly credits: ReadCredits;
   /**
    * Counters of blocks found in memory, and not found, by all reads of the server: what this read adds within a slice
    * is its own.
@@ -86,6 +88,7 @@ export class RowReader {
   /** The cursor sees one row, in only those layers that may have it. */
   #isAtRow = false;
   readonly #aggregateOf: (stored: string) => AggregateKind | undefined;
+  readonly #credits: ReadCredits;
   readonly #ranges: readonly RowRange[];
   readonly #onlyRow: ByteString | undefined;
   readonly #reversed: boolean;
@@ -145,6 +148,7 @@ export class RowReader {
   constructor(options: RowReaderOptions) {
     this.#aggregateOf = options.families.aggregateOf;
     this.#pacer = new Pacer(options.clock);
+    this.#credits = options.credits;
     this.#ranges = options.ranges;
     this.#onlyRow = options.row;
     this.#layers = options.layers;
@@ -265,7 +269,7 @@ export class RowReader {
   }
 
   #cursorOver(layers: readonly Layer[], row: ByteString | undefined): RowsCursor {
-    return cursorOver(layers, row, this.#aggregateOf, this.#pacer);
+    return cursorOver(layers, row, this.#aggregateOf, this.#pacer, this.#credits);
   }
 
   #takeBatch(): ReadBatch | undefined {

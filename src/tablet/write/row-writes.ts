@@ -174,7 +174,9 @@ export class RowWrites {
       };
       let newest: ReturnType<typeof newestCells> | undefined;
       try {
-        newest = newestCells(context, env.clock, hold.layers, row, rules, ReadFamilies.of(schema, env.clock), schema);
+        const families = ReadFamilies.of(schema, env.clock);
+        const { credits } = this.#context.layers;
+        newest = newestCells(context, env.clock, hold.layers, row, rules, families, schema, credits);
         return newest instanceof Promise ? newest.finally(() => hold.release()).then(write) : write(newest);
       } finally {
         if (!(newest instanceof Promise)) hold.release();
