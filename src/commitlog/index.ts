@@ -14,4 +14,4 @@ export {
   type RedoPoint,
   type RedoRecord,
 } from './record.ts';
-export { type Appended, ServerLog, type ServerLogOptions } from './server-log.ts';
+export { type Appended, type LogAppend, ServerLog, type ServerLogOptions } from './server-log.ts';

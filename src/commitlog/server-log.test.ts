@@ -5,7 +5,7 @@ import { AssertionError, BigtableError, Code, codeName } from '../base/index.ts'
 import { type CrashChoice, type FileFaults, type FileOperation, MemoryFileSystem } from '../env/index.ts';
 import { type NewRecord, Origin } from './record.ts';
 import { readRecords } from './log-reader.ts';
-import { ServerLog } from './server-log.ts';
+import { type Appended, ServerLog } from './server-log.ts';
 
 const PATH = 'servers/one/log-a';
 
@@ -81,7 +81,10 @@ describe('group commit', () => {
     const acknowledged: number[] = [];
     const all: Promise<unknown>[] = [];
     for (let i = 0; i < 50; i++) {
-      const { sequence, durable } = log.append(record(`row ${i}`));
+      const {
+        sequence,
+        append: { durable },
+      } = log.append(record(`row ${i}`));
       assert.equal(sequence, 41 + i);
       all.push(durable.then(() => acknowledged.push(sequence)));
       if (i % 7 === 0) await turn();
@@ -101,11 +104,11 @@ describe('group commit', () => {
     const { fileSystem, hold } = controlled();
     const log = await ServerLog.open({ fileSystem, path: PATH });
     const release = hold('syncLog');
-    const first = Array.from({ length: 10 }, (_, i) => log.append(record(`first ${i}`)).durable);
+    const first = Array.from({ length: 10 }, (_, i) => log.append(record(`first ${i}`)).append.durable);
     await turn();
     const second: Promise<number>[] = [];
     for (let i = 0; i < 100; i++) {
-      second.push(log.append(record(`second ${i}`)).durable);
+      second.push(log.append(record(`second ${i}`)).append.durable);
       if (i % 10 === 0) await turn();
     }
     let early = 0;
@@ -130,7 +133,7 @@ describe('group commit', () => {
     while (log.pendingBytes < 4 << 20) {
       const appended = log.appendReserved(record('row', Buffer.alloc(100_000, 1)));
       if (appended instanceof Promise) await appended;
-      else all.push(appended.durable);
+      else all.push(appended.append.durable);
     }
     assert.ok(log.pendingBytes < (4 << 20) + 101_000, `${log.pendingBytes} bytes wait`);
     const wait = log.appendReserved(record('row'));
@@ -173,7 +176,7 @@ describe('group commit', () => {
         );
         if (i % 7 === 0)
           others.push(
-            log.append(record('refused', Buffer.alloc(50_000))).durable.then(
+            log.append(record('refused', Buffer.alloc(50_000))).append.durable.then(
               () => 'written',
               (error: BigtableError) => error.code,
             ),
@@ -185,7 +188,7 @@ describe('group commit', () => {
       release();
       for (const outcome of await Promise.all(others)) assert.equal(outcome, Code.RESOURCE_EXHAUSTED);
       fileSystem.freeBytes = 10 << 20;
-      await log.append(record('there is room again')).durable;
+      await log.append(record('there is room again')).append.durable;
       const rows = new Set((await logged(fileSystem)).map(({ row }) => row));
       assert.deepEqual(
         before.filter((row) => !rows.has(row)),
@@ -220,7 +223,7 @@ describe('group commit', () => {
         await assert.rejects(outcome as Promise<void>, { code: Code.UNAVAILABLE });
       } else {
         for (; outcome instanceof Promise; outcome = log.appendReserved(record('early'))) await outcome;
-        await assert.rejects(outcome.durable, { code: Code.UNAVAILABLE });
+        await assert.rejects(outcome.append.durable, { code: Code.UNAVAILABLE });
       }
       assert.equal(failures.length, 1);
       assert.throws(() => log.appendReserved(record('late')), { code: Code.UNAVAILABLE });
@@ -238,7 +241,7 @@ describe('group commit', () => {
       for (let i = 0; i < count; i++) {
         const appended = log.appendReserved(record('row'));
         if (appended instanceof Promise) await appended;
-        else await appended.durable;
+        else await appended.append.durable;
       }
     };
     await appendMany(20_000);
@@ -258,9 +261,9 @@ describe('group commit', () => {
       [3, 5_000_000],
     ] as const) {
       const release = hold('syncLog');
-      const all = [log.append(record('alone')).durable];
+      const all = [log.append(record('alone')).append.durable];
       await turn();
-      for (let i = 0; i < count; i++) all.push(log.append(record(`${i}`, Buffer.alloc(bytes))).durable);
+      for (let i = 0; i < count; i++) all.push(log.append(record(`${i}`, Buffer.alloc(bytes))).append.durable);
       release();
       await Promise.all(all);
     }
@@ -279,7 +282,7 @@ describe('group commit', () => {
     const log = await ServerLog.open({ fileSystem, path: PATH });
     assert.equal(log.pendingBytes, 0);
     const release = hold('syncLog');
-    const all = Array.from({ length: 50 }, () => log.append(record('x', Buffer.alloc(100_000))).durable);
+    const all = Array.from({ length: 50 }, () => log.append(record('x', Buffer.alloc(100_000))).append.durable);
     assert.ok(log.pendingBytes > 5_000_000 && log.pendingBytes < 5_100_000, `${log.pendingBytes}`);
     await turn();
     assert.ok(log.pendingBytes > 5_000_000);
@@ -300,7 +303,7 @@ describe('group commit', () => {
     assert.throws(() => log.append(bad), AssertionError);
     const last = log.append(record('two'));
     assert.equal(last.sequence, 2);
-    await last.durable;
+    await last.append.durable;
     assert.deepEqual(
       (await logged(fileSystem)).map(({ row }) => row),
       ['one', 'two'],
@@ -312,7 +315,7 @@ describe('group commit', () => {
     const { fileSystem, hold } = controlled();
     const log = await ServerLog.open({ fileSystem, path: PATH });
     const release = hold('syncLog');
-    const durable = log.append(record('pending')).durable;
+    const durable = log.append(record('pending')).append.durable;
     const closing = log.close();
     throwsCode(() => log.append(record('late')), Code.FAILED_PRECONDITION);
     release();
@@ -335,11 +338,11 @@ describe('failures of the log', () => {
   test('after an unknown outcome everything pending and everything later is refused', async () => {
     const { fileSystem, hold, failNext } = controlled();
     const log = await ServerLog.open({ fileSystem, path: PATH });
-    await log.append(record('kept')).durable;
+    await log.append(record('kept')).append.durable;
     const release = hold('syncLog');
-    const inFlight = log.append(record('unknown')).durable;
+    const inFlight = log.append(record('unknown')).append.durable;
     await turn();
-    const waiting = Array.from({ length: 3000 }, (_, i) => log.append(record(`waiting ${i}`)).durable);
+    const waiting = Array.from({ length: 3000 }, (_, i) => log.append(record(`waiting ${i}`)).append.durable);
     failNext('syncLog', new Error('the disk is gone'));
     release();
     const unknown = await fails(inFlight, Code.UNAVAILABLE);
@@ -361,9 +364,9 @@ describe('failures of the log', () => {
   test('a fenced log refuses as one of unknown outcome', async () => {
     const fileSystem = new MemoryFileSystem();
     const log = await ServerLog.open({ fileSystem, path: PATH });
-    await log.append(record('kept')).durable;
+    await log.append(record('kept')).append.durable;
     await fileSystem.fence(PATH);
-    await fails(log.append(record('late')).durable, Code.UNAVAILABLE);
+    await fails(log.append(record('late')).append.durable, Code.UNAVAILABLE);
     throwsCode(() => log.append(record('later')), Code.UNAVAILABLE);
     assert.deepEqual(
       (await logged(fileSystem)).map(({ row }) => row),
@@ -371,26 +374,58 @@ describe('failures of the log', () => {
     );
   });
 
-  test('without space only that batch is refused; the log continues and its numbers are not reused', async () => {
+  test('a refused append does not fail records with reserved storage', async () => {
     const { fileSystem, hold, failNext } = controlled();
     const log = await ServerLog.open({ fileSystem, path: PATH });
-    await log.append(record('one')).durable;
+    const reserve = async (row: string): Promise<Appended> => {
+      for (;;) {
+        const appended = log.appendReserved(record(row));
+        if (!(appended instanceof Promise)) return appended;
+        await appended;
+      }
+    };
+    await (await reserve('one')).append.durable;
+    const release = hold('appendLog');
+    const refused = [log.append(record('two'))];
+    await turn();
+    const kept = [await reserve('three')];
+    refused.push(log.append(record('four')));
+    kept.push(await reserve('five'));
+    failNext('appendLog', new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full'));
+    release();
+    for (const { append } of refused) await fails(append.durable, Code.RESOURCE_EXHAUSTED);
+    for (const { append } of kept) await append.durable;
+    assert.deepEqual(
+      (await logged(fileSystem)).map(({ row }) => row),
+      ['one', 'three', 'five'],
+    );
+    await log.close();
+  });
+
+  test('a refused append fails the records that wait; the log continues and their numbers are not reused', async () => {
+    const { fileSystem, hold, failNext } = controlled();
+    const log = await ServerLog.open({ fileSystem, path: PATH });
+    await log.append(record('one')).append.durable;
     const release = hold('appendLog');
     const refused = [log.append(record('two')), log.append(record('three'))];
     await turn();
-    const kept = log.append(record('four'));
+    // one batch that is full, and one that gathers
+    for (let i = 0; i < 1030; i++) refused.push(log.append(record('waits')));
     failNext('appendLog', new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full'));
     release();
-    for (const { durable } of refused) await fails(durable, Code.RESOURCE_EXHAUSTED);
-    await kept.durable;
+    await fails(refused[0]!.append.durable, Code.RESOURCE_EXHAUSTED);
+    for (const { append } of refused) assert.equal(append.failure?.code, Code.RESOURCE_EXHAUSTED, 'known immediately');
+    const kept = log.append(record('kept'));
+    for (const { append } of refused) await fails(append.durable, Code.RESOURCE_EXHAUSTED);
+    await kept.append.durable;
+    assert.equal(kept.append.failure, undefined);
     assert.equal(log.failed, undefined);
-    await log.append(record('five')).durable;
+    assert.equal(log.pendingBytes, 0);
     assert.deepEqual(
       (await logged(fileSystem)).map(({ sequence, row }) => [sequence, row]),
       [
         [1, 'one'],
-        [4, 'four'],
-        [5, 'five'],
+        [1034, 'kept'],
       ],
     );
   });
@@ -426,7 +461,10 @@ describe('failures of the log', () => {
         let last = 0;
         for (const [i, delay] of delays.entries()) {
           if (log.failed) break;
-          const { sequence, durable } = log.append(record(`${i}`));
+          const {
+            sequence,
+            append: { durable },
+          } = log.append(record(`${i}`));
           last = sequence;
           durable.then(
             (position) => {
@@ -466,13 +504,13 @@ describe('trimming', () => {
     const { fileSystem, hold } = controlled();
     const log = await ServerLog.open({ fileSystem, path: PATH });
     const positions: number[] = [];
-    for (let i = 0; i < 10; i++) positions.push(await log.append(record(`${i}`)).durable);
+    for (let i = 0; i < 10; i++) positions.push(await log.append(record(`${i}`)).append.durable);
     log.trimBefore(positions[6] as number);
     log.trimBefore(positions[4] as number);
     await turn();
     assert.equal((await logged(fileSystem)).length, 10);
     const release = hold('syncLog');
-    const durable = log.append(record('10')).durable;
+    const durable = log.append(record('10')).append.durable;
     await turn();
     assert.equal((await logged(fileSystem)).length >= 10, true);
     release();
@@ -488,9 +526,9 @@ describe('trimming', () => {
     const fileSystem = new MemoryFileSystem();
     const log = await ServerLog.open({ fileSystem, path: PATH });
     log.trimBefore(Number.MAX_SAFE_INTEGER);
-    await log.append(record('one')).durable;
+    await log.append(record('one')).append.durable;
     log.trimBefore(Number.POSITIVE_INFINITY);
-    await log.append(record('two')).durable;
+    await log.append(record('two')).append.durable;
     await turn();
     assert.deepEqual(
       (await logged(fileSystem)).map(({ row }) => row),
@@ -501,16 +539,16 @@ describe('trimming', () => {
   test('a trim that failed is retried with the next append', async () => {
     const { fileSystem, failNext } = controlled();
     const log = await ServerLog.open({ fileSystem, path: PATH });
-    const position = await log.append(record('one')).durable;
+    const position = await log.append(record('one')).append.durable;
     log.trimBefore(position + 1);
     failNext('trimLog', new Error('not now'));
-    await log.append(record('two')).durable;
+    await log.append(record('two')).append.durable;
     await turn();
     assert.deepEqual(
       (await logged(fileSystem)).map(({ row }) => row),
       ['one', 'two'],
     );
-    await log.append(record('three')).durable;
+    await log.append(record('three')).append.durable;
     await turn();
     assert.deepEqual(
       (await logged(fileSystem)).map(({ row }) => row),

@@ -9,6 +9,8 @@
  * - One append is in flight; acknowledgements come in log order, each after its append is durable.
  * - After an append of unknown outcome nothing more is written: a later append could otherwise be in the log without
  *   it.
+ * - An append that is refused fails all records that wait at that time: they may depend on it (hot rows). Records with
+ *   reserved storage are excepted: they were acknowledged, and depend on nothing that may be refused.
  * - Nothing is trimmed before an append that says so (its low-water mark) is durable.
  * - Storage is reserved for a record of `appendReserved` before the record gets its number: a full disk refuses it
  *   before it can be acknowledged, and never after. Such records share no append with others, which a full disk may
@@ -44,13 +46,20 @@ export interface ServerLogOptions {
   readonly env?: { readonly metrics: Metrics; readonly clock: Clock };
 }
 
-export interface Appended {
-  readonly sequence: number;
+/** An append, which its records share. */
+export interface LogAppend {
   /**
-   * Resolves when the record is durable, with the position of its append. Rejects with RESOURCE_EXHAUSTED if it was
-   * surely not written and the log goes on, else with UNAVAILABLE: the outcome is unknown.
+   * Resolves when the records are durable, with their position. Rejects with RESOURCE_EXHAUSTED if they were surely not
+   * written and the log goes on, else with UNAVAILABLE: the outcome is unknown.
    */
   readonly durable: Promise<LogPosition>;
+  /** The error with which `durable` rejects; set in the slice in which that is known, before any waiter runs. */
+  readonly failure: BigtableError | undefined;
+}
+
+export interface Appended {
+  readonly sequence: number;
+  readonly append: LogAppend;
 }
 
 /** Bounds of a batch. All that waits for one append is then handled in one slice of a few milliseconds. */
@@ -69,12 +78,12 @@ const BATCH_OVERHEAD_BYTES = MAX_APPEND_HEADER_BYTES + APPEND_OVERHEAD_BYTES;
 /** Encoders kept for the next batches: one in flight, one being gathered. */
 const MAX_KEPT_ENCODERS = 2;
 
-interface Batch {
+interface Batch extends LogAppend {
   readonly encoder: AppendEncoder;
   /** True if its storage was reserved. */
   reserved: boolean;
   readonly firstSequence: number;
-  readonly durable: Promise<LogPosition>;
+  failure: BigtableError | undefined;
   readonly resolve: (position: LogPosition) => void;
   readonly reject: (error: BigtableError) => void;
 }
@@ -223,7 +232,7 @@ export class ServerLog {
 
   /** Numbers the record that was encoded into the batch, in `bytes`. */
   #added(batch: Batch, bytes: number): Appended {
-    const { encoder, durable } = batch;
+    const { encoder } = batch;
     assert(batch === this.#gathering, 'records are added to the batch that gathers');
     assert(batch.firstSequence + encoder.count === this.#nextSequence + 1, 'sequence numbers of a batch ascend by one');
     const sequence = this.#nextSequence++;
@@ -231,7 +240,7 @@ export class ServerLog {
     const { sizeBytes, count, rows } = encoder;
     if (sizeBytes >= MAX_BATCH_BYTES || count >= MAX_BATCH_RECORDS || rows >= MAX_BATCH_ROWS) this.#closeBatch(batch);
     this.#writing ??= this.#write();
-    return { sequence, durable };
+    return { sequence, append: batch };
   }
 
   /** The batch gathers no more records and waits to be written. */
@@ -289,6 +298,7 @@ export class ServerLog {
       reserved: false,
       firstSequence: this.#nextSequence,
       durable,
+      failure: undefined,
       resolve,
       reject,
     };
@@ -311,14 +321,14 @@ export class ServerLog {
         await this.#gatherMore();
         const batch = this.#takeBatch();
         if (batch === undefined) break;
-        if (this.#failed) batch.reject(this.#notWritten(this.#failed));
+        if (this.#failed) reject(batch, this.#notWritten(this.#failed));
         else await this.#writeBatch(batch);
         this.#release(batch);
       }
     } catch (error) {
       const failure = unavailable(`${this.path}: an invariant of the log is broken`, error);
       this.#fail(failure);
-      for (let batch = this.#takeBatch(); batch; batch = this.#takeBatch()) batch.reject(this.#notWritten(failure));
+      for (let batch = this.#takeBatch(); batch; batch = this.#takeBatch()) reject(batch, this.#notWritten(failure));
     }
     this.#writing = undefined;
   }
@@ -362,14 +372,28 @@ export class ServerLog {
       this.#lastPosition = position;
       batch.resolve(position);
     } catch (error) {
-      if (!reserved && isRefusal(error)) return batch.reject(error);
+      if (!reserved && isRefusal(error)) return this.#refuse(batch, error);
       const failure = unavailable(`${this.path}: an append failed, its outcome is unknown`, error);
-      batch.reject(failure);
+      reject(batch, failure);
       return this.#fail(failure);
     } finally {
       this.#inFlight = undefined;
     }
     this.#trim(lowWater);
+  }
+
+  /** Nothing of the batch was written. */
+  #refuse(batch: Batch, error: BigtableError): void {
+    reject(batch, error);
+    if (this.#gathering !== undefined && this.#gathering.encoder.count > 0) this.#closeBatch(this.#gathering);
+    for (const waiting of this.#waiting.splice(0)) {
+      if (waiting.reserved) {
+        this.#waiting.push(waiting);
+      } else {
+        reject(waiting, error);
+        this.#release(waiting);
+      }
+    }
   }
 
   #fail(error: BigtableError): void {
@@ -394,6 +418,12 @@ export class ServerLog {
       if (this.#trimmed === lowWater) this.#trimmed = before;
     });
   }
+}
+
+function reject(batch: Batch, error: BigtableError): void {
+  assert(batch.failure === undefined, 'an append fails once');
+  batch.failure = error;
+  batch.reject(error);
 }
 
 /** Length of the header, the first part of an append. */

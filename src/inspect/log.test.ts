@@ -33,7 +33,7 @@ async function logOf(fileSystem: MemoryFileSystem, batches: readonly (readonly N
   const log = await ServerLog.open({ fileSystem, path: PATH });
   const positions: number[] = [];
   for (const batch of batches) {
-    const [first] = await Promise.all(batch.map((record) => log.append(record).durable));
+    const [first] = await Promise.all(batch.map((record) => log.append(record).append.durable));
     positions.push(first as number);
   }
   await log.close();

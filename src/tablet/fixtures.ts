@@ -47,6 +47,8 @@ export class TabletFixture {
   onCommit: () => Promise<void> = async () => {};
   /** Called when a compaction of files has begun. */
   onCompaction: () => Promise<void> = async () => {};
+  /** True while the lease of its server holds. */
+  isLeaseHeld = true;
   readonly clock = new ManualClock();
   #log!: ServerLog;
   #logs: string[] = [];
@@ -94,7 +96,7 @@ export class TabletFixture {
     this.#logs.push(path);
     const host = {
       schema: () => this.schema,
-      leaseHeld: () => true,
+      leaseHeld: () => this.isLeaseHeld,
       logPath: path,
       commit: async (_state: TabletState, change: Partial<TabletState>): Promise<void> => {
         await this.onCommit();

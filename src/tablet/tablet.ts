@@ -61,7 +61,7 @@ export class Tablet implements TabletApi {
     this.#context = context;
     this.#writer = new TabletWriter(context, this.#locks);
     this.#reads = new LayerReads(context);
-    this.#writes = new RowWrites(context, this.#locks, this.#writer, this.#reads);
+    this.#writes = new RowWrites(context, this.#locks, this.#writer);
     this.#compactor = new FileCompactor(context);
     this.#flusher = new Flusher(context, this.#writer, this.#compactor);
   }

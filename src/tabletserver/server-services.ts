@@ -89,7 +89,7 @@ export class ServerServices implements HostServices {
   }
 
   async logIsDurable(): Promise<void> {
-    await this.#options.log.append(emptyRecord(this.nowMicros())).durable;
+    await this.#options.log.append(emptyRecord(this.nowMicros())).append.durable;
   }
 
   written(key: MetadataKey): void {

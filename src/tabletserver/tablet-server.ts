@@ -177,7 +177,7 @@ export class TabletServer {
     try {
       log = await ServerLog.open({ fileSystem: env.fileSystem, path: logPathOf(name), onFailure, env });
       // a log that METADATA lists is never empty: an empty one has lost its beginning
-      await log.append(emptyRecord(env.clock.nowMicros())).durable;
+      await log.append(emptyRecord(env.clock.nowMicros())).append.durable;
       server = new TabletServer(options, name, log, session);
       await server.#schemas.start();
       server.#stopServing = await env.transport.serve(address, server.#calls.handler());

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import type { OpenDatabase } from '../../src/boot/index.ts';
 import { BigtableError, type GroupLayout, type Table } from '../../src/embedded/index.ts';
 import { type FileFaults, MemoryFileSystem } from '../../src/env/index.ts';
-import { bytesOf, mutationOf } from '../behaviour/plain-calls.ts';
+import { bytesOf, fill, mutationOf } from '../behaviour/plain-calls.ts';
 import type { PlainFamilies, Step } from '../behaviour/plain-row.ts';
 import { Simulation, type SimulatedDatabase } from './simulation.ts';
 import { Witness } from './witness.ts';
@@ -59,6 +59,23 @@ export class Life {
   async write(key: string, ...steps: Step[]): Promise<void> {
     const { acknowledged } = this.witness.beginSteps(key, steps);
     if (await this.call(() => this.table.apply(mutationOf(key, steps)))) acknowledged();
+  }
+
+  /** Concurrent transactions on a row that has column f:FROM: each sets the next column if the one before is set. */
+  async writeChain(key: string, from: number, count: number): Promise<void> {
+    const columns = Array.from({ length: count }, (_, i) => from + i + 1);
+    const chain = columns.map((column): Step[] => [
+      { kind: 'set', family: 'f', qualifier: `${column}`, timestamp: 1n, value: 'x' },
+    ]);
+    const { acknowledged } = this.witness.beginChain(key, chain);
+    await Promise.all(
+      chain.map((steps, i) =>
+        this.call(async () => {
+          const before = { column: `f:${from + i}` } as const;
+          if (await this.table.checkAndMutate(key, before, { then: (row) => fill(row, steps) })) acknowledged(i + 1);
+        }),
+      ),
+    );
   }
 
   async dropRows(start: string, end: string): Promise<void> {
@@ -131,6 +148,15 @@ export const SCENARIOS: readonly Scenario[] = [
         minorFlush(life),
       ]);
       await life.write('last', { kind: 'set', family: 'f', qualifier: 'q', timestamp: 1n, value: 'y' });
+    },
+  },
+  {
+    name: 'transactions on one row see one another, while it is written to a file',
+    counter: 'tablet.minorCompactions',
+    async run(life) {
+      await life.write('hot', { kind: 'set', family: 'f', qualifier: '0', timestamp: 1n, value: 'x' });
+      for (let round = 0; round < 3; round++)
+        await Promise.all([life.writeChain('hot', 4 * round, 4), minorFlush(life)]);
     },
   },
   {

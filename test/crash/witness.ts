@@ -51,6 +51,21 @@ export class Witness {
     return this.begin([key], (row) => changed(row, steps, this.families, this.#now()));
   }
 
+  /** Changes of one row, each of which happens only after the one before. `acknowledged`: `count` have happened. */
+  beginChain(key: string, changes: readonly (readonly Step[])[]): { acknowledged(count: number): void } {
+    const states = [this.#of(key)];
+    for (const steps of changes)
+      states.push(states.at(-1)!.map((row) => changed(row, steps, this.families, this.#now())));
+    let most = 0;
+    this.#rows.set(key, states.flat());
+    return {
+      acknowledged: (count) => {
+        most = Math.max(most, count);
+        this.#rows.set(key, states.slice(most).flat());
+      },
+    };
+  }
+
   /** Reads everything, fails on the first row that must not be so, and takes note of what is there. */
   async check(table: Table, when: string): Promise<void> {
     const got = new Map<string, PlainCell[]>();

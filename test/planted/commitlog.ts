@@ -68,8 +68,8 @@ export const COMMITLOG_FAULTS: readonly Fault[] = [
     message: /positions ascend/,
     run: async (planted) => {
       const log = await logAt([64, planted ? 32 : 96]);
-      await log.append(recordOf()).durable;
-      await log.append(recordOf()).durable;
+      await log.append(recordOf()).append.durable;
+      await log.append(recordOf()).append.durable;
     },
   },
   {
@@ -77,7 +77,7 @@ export const COMMITLOG_FAULTS: readonly Fault[] = [
     message: /sequence number|varint/,
     run: async (planted) => {
       const log = await logAt([0], planted ? -1 : 1);
-      await log.append(recordOf()).durable;
+      await log.append(recordOf()).append.durable;
     },
   },
 ];

@@ -1,3 +1,4 @@
+import { BigtableError, Code } from '../../src/base/index.ts';
 import { columnKey, CursorState, type Layer } from '../../src/model/index.ts';
 import { numberedRows, openFile, put, writeFile } from '../../src/sstable/fixtures.ts';
 import type { TabletHost, TabletState } from '../../src/tablet/contract/tablet-state.ts';
@@ -7,6 +8,7 @@ import { ServerTime } from '../../src/tablet/layers/server-time.ts';
 import { TabletCommits } from '../../src/tablet/layers/tablet-commits.ts';
 import { TabletFile } from '../../src/tablet/layers/tablet-file.ts';
 import { MergeCursor } from '../../src/tablet/read/merge-cursor.ts';
+import { type PendingBatch, PendingRows } from '../../src/tablet/write/pending-rows.ts';
 import { RowLocks } from '../../src/tablet/write/row-locks.ts';
 import { SharedLock, SharedLocks } from '../../src/tablet/write/shared-locks.ts';
 import { ListCursor } from '../list-cursor.ts';
@@ -64,6 +66,10 @@ function commitsOf(set: LayerSet, onCommit: () => void = () => {}): TabletCommit
   return new TabletCommits(host as TabletHost, set, time, STATE);
 }
 
+function pendingBatch(failure?: BigtableError): PendingBatch {
+  return { append: { durable: Promise.resolve(1), failure }, done: Promise.resolve() };
+}
+
 async function openedFile(clips = [range]): Promise<TabletFile> {
   return new TabletFile(await openFile(await writeFile(numberedRows(20, 10))), range, clips);
 }
@@ -77,6 +83,48 @@ export const TABLET_FAULTS: readonly Fault[] = [
       await locks.lockExclusive('row');
       locks.unlockExclusive('row');
       if (planted) locks.unlockExclusive('row');
+    },
+  },
+  {
+    fault: 'a transaction logs its change after it has unlocked the row',
+    message: /row that it holds/,
+    run: (planted) => {
+      const locks = new RowLocks();
+      locks.lockExclusive('row');
+      if (planted) locks.unlockExclusive('row');
+      locks.logged('row');
+    },
+  },
+  {
+    fault: 'the change of a transaction is applied twice',
+    message: /hot until/,
+    run: (planted) => {
+      const locks = new RowLocks();
+      locks.lockExclusive('row');
+      locks.logged('row');
+      locks.unlockExclusive('row');
+      locks.applied('row');
+      if (planted) locks.applied('row');
+    },
+  },
+  {
+    fault: 'pending changes are applied before those that precede them in the log',
+    message: /log order/,
+    run: (planted) => {
+      const pending = new PendingRows(() => () => undefined);
+      const [first, second] = [pendingBatch(), pendingBatch()];
+      pending.add(first, 'row', [{ kind: 'deleteFromRow' }]);
+      pending.add(second, 'row', [{ kind: 'deleteFromRow' }]);
+      if (!planted) pending.remove(first);
+      pending.remove(second);
+    },
+  },
+  {
+    fault: 'a change is pending in an append that has failed',
+    message: /place in the log/,
+    run: (planted) => {
+      const failure = planted ? new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full') : undefined;
+      new PendingRows(() => () => undefined).add(pendingBatch(failure), 'row', []);
     },
   },
   {

@@ -154,7 +154,7 @@ async function logged(changes: readonly RowMutations[]): Promise<unknown> {
     origin: Origin.user,
     body: { kind: 'rows' as const, rows: changes },
   };
-  await log.append(record).durable;
+  await log.append(record).append.durable;
   const bytes: Buffer[] = [];
   for await (const append of fileSystem.readLog('log')) bytes.push(append.bytes);
   const records = [];

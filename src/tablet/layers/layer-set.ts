@@ -46,6 +46,7 @@ function emptyLayer(): MemtableLayer {
 }
 
 const NO_FILES: readonly TabletFile[] = [];
+const EMPTY_LAYERS: readonly Layer[] = [];
 /** With fewer files each one is queried. */
 const MIN_INDEXED_FILES = 4;
 
@@ -195,14 +196,14 @@ export class LayerSet {
 
   /**
    * Holds the layers that the read needs until they are released. A read of one row must seek that row in the same
-   * slice.
+   * slice. `pending`: layers above all others, for a transaction.
    */
-  hold(need: LayerNeed): LayerHold {
+  hold(need: LayerNeed, pending: readonly Layer[] = EMPTY_LAYERS): LayerHold {
     const { row, spans } = need;
     // a memtable without the row now has nothing that this read, of this instant, must show
     const memtables = row === undefined ? this.#memtables : layersForRow(this.#memtables, row, spans);
     return this.#hold(
-      memtables,
+      pending.length === 0 ? memtables : pending.concat(memtables),
       this.#files.length === 0 ? NO_FILES : filesFor(row === undefined ? this.#files : this.#filesOver(row), need),
     );
   }

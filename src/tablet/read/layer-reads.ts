@@ -4,7 +4,7 @@
 import { assert, BigtableError, type ByteString, Code } from '../../base/index.ts';
 import type { Counter, PullStream, RequestContext } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
-import { type Cell, type ReadBatch, rangeOfRow, rowOfRange } from '../../model/index.ts';
+import { type Cell, type Layer, type ReadBatch, rangeOfRow, rowOfRange } from '../../model/index.ts';
 import { type LayerHold, LayerNeed } from '../layers/layer-set.ts';
 import { ReadFamilies } from './read-families.ts';
 import { RowReader } from './row-reader.ts';
@@ -99,8 +99,8 @@ export class LayerReads implements ReadSource {
     );
   }
 
-  hold(need: LayerNeed): LayerHold {
-    const hold = this.#context.layers.hold(need);
+  hold(need: LayerNeed, pending?: readonly Layer[]): LayerHold {
+    const hold = this.#context.layers.hold(need, pending);
     this.#filesRead.value += hold.files.length;
     return hold;
   }

@@ -31,18 +31,46 @@ describe('row locks', () => {
     assert.equal(locks.lockExclusive('r'), undefined);
   });
 
-  test('an exclusive lock waits for sharers, and keeps later sharers waiting', async () => {
+  test('an exclusive lock waits for sharers, and keeps later calls waiting', async () => {
     const locks = new RowLocks();
     const lock = lockOf(locks, 'r');
     const alone = locks.lockExclusive('r');
-    const later = locks.lockShared('r');
+    const later = locks.lockExclusive('r');
     assert.equal(await waits(alone), true);
     assert.equal(await waits(later), true);
     locks.unlockShared(lock);
     assert.equal(await waits(alone), false);
     assert.equal(await waits(later), true);
+    assert.equal(locks.tryLockShared('r', new SharedLock()), false);
     locks.unlockExclusive('r');
     assert.equal(await waits(later), false);
+  });
+
+  test('a row is hot until its logged transactions are applied: it is locked exclusively, and not shared', async () => {
+    const locks = new RowLocks();
+    for (let i = 0; i < 2; i++) {
+      assert.equal(locks.lockExclusive('r'), undefined);
+      locks.logged('r');
+      locks.unlockExclusive('r');
+    }
+    assert.equal(locks.tryLockShared('r', new SharedLock()), false);
+    assert.equal(await waits(locks.lockTablet()), false, 'nothing holds a hot row');
+    locks.unlockTablet();
+    locks.applied('r');
+    assert.equal(locks.tryLockShared('r', new SharedLock()), false);
+    locks.applied('r');
+    lockOf(locks, 'r');
+    assert.throws(() => locks.applied('r'), { name: 'AssertionError' });
+  });
+
+  test('a transaction may be applied before it unlocks the row', () => {
+    const locks = new RowLocks();
+    assert.equal(locks.lockExclusive('r'), undefined);
+    locks.logged('r');
+    locks.applied('r');
+    assert.equal(locks.tryLockShared('r', new SharedLock()), false);
+    locks.unlockExclusive('r');
+    lockOf(locks, 'r');
   });
 
   test('rows do not disturb one another', () => {
@@ -55,7 +83,7 @@ describe('row locks', () => {
     const locks = new RowLocks();
     const lock = lockOf(locks, 'a');
     const all = locks.lockTablet();
-    const later = locks.lockShared('b');
+    const later = locks.lockExclusive('b');
     assert.equal(await waits(all), true);
     assert.equal(await waits(later), true);
     locks.unlockShared(lock);
@@ -106,11 +134,11 @@ describe('row locks', () => {
           }
         };
         await Promise.all(
-          holders.map(async ({ row, alone, turns }) => {
-            let lock = new SharedLock();
+          holders.map(async ({ row, alone: wantsAlone, turns }) => {
+            const lock = new SharedLock();
+            const alone = row !== '*' && (wantsAlone || !locks.tryLockShared(row, lock));
             if (row === '*') await locks.lockTablet();
             else if (alone) await locks.lockExclusive(row);
-            else if (!locks.tryLockShared(row, lock)) lock = await locks.lockShared(row);
             const me = { row, alone };
             inside.push(me);
             check();

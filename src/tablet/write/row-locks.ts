@@ -1,27 +1,25 @@
 /**
- * Locks of rows inside one tablet. Plain writes take shared locks (their order is the order of the log).
- * Read-modify-write, check-and-mutate and METADATA commits lock a row exclusively from their read to the end of their
- * log append, so that no write comes between. Dropping a row range locks the whole tablet.
+ * Locks of rows inside one tablet. Plain writes take shared locks until they are applied (their order is the order of
+ * the log). Transactions lock a row exclusively from their read until their record has its place in the log; the row is
+ * then hot until the record is applied. A plain write to a row with a state of its own takes its turn as a transaction
+ * does. Dropping a row range locks the whole tablet.
  *
  * Hot path: plain writes are by far the most. They look into a map that is mostly empty and count (shared-locks.ts); a
- * batch of rows has one lock. Only a row that is locked exclusively, or waited for, has a state of its own.
+ * batch of rows has one lock. Only a row that is locked exclusively, waited for, or hot has a state of its own.
  *
  * Invariants: waiters are served in the order of their calls, so none starves. A row has a state exactly while it is
- * locked exclusively or waited for; the state then counts the shared locks of the row.
+ * locked exclusively, waited for, or hot; the state counts the shared locks of the row, which were taken before it.
  */
 import { assert, type ByteString } from '../../base/index.ts';
-import { SharedLock, SharedLocks } from './shared-locks.ts';
-
-interface Waiter {
-  /** Undefined: waits for the exclusive lock. */
-  readonly lock: SharedLock | undefined;
-  readonly wake: () => void;
-}
+import { type SharedLock, SharedLocks } from './shared-locks.ts';
 
 interface RowState {
   sharers: number;
   isExclusive: boolean;
-  readonly waiters: Waiter[];
+  /** Transactions whose records have their place in the log and are not applied yet: while there are any, it is hot. */
+  transactions: number;
+  /** Calls that wait for the exclusive lock. */
+  readonly waiters: (() => void)[];
 }
 
 export class RowLocks {
@@ -41,17 +39,6 @@ export class RowLocks {
     return true;
   }
 
-  /** Locks one row, after waiting for it. */
-  async lockShared(row: ByteString): Promise<SharedLock> {
-    const lock = new SharedLock();
-    while (this.#isTabletLocked) await this.#tabletUnlocked();
-    if (this.tryLockShared(row, lock)) return lock;
-    const state = this.#rows.get(row);
-    assert(state !== undefined, 'a call waits for a row that is locked or waited for');
-    await new Promise<void>((wake) => state.waiters.push({ lock, wake }));
-    return lock;
-  }
-
   /** Unlocks all rows of the lock. */
   unlockShared(lock: SharedLock): void {
     this.#shared.remove(lock);
@@ -62,14 +49,14 @@ export class RowLocks {
   /** Returns undefined if the lock was taken immediately, which is the common case. */
   lockExclusive(row: ByteString): Promise<void> | undefined {
     if (this.#isTabletLocked) return this.#tabletUnlocked().then(() => this.lockExclusive(row));
-    const state = this.#rows.get(row);
-    if (state !== undefined) return new Promise((wake) => state.waiters.push({ lock: undefined, wake }));
-    const sharers = this.#shared.count(row);
-    if (sharers > 0)
-      return new Promise((wake) =>
-        this.#rows.set(row, { sharers, isExclusive: false, waiters: [{ lock: undefined, wake }] }),
-      );
-    this.#rows.set(row, { sharers: 0, isExclusive: true, waiters: [] });
+    let state = this.#rows.get(row);
+    if (state === undefined) {
+      state = { sharers: this.#shared.count(row), isExclusive: false, transactions: 0, waiters: [] };
+      this.#rows.set(row, state);
+    }
+    const { waiters } = state;
+    if (state.isExclusive || state.sharers > 0 || waiters.length > 0) return new Promise((wake) => waiters.push(wake));
+    state.isExclusive = true;
     this.#exclusiveCount++;
     return undefined;
   }
@@ -82,6 +69,21 @@ export class RowLocks {
     assert(this.#exclusiveCount >= 0 && state.sharers === 0, 'a row that is locked exclusively is not shared');
     this.#wakeRow(row, state);
     this.#unlocked();
+  }
+
+  /** The record of the transaction that holds the row has its place in the log. The row is hot until `applied`. */
+  logged(row: ByteString): void {
+    const state = this.#rows.get(row);
+    assert(state?.isExclusive, 'a transaction logs its change of a row that it holds');
+    state.transactions++;
+  }
+
+  /** The record of a transaction on the row is applied, or has failed. */
+  applied(row: ByteString): void {
+    const state = this.#rows.get(row);
+    assert(state !== undefined && state.transactions > 0, 'a row is hot until its transactions are applied');
+    state.transactions--;
+    this.#deleteUnused(row, state);
   }
 
   /** Locks the whole tablet: waits until no row is locked. */
@@ -117,21 +119,17 @@ export class RowLocks {
   }
 
   #wakeRow(row: ByteString, state: RowState): void {
-    const { waiters } = state;
-    for (let first = waiters[0]; first && !state.isExclusive; first = waiters[0]) {
-      if (first.lock === undefined && state.sharers > 0) return;
-      waiters.shift();
-      if (first.lock === undefined) {
-        state.isExclusive = true;
-        this.#exclusiveCount++;
-      } else {
-        state.sharers++;
-        this.#shared.add(row, first.lock);
-      }
-      first.wake();
-    }
-    assert(state.isExclusive || state.sharers > 0 || waiters.length === 0, 'a row that is free is waited for by none');
-    if (!state.isExclusive && waiters.length === 0) this.#rows.delete(row);
+    if (state.sharers > 0) return;
+    const wake = state.waiters.shift();
+    if (wake === undefined) return this.#deleteUnused(row, state);
+    state.isExclusive = true;
+    this.#exclusiveCount++;
+    wake();
+  }
+
+  #deleteUnused(row: ByteString, { sharers, isExclusive, transactions, waiters }: RowState): void {
+    assert(isExclusive || sharers > 0 || waiters.length === 0, 'a row that is free is waited for by none');
+    if (!isExclusive && transactions === 0 && waiters.length === 0) this.#rows.delete(row);
   }
 
   #unlocked(): void {

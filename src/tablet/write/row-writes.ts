@@ -1,9 +1,13 @@
 /**
  * The calls that change rows of one tablet. A change that does not depend on the contents of its row locks it shared. A
- * call that reads a row before it writes locks it exclusively, from its read until its change is logged and applied.
+ * transaction, which reads its row before it writes, locks it exclusively until its change has its place in the log:
+ * the next one on the row sees the change as pending.
+ *
+ * Invariant: a transaction answers when all that it saw and wrote is durable, and the lease held after that; also if it
+ * wrote nothing, and if it was refused because of what it saw (docs/decisions/0044-hot-rows.md).
  */
 import { assert, BigtableError, type ByteString, Code, toBigtableError } from '../../base/index.ts';
-import type { RequestContext } from '../../env/index.ts';
+import { Pacer, type RequestContext } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import {
   type Cell,
@@ -17,37 +21,42 @@ import {
   type RowMutations,
   type RowRange,
 } from '../../model/index.ts';
-import type { LayerReads } from '../read/layer-reads.ts';
 import { LayerNeed } from '../layers/layer-set.ts';
 import { newestCells } from '../read/newest-cells.ts';
 import { ReadFamilies } from '../read/read-families.ts';
 import { readModifyWrite } from './read-modify-write.ts';
+import type { PendingBatch } from './pending-rows.ts';
 import type { RowLocks } from './row-locks.ts';
 import type { TabletContext } from '../layers/tablet-context.ts';
 import { SharedLock } from './shared-locks.ts';
 import { storedChanges, storedMutations } from './stored-mutations.ts';
+import { TransactionReads } from './transaction-reads.ts';
 import type { Decision } from '../contract/tablet-api.ts';
 import { isLargeChange, type TabletWriter } from './tablet-writer.ts';
 import { WriteBatch } from './write-batch.ts';
+
+/** Turns of rows between two checks of the clock. */
+const TURNS_PER_CHECK = 16;
 
 export class RowWrites {
   readonly #context: TabletContext;
   readonly #locks: RowLocks;
   readonly #writer: TabletWriter;
-  readonly #reads: LayerReads;
+  readonly #reads: TransactionReads;
+  readonly #pacer: Pacer;
 
-  constructor(context: TabletContext, locks: RowLocks, writer: TabletWriter, reads: LayerReads) {
+  constructor(context: TabletContext, locks: RowLocks, writer: TabletWriter) {
     this.#context = context;
     this.#locks = locks;
     this.#writer = writer;
-    this.#reads = reads;
+    this.#reads = new TransactionReads(context, writer.pending);
+    this.#pacer = new Pacer(context.env.clock, TURNS_PER_CHECK);
   }
 
   mutateRow(context: RequestContext, row: ByteString, mutations: Mutations): Promise<void> {
-    if (isLargeChange(mutations)) return this.#withRowLocked(context, row, () => this.#writeRow(row, mutations));
     const lock = new SharedLock();
-    if (!this.#locks.tryLockShared(row, lock))
-      return this.#locks.lockShared(row).then((entered) => this.#writeShared(context, [{ row, mutations }], entered));
+    if (isLargeChange(mutations) || !this.#locks.tryLockShared(row, lock))
+      return this.#inTurn(context, row, false, (turn) => this.#writeRow(turn, mutations));
     try {
       return this.#writeShared(context, [{ row, mutations }], lock);
     } catch (error) {
@@ -105,6 +114,8 @@ export class RowWrites {
     const waits = held.map((row) => this.#locks.lockExclusive(row));
     try {
       await Promise.all(waits);
+      // changes that fail now are as if they had never been
+      for (const row of held) await this.#writer.pending.newestOf(row)?.done.catch(() => {});
       for (const row of held) this.#checkRow(context, row);
       const seen = new Map<ByteString, readonly Cell[]>();
       for (const row of held) seen.set(row, await this.#reads.collectRow(context, row, filter));
@@ -126,10 +137,11 @@ export class RowWrites {
     whenTrue: readonly Mutation[],
     whenFalse: readonly Mutation[],
   ): Promise<boolean> {
-    return this.#withRowLocked(context, row, () => {
+    return this.#inTurn(context, row, true, (turn) => {
       const write = (matched: boolean): boolean | Promise<boolean> => {
         const mutations = matched ? whenTrue : whenFalse;
-        return mutations.length === 0 ? matched : this.#writeRow(row, mutations).then(() => matched);
+        const written = mutations.length === 0 ? undefined : this.#writeRow(turn, mutations);
+        return written === undefined ? matched : written.then(() => matched);
       };
       const matched = this.#reads.hasCells(context, row, predicate);
       return matched instanceof Promise ? matched.then(write) : write(matched);
@@ -140,19 +152,19 @@ export class RowWrites {
    * The new cells are reserved before they are made, and must fit the answer; else RESOURCE_EXHAUSTED, with nothing
    * written.
    */
-  readModifyWriteRow(
+  async readModifyWriteRow(
     context: RequestContext,
     row: ByteString,
     rules: readonly ReadModifyWriteRule[],
     maxAnswerBytes = Number.POSITIVE_INFINITY,
   ): Promise<readonly Cell[]> {
-    return this.#withRowLocked(context, row, () => {
+    let bytes = 0;
+    const made = await this.#inTurn(context, row, true, (turn) => {
       const { env, options, time } = this.#context;
       const schema = this.#context.schema();
       const hold = this.#reads.hold(new LayerNeed(rangeOfRow(row), row));
-      const write = (newest: ReadonlyMap<ColumnKey, Cell>): Promise<readonly Cell[]> => {
+      const write = (newest: ReadonlyMap<ColumnKey, Cell>): readonly Cell[] | Promise<readonly Cell[]> => {
         const givenMicros = time.next();
-        let bytes = 0;
         const reserve = (needed: number): void => {
           if (needed > maxAnswerBytes) throw tooLargeAnswer(needed, maxAnswerBytes);
           // the row is locked: no call waits for memory here
@@ -167,10 +179,8 @@ export class RowWrites {
           options.limits.valueBytes,
           reserve,
         );
-        return this.#writeRow(row, mutations, givenMicros).then(() => {
-          context.reservation.shrink(bytes);
-          return cells;
-        });
+        const written = this.#writeRow(turn, mutations, givenMicros);
+        return written === undefined ? cells : written.then(() => cells);
       };
       let newest: ReturnType<typeof newestCells> | undefined;
       try {
@@ -182,6 +192,8 @@ export class RowWrites {
         if (!(newest instanceof Promise)) hold.release();
       }
     });
+    context.reservation.shrink(bytes);
+    return made;
   }
 
   async dropRows(context: RequestContext, range: RowRange): Promise<void> {
@@ -194,14 +206,35 @@ export class RowWrites {
     }
   }
 
-  async #withRowLocked<T>(context: RequestContext, row: ByteString, work: () => T | Promise<T>): Promise<T> {
+  /**
+   * Runs `work` while the row is locked exclusively. It may write the row once (`#writeRow`). `readsRow`: what it does
+   * depends on the row.
+   */
+  async #inTurn<T>(
+    context: RequestContext,
+    row: ByteString,
+    readsRow: boolean,
+    work: (turn: RowTurn) => T | Promise<T>,
+  ): Promise<T> {
     const wait = this.#locks.lockExclusive(row);
-    if (wait !== undefined) await wait;
+    if (wait !== undefined) {
+      await wait;
+      // the transactions of a hot row follow one another without a turn of the event loop
+      if (this.#pacer.due()) await this.#pacer.pause();
+    }
+    const turn = new RowTurn(row, readsRow, readsRow ? this.#writer.pending.newestOf(row) : undefined);
     try {
-      this.#checkRow(context, row);
-      return await work();
+      try {
+        this.#checkRow(context, row);
+        const answer = work(turn);
+        return answer instanceof Promise ? await answer : answer;
+      } finally {
+        this.#locks.unlockExclusive(row);
+      }
     } finally {
-      this.#locks.unlockExclusive(row);
+      // its own record comes after all that it saw
+      if (turn.written !== undefined) await turn.written;
+      else if (turn.seen !== undefined) await turn.seen.done;
     }
   }
 
@@ -226,9 +259,31 @@ export class RowWrites {
     }
   }
 
-  /** The row is locked exclusively. */
-  #writeRow(row: ByteString, mutations: Mutations, givenMicros?: number): Promise<void> {
-    return this.#writer.write(storedChanges(this.#context.schema(), [{ row, mutations }]), undefined, givenMicros);
+  /** Returns a promise while the row must stay locked. */
+  #writeRow(turn: RowTurn, mutations: Mutations, givenMicros?: number): Promise<void> | undefined {
+    const { row, readsRow, seen } = turn;
+    assert(turn.written === undefined, 'a transaction writes its row once');
+    const changes = storedChanges(this.#context.schema(), [{ row, mutations }]);
+    if (this.#writer.staysLocked(mutations)) return this.#writer.write(changes, undefined, givenMicros, seen);
+    turn.written = this.#writer.writePending(changes[0]!, readsRow, givenMicros, seen);
+    return undefined;
+  }
+}
+
+/** The time in which a call has a row locked exclusively. */
+class RowTurn {
+  readonly row: ByteString;
+  /** True for a transaction: what it does depends on the row. */
+  readonly readsRow: boolean;
+  /** The newest append that it depends on, if it is not applied yet. */
+  readonly seen: PendingBatch | undefined;
+  /** Set once the change has its place in the log: resolves when it may be acknowledged. */
+  written: Promise<void> | undefined;
+
+  constructor(row: ByteString, readsRow: boolean, seen: PendingBatch | undefined) {
+    this.row = row;
+    this.readsRow = readsRow;
+    this.seen = seen;
   }
 }
 

@@ -6,7 +6,9 @@
  * Invariants:
  * - A change is in the memtable only once its record is durable (buffered: handed to the log, which has reserved space
  *   for it), and in log order. It is acknowledged only if the lease surely held after that.
- * - A lock of rows is released when their change has been applied, or has failed.
+ * - A shared lock is released when the change has been applied, or has failed. So is an exclusive one, except by a
+ *   transaction whose change is pending meanwhile (pending-rows.ts).
+ * - A change that depends on pending ones is logged only while their append has not failed.
  * - A durable record is applied even if others of its append fail.
  * - After a broken invariant nothing more is logged, applied or acknowledged.
  */
@@ -36,6 +38,7 @@ import {
   type TableSchema,
 } from '../../model/index.ts';
 import { ReadFamilies } from '../read/read-families.ts';
+import { type PendingBatch, PendingRows } from './pending-rows.ts';
 import type { RowLocks } from './row-locks.ts';
 import type { TabletContext } from '../layers/tablet-context.ts';
 import type { SharedLock } from './shared-locks.ts';
@@ -56,15 +59,15 @@ interface LoggedRecord {
   readonly sequence: number;
   /** Released when the change is applied. */
   readonly lock: SharedLock | undefined;
+  /** The row that is hot until the change is applied. */
+  readonly hotRow: ByteString | undefined;
   /** Resolves when it is applied, if that takes several slices. */
   applying: Promise<void> | undefined;
 }
 
 /** Records of one append. */
-interface LoggedBatch {
-  readonly durable: ReturnType<ServerLog['append']>['durable'];
+interface LoggedBatch extends PendingBatch {
   readonly records: LoggedRecord[];
-  /** Resolves when they are applied and may be acknowledged. */
   done: Promise<void>;
 }
 
@@ -85,6 +88,8 @@ export class TabletWriter {
   readonly #drained: (() => void)[] = [];
   /** Changes that are being applied in slices. */
   readonly #applying = new Set<Promise<void>>();
+  /** Changes of hot rows. */
+  readonly pending = new PendingRows(() => this.#aggregateOf());
   #aggregates: { readonly schema: TableSchema; readonly aggregateOf: AggregateOf } | undefined;
 
   constructor(context: TabletContext, locks: RowLocks) {
@@ -116,12 +121,40 @@ export class TabletWriter {
   /**
    * Logs and applies changes of rows as one record, atomically. Resolves when they may be acknowledged. The caller
    * keeps the rows locked until then; this releases `lock`, unless the call throws. Cells without a timestamp get the
-   * time of the server, unless `givenMicros` says that they have it already.
+   * time of the server, unless `givenMicros` says that they have it already. `seen`: the newest append that the changes
+   * depend on.
    */
-  write(rows: readonly RowMutations[], lock?: SharedLock, givenMicros?: number): Promise<void> {
-    if (isLarge(rows)) return this.#writeLarge(rows, lock, givenMicros);
+  write(rows: readonly RowMutations[], lock?: SharedLock, givenMicros?: number, seen?: PendingBatch): Promise<void> {
+    if (isLarge(rows)) return this.#writeLarge(rows, lock, givenMicros, seen);
     if (this.#buffered) return this.#writeBuffered(() => this.#timed(rows, givenMicros), lock);
+    checkSeen(seen);
     return this.#append(this.#timed(rows, givenMicros), lock).done;
+  }
+
+  /** True if a change of a row must be applied before the exclusive lock is released: it cannot be pending. */
+  staysLocked(mutations: Mutations): boolean {
+    return this.#buffered || isLargeChange(mutations);
+  }
+
+  /**
+   * The same as `write` for a row that is locked exclusively. The lock may be released when this returns: the change is
+   * pending until it is applied. `isTransaction`: the row is hot until then.
+   */
+  writePending(
+    change: RowMutations,
+    isTransaction: boolean,
+    givenMicros: number | undefined,
+    seen: PendingBatch | undefined,
+  ): Promise<void> {
+    const { row, mutations } = change;
+    assert(!this.staysLocked(mutations), 'a change that is pending is applied in one slice');
+    checkSeen(seen);
+    const batch = this.#append(this.#timed([change], givenMicros), undefined, isTransaction ? row : undefined);
+    const { body } = batch.records.at(-1)!;
+    assert(body.kind === 'rows' && body.rows.length === 1, 'a change of a row stays one');
+    if (isTransaction) this.#locks.logged(row);
+    this.pending.add(batch, row, body.rows[0]!.mutations);
+    return batch.done;
   }
 
   /** The same for a range of rows that is dropped. */
@@ -133,6 +166,7 @@ export class TabletWriter {
   /** Resolves when no write is under way. */
   async drain(): Promise<void> {
     while (this.#writes > 0) await new Promise<void>((resolve) => this.#drained.push(resolve));
+    assert(this.pending.isEmpty, 'no change is pending while no write is under way');
   }
 
   /** Resolves when every record up to `applied` is in the memtable whole. */
@@ -179,12 +213,12 @@ export class TabletWriter {
     return { body: { kind: 'rows', rows: [{ row, mutations: timed }] }, commitMicros };
   }
 
-  #append(change: TimedChange, lock: SharedLock | undefined): LoggedBatch {
+  #append(change: TimedChange, lock: SharedLock | undefined, hotRow?: ByteString): LoggedBatch {
     const { body } = change;
-    const { sequence, durable } = this.#log.append(this.#record(change));
+    const { sequence, append } = this.#log.append(this.#record(change));
     let batch = this.#batch;
-    if (batch === undefined || batch.durable !== durable) {
-      batch = { durable, records: [], done: Promise.resolve() };
+    if (batch === undefined || batch.append !== append) {
+      batch = { append, records: [], done: Promise.resolve() };
       batch.done = this.#finish(batch);
       // every call gets the failure; without a call it must not end the process
       batch.done.catch(() => {});
@@ -192,7 +226,7 @@ export class TabletWriter {
     }
     const last = batch.records.at(-1);
     assert(last === undefined || last.sequence < sequence, 'changes of one append are in the order of the log');
-    batch.records.push({ body, sequence, lock, applying: undefined });
+    batch.records.push({ body, sequence, lock, hotRow, applying: undefined });
     this.#writes++;
     return batch;
   }
@@ -207,7 +241,7 @@ export class TabletWriter {
   async #finish(batch: LoggedBatch): Promise<void> {
     const { layers, host } = this.#context;
     try {
-      const position = await batch.durable;
+      const position = await batch.append.durable;
       this.#checkNotFailed();
       assert(batch.records.length > 0, 'an append makes changes durable');
       assert((layers.active.firstPosition ?? position) <= position, 'positions of the log ascend');
@@ -219,7 +253,12 @@ export class TabletWriter {
       throw error;
     } finally {
       if (this.#batch === batch) this.#batch = undefined;
-      for (const { lock } of batch.records) this.#end(lock);
+      // in the slice in which the records are applied: a transaction sees each change in one layer
+      this.pending.remove(batch);
+      for (const { lock, hotRow } of batch.records) {
+        if (hotRow !== undefined) this.#locks.applied(hotRow);
+        this.#end(lock);
+      }
       host.written();
     }
   }
@@ -237,7 +276,12 @@ export class TabletWriter {
   }
 
   /** Writes a change of one row that is too large for one slice. The row is locked exclusively. */
-  async #writeLarge(rows: LargeRows, lock: SharedLock | undefined, givenMicros: number | undefined): Promise<void> {
+  async #writeLarge(
+    rows: LargeRows,
+    lock: SharedLock | undefined,
+    givenMicros: number | undefined,
+    seen: PendingBatch | undefined,
+  ): Promise<void> {
     const { env, host } = this.#context;
     this.#writes++;
     try {
@@ -249,6 +293,7 @@ export class TabletWriter {
         encodedRows: await encodeRows(body.rows, new Pacer(env.clock)),
       };
       if (this.#buffered) return await this.#writeBuffered(() => encoded, undefined);
+      checkSeen(seen);
       const batch = this.#append(encoded, undefined);
       const change = batch.records.at(-1)!;
       // the row stays locked until the last slice, even if the batch fails
@@ -367,6 +412,11 @@ type LargeRows = readonly [RowMutations];
 /** True for a change that is applied in several slices, so that its row must be locked exclusively. */
 export function isLargeChange(mutations: Mutations): boolean {
   return mutations.length > MAX_MUTATIONS_PER_SLICE;
+}
+
+/** A change that depends on records that were not written is not written either. */
+function checkSeen(seen: PendingBatch | undefined): void {
+  if (seen?.append.failure !== undefined) throw seen.append.failure;
 }
 
 function isLarge(rows: readonly RowMutations[]): rows is LargeRows {
