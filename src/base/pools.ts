@@ -30,7 +30,7 @@ export class Pool<T> {
    * Returns the item to the pool; the caller must not use it any more. False when the pool is full and drops the item.
    */
   give(item: T): boolean {
-    if (checksInvariants) assert(!this.#items.includes(item), 'an item was given twice');
+    if (checksInvariants) assert(!this.#items.includes(item), 'an item is given once');
     if (this.#items.length === this.#maxItems) return false;
     this.#items.push(item);
     return true;

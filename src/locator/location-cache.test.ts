@@ -111,6 +111,6 @@ describe('the cache of locations', () => {
     assert.throws(() => cache.assertConsistent(), /overlap/);
     Object.assign(high.range, { start: 'b' });
     Object.assign(low, { tableId: '00000011' });
-    assert.throws(() => cache.assertConsistent(), /under another table/);
+    assert.throws(() => cache.assertConsistent(), /a location is kept under its own table/);
   });
 });

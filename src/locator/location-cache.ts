@@ -56,7 +56,7 @@ export class LocationCache {
     list.splice(from, to - from, location);
     this.#entries += 1 - (to - from);
     if (this.#entries > this.#limitEntries) this.#shrink(location);
-    assert(this.#entries >= 1 && this.#entries <= this.#limitEntries, 'the cache of locations is above its limit');
+    assert(this.#entries >= 1 && this.#entries <= this.#limitEntries, 'the cache of locations keeps within its limit');
     if (checksInvariants) this.assertConsistent();
   }
 
@@ -78,7 +78,7 @@ export class LocationCache {
       assert(list.length > 0, 'a table in the cache has locations');
       assert(
         list.every((one) => one.tableId === tableId),
-        'a location is kept under another table',
+        'a location is kept under its own table',
       );
       assertDisjoint(list.map(({ range }) => range));
       entries += list.length;

@@ -41,7 +41,7 @@ export class SchemaCache {
   }
 
   async start(): Promise<void> {
-    assert(this.#stopWatching === undefined, 'a cache of schemas is started twice');
+    assert(this.#stopWatching === undefined, 'a cache of schemas is started once');
     const prefix = schemaPath('');
     const changed = new Set<string>();
     this.#stopWatching = this.#lockService.watch(prefix, (event) => {

@@ -9,10 +9,10 @@ test('a deletion ends once: a mark that was not made is not removed', async () =
   const lock = await lockService.tryAcquire('master', await lockService.openSession());
   assert.ok(lock);
   const deletions = new Deletions({ lockService } as unknown as Env, lock);
-  await assert.rejects(deletions.end('00000010'), /ends that has not begun/);
+  await assert.rejects(deletions.end('00000010'), /a deletion ends once, after it has begun/);
   await deletions.begin('00000010', 't');
   assert.ok(await lockService.read(deletionPath('00000010')));
   await deletions.end('00000010');
   assert.equal(await lockService.read(deletionPath('00000010')), undefined);
-  await assert.rejects(deletions.end('00000010'), /or twice/);
+  await assert.rejects(deletions.end('00000010'), /a deletion ends once, after it has begun/);
 });

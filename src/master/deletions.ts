@@ -49,7 +49,7 @@ export class Deletions {
 
   /** Called when no row is left, or the schema could not be removed. */
   async end(tableId: string): Promise<void> {
-    assert(this.#names.has(tableId), 'a deletion ends that has not begun, or twice');
+    assert(this.#names.has(tableId), 'a deletion ends once, after it has begun');
     await this.#env.lockService.remove(deletionPath(tableId), { lock: this.#lock });
     this.#names.delete(tableId);
   }

@@ -32,7 +32,7 @@ export function changeFamilies(schema: TableSchema, changes: readonly FamilyChan
       if (schema.deletionProtection) throw protectedTable(schema.name, `column family "${name}" cannot be dropped`);
       families.delete(name);
       const next = (family.generation ?? 0) + 1;
-      assert(next > (generations.get(name) ?? 0), 'the generation of a column family was given before');
+      assert(next > (generations.get(name) ?? 0), 'the generation of a column family is new');
       generations.set(name, next);
     }
   }

@@ -47,7 +47,7 @@ export class ReleasedTablets {
 
   /** It has seen every row. */
   end(): void {
-    assert(this.#isAssigning, 'an assignment of all tablets ends that has not begun');
+    assert(this.#isAssigning, 'an assignment of all tablets ends when it has begun');
     this.#isAssigning = false;
     for (const [key, epoch] of this.#unconfirmed) if (this.#epochs.get(key) === epoch) this.#epochs.delete(key);
     this.#unconfirmed.clear();

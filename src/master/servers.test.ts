@@ -124,10 +124,10 @@ describe('the tablet servers as the master sees them', () => {
     const known = servers.giving(['a']);
     await die();
     assert.equal(await servers.isDead('a'), true);
-    assert.throws(() => servers.giving(['a']), /a dead server is given a tablet/);
+    assert.throws(() => servers.giving(['a']), /a dead server is given no tablet/);
     assert.throws(() => servers.logDeleted('a'), /a commit under way gives tablets/);
     known();
-    assert.throws(known, /reported twice/);
+    assert.throws(known, /the end of a commit is reported once/);
     servers.logDeleted('a');
   });
 });

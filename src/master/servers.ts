@@ -182,13 +182,13 @@ export class Servers {
   /** A commit begins that gives these servers tablets; the returned function is called when its outcome is known. */
   giving(names: readonly string[]): () => void {
     for (const name of names) {
-      assert(!this.#dead.has(name), 'a dead server is given a tablet');
+      assert(!this.#dead.has(name), 'a dead server is given no tablet');
       this.#giving.set(name, (this.#giving.get(name) ?? 0) + 1);
     }
     return () => {
       for (const name of names) {
         const left = (this.#giving.get(name) ?? 0) - 1;
-        assert(left >= 0, 'the end of a commit is reported twice');
+        assert(left >= 0, 'the end of a commit is reported once');
         if (left > 0) this.#giving.set(name, left);
         else this.#giving.delete(name);
       }

@@ -81,7 +81,7 @@ export class TableAdmin {
     // encoded and decoded, so that the kept schema is the one that would be read
     const contents = encodeSchema(schemaOf(table, id));
     const schema = decodeSchema(schemaPath(table.name), contents);
-    assert(!creating.has(id), 'a table id is given twice');
+    assert(!creating.has(id), 'a table id is given once');
     creating.add(id);
     try {
       const rows = await assignment.createRows(id, rangesOf(table.splits), context);
@@ -157,7 +157,7 @@ export class TableAdmin {
       const changed = change(known.schema);
       assert(
         changed.id === known.schema.id && changed.name === known.schema.name,
-        'a change of a schema makes it that of another table',
+        'a change of a schema leaves it that of its table',
       );
       const contents = encodeSchema(changed);
       await env.lockService.write(schemaPath(name), contents, { version: known.version, lock });

@@ -176,7 +176,10 @@ describe('conditional commits', () => {
       fc.property(metadataRow, (row) => {
         const key = keyOfRow(row);
         const now = { ...row, epoch: 5, redo: { epoch: 5, sequence: 5 } };
-        assert.throws(() => commitOfRow('id', event, `${key}x`, now, now), /under the key of another/);
+        assert.throws(
+          () => commitOfRow('id', event, `${key}x`, now, now),
+          /a commit puts the row of a tablet under its own key/,
+        );
         assert.throws(() => commitOfRow('id', event, key, now, { ...now, epoch: 4 }), /epoch of a tablet back/);
         for (const redo of [
           { epoch: 4, sequence: 9 },

@@ -44,10 +44,10 @@ export function commitOfRow(
   now: MetadataRow | undefined,
   next: MetadataRow | undefined,
 ): MetadataCommit {
-  assert(next === undefined || keyOfRow(next) === key, 'a commit puts the row of one tablet under the key of another');
+  assert(next === undefined || keyOfRow(next) === key, 'a commit puts the row of a tablet under its own key');
   if (now !== undefined && next !== undefined) {
-    assert(next.epoch >= now.epoch, 'a commit sets the epoch of a tablet back');
-    assert(!isBehind(next.redo, now.redo), 'a commit sets the redo point of a tablet back');
+    assert(next.epoch >= now.epoch, 'a commit never sets the epoch of a tablet back');
+    assert(!isBehind(next.redo, now.redo), 'a commit never sets the redo point of a tablet back');
   }
   const row = next && { ...next, version: (now?.version ?? 0) + 1, commitId: id };
   return { id, event, rows: [{ key, expected: now && stateOf(now), row }] };

@@ -110,7 +110,7 @@ describe('commits of splits and merges', () => {
   test('orders that contradict one another are a bug: their newest file is unknown', () => {
     assert.throws(
       () => merged(part('', 'm', ['f2', 'f1']), part('m', undefined, ['f1', 'f2'])),
-      /changes the order of their files/,
+      /a merge of two tablets keeps all their files, in their order/,
     );
   });
 });

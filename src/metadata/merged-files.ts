@@ -61,7 +61,7 @@ function assertOrderKept(merged: readonly string[], list: readonly string[]): vo
   let at = -1;
   for (const path of list) {
     const next = merged.indexOf(path, at + 1);
-    assert(next > at, 'a merge of two tablets changes the order of their files, or loses one');
+    assert(next > at, 'a merge of two tablets keeps all their files, in their order');
     at = next;
   }
 }

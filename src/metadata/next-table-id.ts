@@ -11,7 +11,10 @@ export const LAST_TABLE_ID = 0xffff_ffff;
 
 /** `next`: at most one above LAST_TABLE_ID, when all ids were used. */
 export function encodeNextTableId(next: number): Buffer {
-  assert(next >= FIRST_TABLE_ID && next <= LAST_TABLE_ID + 1, 'the next table id is one of users');
+  assert(
+    next >= FIRST_TABLE_ID && next <= LAST_TABLE_ID + 1,
+    "the next table id is above those of the system's tables",
+  );
   return encodeDocument({ next });
 }
 

@@ -9,11 +9,11 @@ import type { RowRange } from '../model/index.ts';
 export function assertPartition(ranges: readonly RowRange[], whole: RowRange): void {
   assert(
     ranges.length > 0 && ranges[0]?.start === whole.start && ranges.at(-1)?.end === whole.end,
-    'the parts of a range do not make up the whole',
+    'the parts of a range make up the whole',
   );
   assertDisjoint(ranges);
   for (const [i, { start }] of ranges.entries()) {
-    assert(i === 0 || ranges[i - 1]?.end === start, 'the parts of a range do not meet');
+    assert(i === 0 || ranges[i - 1]?.end === start, 'the parts of a range meet');
   }
 }
 
@@ -22,12 +22,12 @@ export function assertDisjoint(ranges: readonly RowRange[]): void {
   for (const [i, { start, end }] of ranges.entries()) {
     assert(
       end === undefined ? i === ranges.length - 1 : start < end,
-      'a range is empty, or has no end and is not the last',
+      'a range holds rows, and only the last has no end',
     );
     const before = ranges[i - 1];
     assert(
       before === undefined || (before.end !== undefined && before.end <= start),
-      'two ranges overlap, or are out of order',
+      'ranges ascend and do not overlap',
     );
   }
 }

@@ -16,8 +16,8 @@ const KNOWN_FEATURES = FEATURE_CLIPS;
 
 /** `requires`: feature bits that a reader of the document must know. */
 export function encodeDocument(fields: Readonly<Record<string, unknown>>, requires = 0): Buffer {
-  assert((requires & ~KNOWN_FEATURES) === 0, 'a document would need features that this program cannot read');
-  assert(!('format' in fields) && !('requires' in fields), 'the fields of a document hide its version');
+  assert((requires & ~KNOWN_FEATURES) === 0, 'a document needs features that this program can read');
+  assert(!('format' in fields) && !('requires' in fields), 'the fields of a document leave its version visible');
   return Buffer.from(JSON.stringify({ format: FORMAT, requires, ...fields }), 'utf8');
 }
 

@@ -185,12 +185,12 @@ describe('schema files', () => {
   });
 
   test('a document that this program could not read again is not written', () => {
-    assert.throws(() => encodeDocument({}, 1 << 20), /features that this program cannot read/);
-    assert.throws(() => encodeDocument({ format: 2 }), /hide its version/);
+    assert.throws(() => encodeDocument({}, 1 << 20), /a document needs features that this program can read/);
+    assert.throws(() => encodeDocument({ format: 2 }), /the fields of a document leave its version visible/);
     const families = { a: { name: 'b' } };
     assert.throws(
       () => encodeSchema({ name: 't', id: '00000010', granularity: 'micros', families, deletionProtection: false }),
-      /under the name of another/,
+      /a column family is written under its own name/,
     );
   });
 });

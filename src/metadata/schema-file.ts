@@ -16,7 +16,7 @@ export function schemaPath(tableName: string): string {
 
 export function encodeSchema(schema: TableSchema): Buffer {
   for (const [name, family] of Object.entries(schema.families)) {
-    assert(family.name === name, 'a column family would be written under the name of another');
+    assert(family.name === name, 'a column family is written under its own name');
   }
   return encodeDocument({ ...schema });
 }

@@ -78,7 +78,7 @@ export class CellBatchBuilder {
   /** The family of the present column, if it is the new one's too. */
   familyOfNew(): string | undefined {
     const [last, found] = [this.#column, this.#newColumn];
-    assert(found !== undefined, 'toColumn has found no new column');
+    assert(found !== undefined, 'addColumn follows a toColumn that found a new column');
     if (last === undefined) return undefined;
     return this.#isSame(found.familyStart, found.familyEnd, last.familyStart, last.familyEnd) ? last.family : undefined;
   }

@@ -23,7 +23,7 @@ export class ClockWarning {
 
   /** A cell was to get the time `nowMicros`, and the later time `lastMicros` had been given in its tablet before. */
   isBehind(nowMicros: number, lastMicros: number): void {
-    assert(nowMicros < lastMicros, 'a clock is reported as behind a time that it has passed');
+    assert(nowMicros < lastMicros, 'a clock is reported as behind only where it is');
     this.#metrics.add('tabletserver.timesAheadOfTheClock');
     const isKnown = nowMicros < this.#untilMicros && lastMicros < this.#untilMicros + WORTH_A_WARNING_MICROS;
     const behindMicros = lastMicros - nowMicros;

@@ -110,7 +110,7 @@ export class MemtableBudget {
 
   /** A tablet was loaded. */
   add(served: ServedTablet): void {
-    assert(!this.#tablets.has(served) && served.countedBytes === 0, 'a tablet is counted twice');
+    assert(!this.#tablets.has(served) && served.countedBytes === 0, 'a tablet is added once');
     this.#tablets.add(served);
     this.count(served);
   }
@@ -118,8 +118,8 @@ export class MemtableBudget {
   /** Counts a tablet anew after it was written to or flushed. */
   count(served: ServedTablet): void {
     const bytes = served.tablet.memtableBytes;
-    assert(this.#tablets.has(served), 'a tablet is counted that was not added, or was removed');
-    assert(bytes >= 0, 'memtables take less than nothing');
+    assert(this.#tablets.has(served), 'a tablet is counted after it is added and before it is removed');
+    assert(bytes >= 0, 'memtables take no less than nothing');
     this.#totalBytes += bytes - served.countedBytes;
     if (bytes > served.countedBytes) this.#writtenBytes += bytes - served.countedBytes;
     served.countedBytes = bytes;
@@ -132,9 +132,9 @@ export class MemtableBudget {
   assertConsistent(): void {
     let bytes = 0;
     for (const { countedBytes } of this.#tablets) bytes += countedBytes;
-    assert(bytes === this.#totalBytes, 'the bytes of all memtables are not those of each');
+    assert(bytes === this.#totalBytes, 'the bytes of all memtables are the sum of each');
     for (const served of this.#replayed) {
-      assert(this.#tablets.has(served), 'a tablet is to be flushed that was removed');
+      assert(this.#tablets.has(served), 'a tablet to be flushed was added and not removed');
     }
   }
 
@@ -154,14 +154,14 @@ export class MemtableBudget {
     this.#replayed.delete(served);
     this.#totalBytes -= served.countedBytes;
     served.countedBytes = 0;
-    assert(this.#totalBytes >= 0, 'all memtables together take less than nothing');
+    assert(this.#totalBytes >= 0, 'all memtables together take no less than nothing');
     if (checksInvariants) this.assertConsistent();
     if (this.open) this.#waiting.wake();
   }
 
   /** The tablet's row lists logs of dead servers: `flushReplayed` flushes it. */
   markReplayed(served: ServedTablet): void {
-    assert(this.#tablets.has(served), 'a tablet is to be flushed that was not added, or was removed');
+    assert(this.#tablets.has(served), 'a tablet to be flushed was added and not removed');
     this.#replayed.add(served);
   }
 
@@ -228,7 +228,7 @@ export class MemtableBudget {
     if (bytes < this.#markedBytes) this.#markedBytes = bytes;
     if (bytes - this.#markedBytes < logLimitBytes / LOG_MARKS) return;
     this.#markedBytes = bytes;
-    assert(log.newestPosition >= (this.#marks.at(-1) ?? 0), 'positions of the log run back');
+    assert(log.newestPosition >= (this.#marks.at(-1) ?? 0), 'positions of the log ascend');
     this.#marks.push(log.newestPosition);
     this.#metadataDue = this.#marks.length > 1;
     if (this.#marks.length <= LOG_MARKS) return;
@@ -312,7 +312,7 @@ export class MemtableBudget {
   async #trim(newest: number): Promise<void> {
     const { log, clock } = this.#options;
     await clock.yield();
-    assert(log.newestPosition >= newest, 'positions of the log run back');
+    assert(log.newestPosition >= newest, 'positions of the log ascend');
     let keep = newest;
     for (const { tablet } of this.#tablets) keep = Math.min(keep, tablet.oldestUnflushed ?? newest);
     log.trimBefore(keep);

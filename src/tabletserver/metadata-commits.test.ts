@@ -27,7 +27,7 @@ test('a commit is judged once, by the rows it names', async () => {
   const context = requestContext({ budget: new ByteBudget(1024) });
   const none = new Map<string, readonly Cell[]>([[key, []]]);
   assert.deepEqual(await commitRows(tabletOf(none), [commit], context), [{ kind: 'done' }]);
-  await assert.rejects(commitRows(tabletOf(none, none), [commit], context), /judged twice/);
-  await assert.rejects(commitRows(tabletOf(), [commit], context), /was not judged/);
-  await assert.rejects(commitRows(tabletOf(new Map()), [commit], context), /a row that was not read/);
+  await assert.rejects(commitRows(tabletOf(none, none), [commit], context), /commits are judged once/);
+  await assert.rejects(commitRows(tabletOf(), [commit], context), /each commit was judged/);
+  await assert.rejects(commitRows(tabletOf(new Map()), [commit], context), /a commit is judged by a row that was read/);
 });

@@ -31,11 +31,11 @@ export async function commitRows(
     const rows = new Map<MetadataKey, MetadataRow | undefined>();
     for (const [key, ofRow] of cells) rows.set(key, decodeRow(key, ofRow));
     const writes = new Map<ByteString, readonly Mutation[]>();
-    assert(outcomes.length === 0, 'commits are judged twice');
+    assert(outcomes.length === 0, 'commits are judged once');
     for (const commit of commits) {
       assert(
         commit.rows.every(({ key }) => rows.has(key)),
-        'a commit is judged by a row that was not read',
+        'a commit is judged by a row that was read',
       );
       const verdict = judge(commit, (key) => rows.get(key));
       outcomes.push(
@@ -49,6 +49,6 @@ export async function commitRows(
     }
     return writes;
   });
-  assert(outcomes.length === commits.length, 'a commit was not judged');
+  assert(outcomes.length === commits.length, 'each commit was judged');
   return outcomes;
 }

@@ -184,7 +184,7 @@ export class TabletLoader {
     );
     assert(
       children.every(({ host }) => host.row.epoch === parent.epoch),
-      'a part of a tablet is served at another epoch',
+      'the parts of a tablet are served at its epoch',
     );
     tablets.delete(parent);
     budget.remove(parent);
@@ -207,7 +207,7 @@ export class TabletLoader {
   async #close({ key, tablet, host }: ServedTablet, flush: boolean): Promise<void> {
     assert(
       this.#unfinished.has(key) && this.#options.tablets.get(key) === undefined,
-      'a tablet is closed while it is served, or twice',
+      'a tablet is closed once, after it was served',
     );
     await tablet.close({ flush });
     assert(
@@ -251,7 +251,7 @@ export class TabletLoader {
     assert(this.#loading.get(key) === loading, 'one load of a tablet runs at a time');
     assert(
       !this.#unfinished.has(key) && !this.#unloading.has(key),
-      'a tablet is served before an earlier unloading of it has ended',
+      'a tablet is served after an earlier unloading of it has ended',
     );
     budget.pause();
     const served = this.#serve(row, host, tablet);

@@ -61,19 +61,19 @@ export class TabletMap {
 
   add(served: ServedTablet): void {
     const { tableId } = served;
-    assert(!this.#byKey.has(served.key), 'a tablet is served twice');
-    assert(served.key === metadataKey(tableId, served.range.end), 'a tablet is served under the key of another');
+    assert(!this.#byKey.has(served.key), 'a tablet is served once');
+    assert(served.key === metadataKey(tableId, served.range.end), 'a tablet is served under its own key');
     let list = this.#tables.get(tableId);
     if (list === undefined) this.#tables.set(tableId, (list = []));
     const at = firstAbove(list, served.range.start);
     const [before, after] = [list[at - 1], list[at]];
     assert(
       before === undefined || (before.range.end !== undefined && before.range.end <= served.range.start),
-      'a tablet overlaps the one before it',
+      'a tablet lies above the one before it',
     );
     assert(
       after === undefined || (served.range.end !== undefined && served.range.end <= after.range.start),
-      'a tablet overlaps the one after it',
+      'a tablet lies below the one after it',
     );
     list.splice(at, 0, served);
     this.#byKey.set(served.key, served);
@@ -86,7 +86,7 @@ export class TabletMap {
     const { tableId } = served;
     const list = this.#tables.get(tableId) ?? [];
     const at = list.indexOf(served);
-    assert(at >= 0, 'a tablet is known by its key and not by its range');
+    assert(at >= 0, 'a tablet known by its key is known by its range');
     list.splice(at, 1);
     if (list.length === 0) this.#tables.delete(tableId);
     if (checksInvariants) this.assertConsistent();
@@ -99,7 +99,7 @@ export class TabletMap {
       assert(list.length > 0, 'a table in the map has tablets');
       assert(
         list.every((one) => one.tableId === tableId && this.has(one)),
-        'a tablet is known by its range and not by its key',
+        'a tablet known by its range is known by its key',
       );
       assertDisjoint(list.map(({ range }) => range));
       count += list.length;

@@ -49,7 +49,7 @@ export const ENV_FAULTS: readonly Fault[] = [
 export const WIRE_FAULTS: readonly Fault[] = [
   {
     fault: 'a table of headers counts fewer bytes than it holds',
-    message: /lost count/,
+    message: /the dynamic table counts its size/,
     run: (planted) => {
       const table = new DynamicTable(4096);
       table.add('name', 'value');
@@ -80,7 +80,7 @@ export const WIRE_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'the headers of an answer do not fit a frame',
-    message: /too long/,
+    message: /short enough to be sent/,
     run: (planted) => withHeaders(ANSWER_HEADERS, ['a', 'x'.repeat(9000), 'b', planted ? 'y'.repeat(9000) : '']),
   },
 ];

@@ -53,7 +53,7 @@ const rootCommit = { key: ROOT_KEY, expected: undefined, row: ROOT_ROW };
 export const LOCATOR_FAULTS: readonly Fault[] = [
   {
     fault: 'a cached location has moved to another table',
-    message: /under another table/,
+    message: /a location is kept under its own table/,
     run: (planted) =>
       cacheAfter((first) => {
         if (planted) first.tableId = '00000011';
@@ -82,7 +82,7 @@ export const LOCATOR_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'schemas are watched twice',
-    message: /started twice/,
+    message: /a cache of schemas is started once/,
     run: async (planted) => {
       const schemas = new SchemaCache(new MemoryLockService(), () => {});
       await schemas.start();

@@ -56,7 +56,7 @@ async function serversWithDead(name: string): Promise<Servers> {
 export const MASTER_FAULTS: readonly Fault[] = [
   {
     fault: 'the deletion of a table ends twice',
-    message: /has not begun, or twice/,
+    message: /a deletion ends once, after it has begun/,
     run: async (planted) => {
       const { env, lock } = await masterOf();
       const deletions = new Deletions(env, lock);
@@ -67,7 +67,7 @@ export const MASTER_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'a walk over all rows ends that has not begun',
-    message: /has not begun/,
+    message: /an assignment of all tablets ends when it has begun/,
     run: (planted) => {
       const released = new ReleasedTablets();
       if (!planted) released.begin();
@@ -76,12 +76,12 @@ export const MASTER_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'a dead server is given a tablet',
-    message: /dead server is given/,
+    message: /a dead server is given no tablet/,
     run: async (planted) => (await serversWithDead('s')).giving([planted ? 's' : 't']),
   },
   {
     fault: 'the end of a commit is counted twice',
-    message: /twice/,
+    message: /the end of a commit is reported once/,
     run: async (planted) => {
       const ended = (await serversWithDead('s')).giving(['t']);
       ended();

@@ -19,7 +19,7 @@ const part = (start: string, end: string | undefined) => ({ ...ROW, range: { sta
 export const METADATA_FAULTS: readonly Fault[] = [
   {
     fault: 'the epoch of a tablet goes back',
-    message: /epoch .*back/,
+    message: /never sets the epoch of a tablet back/,
     run: (planted) => commitOfRow('id', EVENT, KEY, ROW, { ...ROW, epoch: planted ? 2 : 4 }),
   },
   {
@@ -29,12 +29,12 @@ export const METADATA_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'the row of one tablet is put under the key of another',
-    message: /under the key of another/,
+    message: /a commit puts the row of a tablet under its own key/,
     run: (planted) => commitOfRow('id', EVENT, planted ? metadataKey('00000010', 'm') : KEY, ROW, ROW),
   },
   {
     fault: 'the two parts of a split leave a gap between them',
-    message: /do not meet/,
+    message: /the parts of a range meet/,
     run: (planted) => commitOfSplit('id', 1, ROW, [part('', 'm'), part(planted ? 'n' : 'm', undefined)]),
   },
   {
@@ -44,7 +44,7 @@ export const METADATA_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'the tablets of a new table do not begin at the first row',
-    message: /do not make up the whole/,
+    message: /the parts of a range make up the whole/,
     run: (planted) =>
       assertPartition(
         [
@@ -66,7 +66,7 @@ export const METADATA_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'two tablets list the files that they share in different orders',
-    message: /order of their files/,
+    message: /a merge of two tablets keeps all their files, in their order/,
     run: (planted) =>
       commitOfMerge(
         'id',
@@ -77,7 +77,7 @@ export const METADATA_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'a document needs a feature that this program does not know',
-    message: /cannot read/,
+    message: /a document needs features that this program can read/,
     run: (planted) => encodeDocument({}, planted ? 1 << 20 : 1),
   },
 ];

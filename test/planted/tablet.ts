@@ -77,7 +77,7 @@ async function openedFile(clips = [range]): Promise<TabletFile> {
 export const TABLET_FAULTS: readonly Fault[] = [
   {
     fault: 'the lock of a row is unlocked twice',
-    message: /not locked/,
+    message: /a row is unlocked when it is locked/,
     run: async (planted) => {
       const locks = new RowLocks();
       await locks.lockExclusive('row');
@@ -129,7 +129,7 @@ export const TABLET_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'the lock of a tablet is unlocked twice',
-    message: /not locked/,
+    message: /a tablet is unlocked when it is locked/,
     run: async (planted) => {
       const locks = new RowLocks();
       await locks.lockTablet();
@@ -139,7 +139,7 @@ export const TABLET_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'rows that a write shares are unlocked twice',
-    message: /not held/,
+    message: /a lock is released when it is held/,
     run: (planted) => {
       const locks = new SharedLocks();
       const lock = new SharedLock();
@@ -198,7 +198,7 @@ export const TABLET_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'a flush ends for which no memtable was frozen',
-    message: /no frozen memtable/,
+    message: /a replaced memtable was frozen/,
     run: (planted) => {
       const [set] = layers();
       if (!planted) set.freeze();

@@ -74,7 +74,7 @@ function judged(times: number): Promise<unknown> {
 export const TABLETSERVER_FAULTS: readonly Fault[] = [
   {
     fault: 'a tablet is served twice',
-    message: /served twice/,
+    message: /a tablet is served once/,
     run: (planted) => {
       const tablets = new TabletMap();
       tablets.add(served('', 'm'));
@@ -83,7 +83,7 @@ export const TABLETSERVER_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'two served tablets overlap',
-    message: /overlaps/,
+    message: /a tablet lies (above|below) the one (before|after) it/,
     run: (planted) => {
       const tablets = new TabletMap();
       tablets.add(served('', 'm'));
@@ -92,7 +92,7 @@ export const TABLETSERVER_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'a tablet is served under the key of another',
-    message: /key of another/,
+    message: /a tablet is served under its own key/,
     run: (planted) => new TabletMap().add({ ...served('', 'm'), key: metadataKey(tableId, planted ? 'n' : 'm') }),
   },
   {
@@ -113,7 +113,7 @@ export const TABLETSERVER_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'the counted bytes of a tablet change without the sum',
-    message: /not those of each/,
+    message: /the bytes of all memtables are the sum of each/,
     run: (planted) => {
       const budget = budgetOf(emptyLog);
       const first = served('', 'm');
@@ -126,7 +126,7 @@ export const TABLETSERVER_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'a tablet is counted twice',
-    message: /counted twice/,
+    message: /a tablet is added once/,
     run: (planted) => {
       const budget = budgetOf(emptyLog);
       const one = served('', undefined);
@@ -136,7 +136,7 @@ export const TABLETSERVER_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'positions of the log run back',
-    message: /run back/,
+    message: /positions of the log ascend/,
     run: (planted) => {
       let sizeBytes = 0;
       const log = { newestPosition: 0, sizeBytes: () => sizeBytes };
@@ -177,11 +177,19 @@ export const TABLETSERVER_FAULTS: readonly Fault[] = [
     message: /its own assignment/,
     run: (planted) => commitOnHost({ ...STATE, epoch: planted ? epoch - 1 : epoch }, 1),
   },
-  { fault: 'a commit on METADATA is judged twice', message: /twice/, run: (planted) => judged(planted ? 2 : 1) },
-  { fault: 'a commit on METADATA is not judged', message: /not judged/, run: (planted) => judged(planted ? 0 : 1) },
+  {
+    fault: 'a commit on METADATA is judged twice',
+    message: /commits are judged once/,
+    run: (planted) => judged(planted ? 2 : 1),
+  },
+  {
+    fault: 'a commit on METADATA is not judged',
+    message: /each commit was judged/,
+    run: (planted) => judged(planted ? 0 : 1),
+  },
   {
     fault: 'a clock is reported behind a time that it has passed',
-    message: /it has passed/,
+    message: /a clock is reported as behind only where it is/,
     run: (planted) => new ClockWarning({ logger: silentLogger, metrics: new Metrics() }).isBehind(10, planted ? 9 : 11),
   },
   {

@@ -141,7 +141,7 @@ export class ChunkWriter {
   begin(fragment: RowFragment): void {
     assert(
       this.#row === undefined || this.#row === fragment.row,
-      'a row of a read begins before the one before it ended',
+      'a row of a read begins when the one before it has ended',
     );
     this.#fragment = fragment;
     this.#nextCell = 0;

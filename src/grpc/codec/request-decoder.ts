@@ -50,7 +50,7 @@ export class RequestDecoder {
     const key = bytes.length <= MAX_KEPT_FILTER_BYTES ? bytes.latin1Slice() : undefined;
     const known = key !== undefined ? this.#filters.get(key) : undefined;
     if (known !== undefined) return known;
-    assert(this.#generated !== undefined, 'a filter is decoded before the generated codec is loaded');
+    assert(this.#generated !== undefined, 'a filter is decoded when the generated codec is loaded');
     const filter = this.#generated.filter(bytes);
     if (key !== undefined && filter !== undefined) this.#keep(key, filter);
     return filter;

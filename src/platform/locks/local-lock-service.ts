@@ -80,7 +80,7 @@ class LockFiles implements LockStorage {
   async reserve(): Promise<{ from: number; to: number }> {
     const from = this.#endOfNumbers;
     const to = from + NUMBERS_PER_RESERVATION;
-    assert(to <= Number.MAX_SAFE_INTEGER, 'the lock service has used up its numbers');
+    assert(to <= Number.MAX_SAFE_INTEGER, 'the lock service has numbers left');
     await this.#create(numbersName(to), { kind: LockFileKind.numbers, path: '', version: to, contents: NO_BYTES });
     this.#endOfNumbers = to;
     await this.#deleteOutdated(numbersName(from));

@@ -18,7 +18,7 @@ export class KeepAlive {
   }
 
   release(): void {
-    assert(this.#count > 0, 'released more often than held');
+    assert(this.#count > 0, 'nothing is released more often than held');
     if (--this.#count === 0) this.#timer.unref();
   }
 

@@ -110,7 +110,7 @@ export class LogSegment {
   static async #create(options: SegmentOptions, size: number): Promise<LogSegment> {
     const { syscalls, path, headerFor } = options;
     const header = headerFor(0);
-    assert(header.length === SEGMENT_HEADER_BYTES, 'a segment header of another length');
+    assert(header.length === SEGMENT_HEADER_BYTES, 'a segment header has its length');
     const fillFd = await syscalls.open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL);
     let writeFd: number | undefined;
     try {
@@ -192,7 +192,10 @@ export class LogSegment {
     const end = this.#usedBytes + frameBytes;
     const spaceEnd = end + FRAME_HEADER_BYTES;
     assert(spaceEnd <= this.#sizeBytes, 'a frame has space in the file');
-    assert(this.#filling === undefined || spaceEnd <= this.#filledBytes, 'a frame where zeros are written');
+    assert(
+      this.#filling === undefined || spaceEnd <= this.#filledBytes,
+      'a frame lies where no zeros are being written',
+    );
     try {
       const bytes = frameBytes + FRAME_HEADER_BYTES;
       await this.#durableWrites.write(this.#writeFd, [...parts, NEXT_HEADER], bytes, this.#usedBytes);

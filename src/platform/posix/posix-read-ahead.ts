@@ -45,7 +45,7 @@ export class ReadAhead {
    * read backwards, or over more than a chunk, waits for the disk.
    */
   async bytes(offset: number, length: number): Promise<Buffer> {
-    assert(offset + length <= this.#options.sizeBytes, 'a read past the end of a file');
+    assert(offset + length <= this.#options.sizeBytes, 'a read lies within the file');
     if (offset < this.#chunk.offset || offset >= this.#end) await this.#advanceTo(offset);
     const at = offset - this.#chunk.offset;
     const there = this.#chunk.bytes.subarray(at, at + length);

@@ -132,7 +132,7 @@ export function encodeProperties(properties: SsTableProperties): Buffer {
     if (properties.entries[name] > 0) put(`entries.${name}`, (out) => out.varint(properties.entries[name]));
   put('rows', (out) => out.varint(properties.rows));
   const { firstRow, lastRow, minTimestamp, maxTimestamp } = properties;
-  assert((firstRow ?? '') <= (lastRow ?? ''), 'the first row is not above the last');
+  assert((firstRow ?? '') <= (lastRow ?? ''), 'the first row is at or below the last');
   assert((firstRow === undefined) === (totalEntries(properties.entries) === 0), 'a file with entries has a first row');
   if (firstRow !== undefined) put('firstRow', (out) => out.text(firstRow));
   if (lastRow !== undefined) put('lastRow', (out) => out.text(lastRow));

@@ -114,7 +114,7 @@ export class Flusher {
     const context = this.#context;
     const { layers, commits, ownedFiles, serving } = context;
     const frozen = layers.oldestFrozen;
-    assert(frozen !== undefined, 'no frozen memtable to flush');
+    assert(frozen !== undefined, 'a flush has a frozen memtable');
     const { memtable } = frozen;
     assert(memtable.isFrozen, 'a memtable takes no writes while it is written to files');
     assert(!isAfter(context.state.redo, redo), 'redo points ascend');

@@ -252,7 +252,7 @@ export class LayerSet {
   /** Takes over a list made by `withNewest` or `withMerged`. Nothing may have changed since. */
   replaceOldestFrozen(files: readonly TabletFile[]): void {
     const replaced = this.oldestFrozen;
-    assert(replaced !== undefined, 'no frozen memtable to replace');
+    assert(replaced !== undefined, 'a replaced memtable was frozen');
     this.#frozen = this.#frozen.slice(0, -1);
     this.#memtables = this.#memtables.slice(0, -1);
     assert(this.#memtables.length === this.#frozen.length + 1, 'each memtable is active or frozen, and none is both');

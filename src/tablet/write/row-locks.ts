@@ -63,7 +63,7 @@ export class RowLocks {
 
   unlockExclusive(row: ByteString): void {
     const state = this.#rows.get(row);
-    assert(state?.isExclusive, 'a row is unlocked that is not locked');
+    assert(state?.isExclusive, 'a row is unlocked when it is locked');
     state.isExclusive = false;
     this.#exclusiveCount--;
     assert(this.#exclusiveCount >= 0 && state.sharers === 0, 'a row that is locked exclusively is not shared');
@@ -94,7 +94,7 @@ export class RowLocks {
   }
 
   unlockTablet(): void {
-    assert(this.#isTabletLocked, 'a tablet is unlocked that is not locked');
+    assert(this.#isTabletLocked, 'a tablet is unlocked when it is locked');
     assert(!this.#isHeld, 'no row is locked while the whole tablet is');
     this.#isTabletLocked = false;
     for (const wake of this.#gate.splice(0)) wake();

@@ -123,7 +123,7 @@ export class RowWrites {
       if (decision === undefined || decision.size === 0) return;
       const schema = this.#context.schema();
       const changes = [...decision].map(([row, mutations]) => ({ row, mutations: storedMutations(schema, mutations) }));
-      for (const { row } of changes) assert(held.includes(row), 'a transaction changes a row that it does not hold');
+      for (const { row } of changes) assert(held.includes(row), 'a transaction changes the rows that it holds');
       await this.#writer.write(changes);
     } finally {
       for (const row of held) this.#locks.unlockExclusive(row);
@@ -244,7 +244,7 @@ export class RowWrites {
   }
 
   #checkInside(row: ByteString): void {
-    assert(rangeContains(this.#context.range, row), 'a row reached a tablet that it does not belong to');
+    assert(rangeContains(this.#context.range, row), 'a row reaches the tablet that it belongs to');
   }
 
   /** `lock` holds these rows; this releases it. */

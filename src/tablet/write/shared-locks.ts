@@ -37,7 +37,7 @@ export class SharedLocks {
   }
 
   remove(lock: SharedLock): void {
-    assert(this.#held[lock.index] === lock, 'a lock is released that is not held');
+    assert(this.#held[lock.index] === lock, 'a lock is released when it is held');
     const last = this.#held.pop();
     if (last !== undefined && last !== lock) {
       this.#held[lock.index] = last;

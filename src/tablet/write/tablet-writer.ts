@@ -360,7 +360,7 @@ export class TabletWriter {
   /** Returns undefined if it is applied already. */
   #apply(body: RecordBody<Mutations>, at: RedoPoint): Promise<void> | undefined {
     const { active } = this.#context.layers;
-    assert(isAfter(at, this.#applied), 'a record is applied twice or out of order');
+    assert(isAfter(at, this.#applied), 'records are applied once, in order');
     this.#applied = at;
     if (checksInvariants && body.kind === 'rows') this.#assertInside(body.rows);
     if (body.kind === 'dropRows') {

@@ -145,7 +145,7 @@ export class ClientConnection implements StreamConnection {
 
   /** Sends a request of one message. Returns the answer's stream, by which the reader grants the window. */
   open(exchange: Exchange, headers: readonly string[], message: Buffer): Stream {
-    assert(this.hasCapacity, 'a call is sent on a connection that takes none');
+    assert(this.hasCapacity, 'a call is sent on a connection that takes calls');
     const id = this.#nextId;
     this.#nextId += 2;
     const stream = new Stream(

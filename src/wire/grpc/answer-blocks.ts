@@ -20,7 +20,7 @@ function literal(name: string, value: string): Buffer {
 /** A string without Huffman's code, its length a prefixed integer of 7 bits. */
 function text(value: string): Buffer {
   const bytes = Buffer.from(value, 'latin1');
-  assert(bytes.length <= MAX_LENGTH, `a header of ${bytes.length} bytes is too long to be sent`);
+  assert(bytes.length <= MAX_LENGTH, `a header of ${bytes.length} bytes is short enough to be sent`);
   if (bytes.length < 127) return Buffer.concat([Buffer.of(bytes.length), bytes]);
   const rest = bytes.length - 127;
   const length = rest < 128 ? Buffer.of(127, rest) : Buffer.of(127, (rest & 127) | 128, rest >>> 7);
@@ -39,7 +39,7 @@ export function withHeaders(block: Buffer, headers: readonly string[]): Buffer {
   const parts = [block];
   for (let i = 0; i < headers.length; i += 2) parts.push(literal(headers[i]!, headers[i + 1]!));
   const all = Buffer.concat(parts);
-  assert(all.length <= MAX_BYTES, `headers of ${all.length} bytes are too long to be sent`);
+  assert(all.length <= MAX_BYTES, `headers of ${all.length} bytes are short enough to be sent`);
   return all;
 }
 
@@ -50,7 +50,7 @@ export function statusTrailers(status: RpcStatus, alone: boolean): Buffer {
   if (status.message !== '') parts.push(literal('grpc-message', encodeMessage(status.message)));
   if (status.details) parts.push(literal('grpc-status-details-bin', encodeBinary(status.details)));
   const block = Buffer.concat(parts);
-  assert(block.length <= MAX_BYTES, `trailers of ${block.length} bytes are too long to be sent`);
+  assert(block.length <= MAX_BYTES, `trailers of ${block.length} bytes are short enough to be sent`);
   return block;
 }
 

@@ -58,7 +58,7 @@ export class DynamicTable {
       this.#fields[this.#first + 1] = '';
       this.#first += 2;
     }
-    assert(this.sizeBytes >= 0, 'the dynamic table lost count of its size');
+    assert(this.sizeBytes >= 0, 'the dynamic table counts its size');
     if (this.#first > 64 && this.#first * 2 > this.#fields.length) {
       this.#fields = this.#fields.slice(this.#first);
       this.#first = 0;

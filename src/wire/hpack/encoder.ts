@@ -137,7 +137,7 @@ export class HpackEncoder {
     let gone = 0;
     while (this.#sizeBytes > downToBytes) {
       const entry = this.#entries[gone];
-      assert(entry, 'the dynamic table lost count of its size');
+      assert(entry, 'the dynamic table counts its size');
       this.#sizeBytes -= entry.name.length + entry.value.length + ENTRY_OVERHEAD_BYTES;
       this.#removeNumber(entry, this.#dropped + gone);
       gone++;
@@ -176,7 +176,7 @@ export class HpackEncoder {
 
   #string(text: string): void {
     const huffman = huffmanLength(text);
-    assert(!Number.isNaN(huffman), 'a header holds a character beyond latin1');
+    assert(!Number.isNaN(huffman), 'a header holds latin1 only');
     if (huffman < text.length) {
       this.#integer(0x80, 0x7f, huffman);
       this.#at = huffmanEncode(text, this.#out, this.#at);

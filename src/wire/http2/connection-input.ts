@@ -63,7 +63,7 @@ export class ConnectionInput {
   }
 
   resume(): void {
-    assert(this.#pauses > 0, 'resumed more often than paused');
+    assert(this.#pauses > 0, 'a socket is resumed no more often than paused');
     if (--this.#pauses === 0) this.#options.socket.resume();
   }
 

@@ -190,7 +190,7 @@ export class Connection implements StreamConnection {
   ended(stream: Stream): void {
     if (!stream.ownerDone) return;
     this.#running--;
-    assert(this.#running >= 0, 'more requests have ended than begun');
+    assert(this.#running >= 0, 'no more requests have ended than begun');
     this.#endIfDrained();
   }
 
@@ -343,7 +343,7 @@ export class Connection implements StreamConnection {
       throw new Http2Error(ErrorCode.PROTOCOL_ERROR, 'a content-length without content', streamId);
     const receiveWindow = new ReceiveWindow(limits.streamWindowBytes, limits.streamWindowBytes / 4);
     const stream = new Stream(streamId, this, this.#peer.windowBytes, receiveWindow, contentLength);
-    assert(!this.#isDead && !this.#isEnded, 'an ended connection takes a request');
+    assert(!this.#isDead && !this.#isEnded, 'an ended connection takes no request');
     this.#streams.set(streamId, stream);
     this.#running++;
     stream.remoteEnded = endStream;
@@ -471,7 +471,7 @@ export class Connection implements StreamConnection {
   #assertWindowIsWhole(): void {
     const { connectionWindowBytes } = this.#options.limits;
     const wholeBytes = Math.max(connectionWindowBytes, DEFAULT_WINDOW_BYTES);
-    assert(this.#window.grantedBytes === wholeBytes, 'a connection without streams lacks bytes of its window');
+    assert(this.#window.grantedBytes === wholeBytes, 'a connection without streams has its whole window');
   }
 
   #endIfDrained(): void {

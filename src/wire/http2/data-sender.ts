@@ -66,7 +66,7 @@ export class DataSender {
   #spend(stream: Stream, bytes: number): void {
     stream.sendWindow.bytes -= bytes;
     this.window.bytes -= bytes;
-    assert(stream.sendWindow.bytes >= 0 && this.window.bytes >= 0, 'more was sent than a window allows');
+    assert(stream.sendWindow.bytes >= 0 && this.window.bytes >= 0, 'no more was sent than a window allows');
   }
 
   /** Sends what may be sent now. */

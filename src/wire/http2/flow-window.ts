@@ -25,7 +25,7 @@ export class SendWindow {
         streamId,
       );
     this.bytes += bytes;
-    assert(this.bytes >= -MAX_BYTES, 'a window to send is below its minimum');
+    assert(this.bytes >= -MAX_BYTES, 'a window to send is not below its minimum');
   }
 }
 
@@ -71,7 +71,7 @@ export class ReceiveWindow {
     const step = Math.min(this.#pendingBytes, MAX_BYTES - this.#leftBytes);
     this.#pendingBytes -= step;
     this.#leftBytes += step;
-    assert(step >= 0 && this.#leftBytes <= MAX_BYTES, 'a window to receive is above its limit');
+    assert(step >= 0 && this.#leftBytes <= MAX_BYTES, 'a window to receive is not above its limit');
     return step;
   }
 }

@@ -166,7 +166,7 @@ export class Stream {
 
   /** Takes exactly `bytes` from the queue, part by part. */
   take(bytes: number, write: (part: Buffer) => void): void {
-    assert(bytes > 0 && bytes <= this.queuedBytes, 'more is taken of a stream than is queued');
+    assert(bytes > 0 && bytes <= this.queuedBytes, 'no more is taken of a stream than is queued');
     const queue = this.#queue!;
     this.queuedBytes -= bytes;
     for (let left = bytes; left > 0; ) {

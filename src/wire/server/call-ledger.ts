@@ -27,7 +27,7 @@ export class MethodLedger {
 
   end(code: Code, durationMs: number): void {
     this.inFlight--;
-    assert(this.inFlight >= 0, 'more calls have ended than begun');
+    assert(this.inFlight >= 0, 'no more calls have ended than begun');
     this.#durations.observe(durationMs);
     const ended = (this.#ended[code] ??= this.#metrics.counter(labelled('calls.ended', this.name, codeName(code))));
     ended.value++;

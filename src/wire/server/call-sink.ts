@@ -104,7 +104,7 @@ export class CallSink implements RpcSink {
   sent(bytes: number): void {
     this.sentBytes += bytes;
     this.#pendingBytes -= bytes;
-    assert(this.#pendingBytes >= 0, 'more of an answer was sent than was pending');
+    assert(this.#pendingBytes >= 0, 'no more of an answer was sent than was pending');
     this.#firstSentBytes += bytes;
     for (
       let size = this.#sizes[this.#first];

@@ -52,7 +52,7 @@ export class Deadlines {
     if (!entry.slot) return;
     unlink(entry);
     this.#count--;
-    assert(this.#count >= 0, 'more deadlines were cleared than set');
+    assert(this.#count >= 0, 'no more deadlines were cleared than set');
   }
 
   close(): void {

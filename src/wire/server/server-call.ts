@@ -285,7 +285,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
 
   /** The handler's work begins. */
   #begin(): void {
-    assert(!this.#isRunning && !this.#hasEnded, 'a call is handled twice');
+    assert(!this.#isRunning && !this.#hasEnded, 'a call is handled once');
     this.#isRunning = true;
     const { notes } = this.context;
     if (notes !== undefined) notes.queuedMs = this.nowMs() - this.startMs;

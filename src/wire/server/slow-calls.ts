@@ -46,7 +46,7 @@ export class SlowCalls implements Relief {
 
   remove(call: SlowCall): void {
     if (call.listIndex < 0) return;
-    assert(this.#calls[call.listIndex] === call, 'a slow call is not where it is listed');
+    assert(this.#calls[call.listIndex] === call, 'a slow call is where it is listed');
     const last = this.#calls.pop()!;
     if (last !== call) {
       this.#calls[call.listIndex] = last;

@@ -215,7 +215,7 @@ export class Sockets {
   #remove(accepted: AcceptedSocket): void {
     if (!this.#all.delete(accepted)) return;
     const left = (this.#ofNetwork.get(accepted.network) ?? 0) - 1;
-    assert(left >= 0, 'more sockets were closed than accepted');
+    assert(left >= 0, 'no more sockets were closed than accepted');
     if (left > 0) this.#ofNetwork.set(accepted.network, left);
     else this.#ofNetwork.delete(accepted.network);
     if (this.#all.size === 0) this.#onEmpty?.();

@@ -146,7 +146,7 @@ export class WireServer implements RpcServer {
   }
 
   #listen(options: ListenOptions & { readonly fd?: number }, target: string): Promise<number> {
-    assert(this.#server === undefined, 'a server listens twice');
+    assert(this.#server === undefined, 'a server listens once');
     const server = createServer({ noDelay: true }, (socket) => this.#accept(socket));
     return new Promise((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => {
