@@ -152,14 +152,13 @@ export class RowWrites {
    * The new cells are reserved before they are made, and must fit the answer; else RESOURCE_EXHAUSTED, with nothing
    * written.
    */
-  async readModifyWriteRow(
+  readModifyWriteRow(
     context: RequestContext,
     row: ByteString,
     rules: readonly ReadModifyWriteRule[],
     maxAnswerBytes = Number.POSITIVE_INFINITY,
   ): Promise<readonly Cell[]> {
-    let bytes = 0;
-    const made = await this.#inTurn(context, row, true, (turn) => {
+    return this.#inTurn(context, row, true, (turn) => {
       const { env, options, time } = this.#context;
       const schema = this.#context.schema();
       const hold = this.#reads.hold(new LayerNeed(rangeOfRow(row), row));
@@ -169,8 +168,8 @@ export class RowWrites {
           if (needed > maxAnswerBytes) throw tooLargeAnswer(needed, maxAnswerBytes);
           // the row is locked: no call waits for memory here
           if (!context.reservation.tryGrow(needed)) throw noSpaceForCells(needed);
-          assert(bytes === 0, 'new cells are reserved once');
-          bytes = needed;
+          assert(turn.reservedBytes === 0, 'new cells are reserved once');
+          turn.reservedBytes = needed;
         };
         const { mutations, cells } = readModifyWrite(
           rules,
@@ -192,8 +191,6 @@ export class RowWrites {
         if (!(newest instanceof Promise)) hold.release();
       }
     });
-    context.reservation.shrink(bytes);
-    return made;
   }
 
   async dropRows(context: RequestContext, range: RowRange): Promise<void> {
@@ -235,6 +232,7 @@ export class RowWrites {
       // its own record comes after all that it saw
       if (turn.written !== undefined) await turn.written;
       else if (turn.seen !== undefined) await turn.seen.done;
+      context.reservation.shrink(turn.reservedBytes);
     }
   }
 
@@ -279,6 +277,8 @@ class RowTurn {
   readonly seen: PendingBatch | undefined;
   /** Set once the change has its place in the log: resolves when it may be acknowledged. */
   written: Promise<void> | undefined;
+  /** Bytes of the request's reservation that are released with the answer. */
+  reservedBytes = 0;
 
   constructor(row: ByteString, readsRow: boolean, seen: PendingBatch | undefined) {
     this.row = row;
