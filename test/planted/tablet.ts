@@ -197,6 +197,16 @@ export const TABLET_FAULTS: readonly Fault[] = [
     },
   },
   {
+    fault: 'a read counts its layers in the wrong order',
+    message: /an older one/,
+    run: (planted) => {
+      const [{ credits }, newer, older] = layers();
+      const read = (planted ? [older, newer] : [newer, older]).map((layer) => ({ layer }));
+      for (let i = 0; i < 100; i++) credits.lookedUp(read);
+      credits.among([newer, older]);
+    },
+  },
+  {
     fault: 'a flush ends for which no memtable was frozen',
     message: /a replaced memtable was frozen/,
     run: (planted) => {
