@@ -68,6 +68,8 @@ export class CompactionSchedule {
   readonly #standings = new WeakMap<ServedTablet, Standing>();
   /** Tablets whose files or schema have changed since they were examined. */
   readonly #changed = new Set<ServedTablet>();
+  /** Examined tablets without a compaction that is due, but with one that reads have earned. */
+  readonly #earned = new Set<ServedTablet>();
   /** Major compactions that callers wait for. */
   readonly #demands = new Map<ServedTablet, Demand>();
   readonly #running = new Map<ServedTablet, Promise<void>>();
@@ -97,7 +99,7 @@ export class CompactionSchedule {
 
   /** Tablets that are to be examined, and compacted if that is due. */
   get waiting(): number {
-    return this.#demands.size + this.#changed.size;
+    return this.#demands.size + this.#changed.size + this.#earned.size;
   }
 
   /**
@@ -168,7 +170,6 @@ export class CompactionSchedule {
     }
     let best: ServedTablet | undefined;
     let kind: CompactionKind | undefined;
-    let earned: [ServedTablet, CompactionKind, undefined] | undefined;
     for (const served of this.#changed) {
       if (this.#running.has(served) || this.#standing(served).retryAtMs > this.#options.clock.monotonicMs()) continue;
       const isServed = this.#options.tablets.has(served);
@@ -179,17 +180,22 @@ export class CompactionSchedule {
         if (best === undefined || weight(served) > weight(best)) [best, kind] = [served, due];
         continue;
       }
-      const kindEarned = isServed ? served.tablet.earnedCompaction() : undefined;
-      if (kindEarned === undefined) this.#changed.delete(served);
-      else earned ??= [served, kindEarned, undefined];
+      this.#changed.delete(served);
+      if (isServed && served.tablet.earnedCompaction() !== undefined) this.#earned.add(served);
     }
-    if (best !== undefined && kind !== undefined) return [best, kind, undefined];
-    return this.#running.size < this.#maxEarned ? earned : undefined;
+    return best === undefined || kind === undefined ? this.#chooseEarned() : [best, kind, undefined];
   }
 
-  /** While this many compactions run, none begins that only reads need: the next that is due finds a free slot. */
-  get #maxEarned(): number {
-    return Math.max(1, this.#options.maxRunning - 1);
+  /** Leaves a slot free for the next compaction that is due. */
+  #chooseEarned(): [ServedTablet, CompactionKind, undefined] | undefined {
+    if (this.#running.size >= Math.max(1, this.#options.maxRunning - 1)) return undefined;
+    for (const served of this.#earned) {
+      this.#earned.delete(served);
+      if (this.#running.has(served) || !this.#options.tablets.has(served)) continue;
+      const kind = served.tablet.earnedCompaction();
+      if (kind !== undefined) return [served, kind, undefined];
+    }
+    return undefined;
   }
 
   #start(served: ServedTablet, kind: CompactionKind, demand: Demand | undefined): void {

@@ -108,7 +108,7 @@ export class ReadCredits {
     this.#sumMicros = 0;
     for (let i = 0; i < layers.length - 1; i++) {
       const newer = layers[i]!.layer;
-      // memtables are of no group, and older than none of its files
+      // a memtable, which is newer than the files of all groups
       if (newer.group === undefined) {
         this.#memtableMicros += shareMicros;
         this.#newMicros += shareMicros;
