@@ -45,9 +45,12 @@ const sourceName = (name: string): string => name.replace(/^_/, '');
 function classesIn(objects: readonly object[], classes: readonly ProgramClass[]): Class[] {
   const names = new Set(classes.map(({ name }) => name));
   const texts = new Set(classes.map(({ text }) => text));
-  const isOne = (it: object): boolean =>
-    // by the name first: the texts of all functions take seconds
-    typeof it === 'function' && names.has(sourceName(it.name)) && texts.has(Function.prototype.toString.call(it));
+  const isOne = (it: object): boolean => {
+    if (typeof it !== 'function') return false;
+    // by the name first: the texts of all functions take seconds. Some functions of Node have no name
+    const name: unknown = it.name;
+    return typeof name === 'string' && names.has(sourceName(name)) && texts.has(Function.prototype.toString.call(it));
+  };
   return objects.filter(isOne) as Class[];
 }
 
