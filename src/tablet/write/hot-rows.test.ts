@@ -278,17 +278,32 @@ describe('a hot row', () => {
     const [four, , anew] = await Promise.all(dropped);
     assert.deepEqual([numberOf(four as Cell[]), numberOf(anew as Cell[])], [4, 1]);
 
+    const releaseDivision = await hot.inFlight();
+    const pending = hot.increment();
+    await turn();
+    const order: string[] = [];
+    const divided = hot.tablet.divide('q', async () => {
+      order.push('divided');
+      throw new BigtableError(Code.UNAVAILABLE, 'the commit fails');
+    });
+    const undivided = assert.rejects(divided, { message: /the commit fails/ });
+    void pending.then(() => order.push('answered'));
+    await turn();
+    releaseDivision();
+    await undivided;
+    assert.deepEqual(order, ['answered', 'divided']);
+
     const releaseClose = await hot.inFlight();
     const last = hot.increment();
     const check = hot.check(undefined);
     await turn();
     const closed = hot.tablet.close({ flush: true });
-    const late = hot.increment();
+    const late = assert.rejects(hot.increment(), { code: Code.UNAVAILABLE });
     await turn();
     releaseClose();
-    assert.equal(numberOf(await last), 2);
+    assert.equal(numberOf(await last), 3);
     assert.equal(await check, true);
-    await assert.rejects(late, { code: Code.UNAVAILABLE });
+    await late;
     await closed;
   });
 

@@ -219,10 +219,11 @@ export class RowWrites {
       // the transactions of a hot row follow one another without a turn of the event loop
       if (this.#pacer.due()) await this.#pacer.pause();
     }
-    const turn = new RowTurn(row, readsRow, readsRow ? this.#writer.pending.newestOf(row) : undefined);
+    const turn = new RowTurn(row, readsRow);
     try {
       try {
         this.#checkRow(context, row);
+        if (readsRow) turn.seen = this.#writer.pending.newestOf(row);
         const answer = work(turn);
         return answer instanceof Promise ? await answer : answer;
       } finally {
@@ -273,17 +274,16 @@ class RowTurn {
   readonly row: ByteString;
   /** True for a transaction: what it does depends on the row. */
   readonly readsRow: boolean;
-  /** The newest append that it depends on, if it is not applied yet. */
-  readonly seen: PendingBatch | undefined;
+  /** The newest append that it depends on; undefined if none of them is pending. */
+  seen: PendingBatch | undefined;
   /** Set once the change has its place in the log: resolves when it may be acknowledged. */
   written: Promise<void> | undefined;
   /** Bytes of the request's reservation that are released with the answer. */
   reservedBytes = 0;
 
-  constructor(row: ByteString, readsRow: boolean, seen: PendingBatch | undefined) {
+  constructor(row: ByteString, readsRow: boolean) {
     this.row = row;
     this.readsRow = readsRow;
-    this.seen = seen;
   }
 }
 
