@@ -55,11 +55,12 @@ const NO_PREPARATION: Preparation = { sampleBytes: 0, prepare: () => undefined }
 class FileCompressor implements BlockCompressor {
   readonly sampleBytes: number;
   readonly #preparation: Preparation;
-  readonly #attempts = new Attempts();
+  readonly #attempts: Attempts;
   #encoder: Encoder;
 
   /** `encoder` is used until there are samples, and if nothing comes of them. */
-  constructor(encoder: Encoder, preparation = NO_PREPARATION) {
+  constructor(encoder: Encoder, isDoubtful: boolean, preparation = NO_PREPARATION) {
+    this.#attempts = new Attempts(isDoubtful);
     this.#encoder = encoder;
     this.#preparation = preparation;
     this.sampleBytes = preparation.sampleBytes;
@@ -139,8 +140,15 @@ function withReference(codecs: Codecs): Preparation {
   };
 }
 
-/** The compressor of one new file. `level` must be 1 to 19. */
-export function blockCompressor({ kind, level = DEFAULT_ZSTD_LEVEL }: Compression, codecs: Codecs): BlockCompressor {
+/**
+ * The compressor of one new file. `level` must be 1 to 19. `isDoubtful`: files of the same contents did not shrink, so
+ * fewer blocks are tried.
+ */
+export function blockCompressor(
+  { kind, level = DEFAULT_ZSTD_LEVEL }: Compression,
+  codecs: Codecs,
+  isDoubtful = false,
+): BlockCompressor {
   assert(
     Number.isInteger(level) && level >= 1 && level <= MAX_ZSTD_LEVEL,
     `a zstd level is 1 to ${MAX_ZSTD_LEVEL}, not ${level}`,
@@ -155,12 +163,15 @@ export function blockCompressor({ kind, level = DEFAULT_ZSTD_LEVEL }: Compressio
     case 'none':
       return noCompressor;
     case 'lz4':
-      return new FileCompressor({ codec: BlockCodec.lz4, encode: (block) => lz4.compress(block), close: noResources });
+      return new FileCompressor(
+        { codec: BlockCodec.lz4, encode: (block) => lz4.compress(block), close: noResources },
+        isDoubtful,
+      );
     case 'zstd':
-      return new FileCompressor(plainZstd);
+      return new FileCompressor(plainZstd, isDoubtful);
     case 'zstd-dict':
-      return new FileCompressor(plainZstd, withDictionary(codecs, level));
+      return new FileCompressor(plainZstd, isDoubtful, withDictionary(codecs, level));
     case 'two-pass':
-      return new FileCompressor(twoPasses(codecs, Buffer.alloc(0)), withReference(codecs));
+      return new FileCompressor(twoPasses(codecs, Buffer.alloc(0)), isDoubtful, withReference(codecs));
   }
 }

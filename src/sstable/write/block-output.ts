@@ -40,10 +40,12 @@ export class BlockOutput {
   #storedBytes = 0;
   #closed = false;
 
-  constructor(target: FileTarget, compression: Compression, out: FileOutput, pacer: Pacer) {
+  /** `isDoubtful`: files of the same contents did not shrink. */
+  constructor(target: FileTarget, compression: Compression, isDoubtful: boolean, out: FileOutput, pacer: Pacer) {
     this.#out = out;
     this.#pacer = pacer;
-    this.#compressor = compression.kind === 'none' ? undefined : blockCompressor(compression, target.codecs);
+    this.#compressor =
+      compression.kind === 'none' ? undefined : blockCompressor(compression, target.codecs, isDoubtful);
     if (this.#compressor && this.#compressor.sampleBytes > 0) this.#waiting = [];
   }
 

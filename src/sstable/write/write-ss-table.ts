@@ -57,6 +57,8 @@ export interface SsTableWriteOptions {
   readonly origin?: string;
   /** Default: none. Blocks above 2 MiB are stored uncompressed. */
   readonly compression?: Compression;
+  /** Files of the same contents did not shrink: fewer blocks are tried, until one shrinks. Default: false. */
+  readonly isCompressionDoubtful?: boolean;
   /** Default: none. */
   readonly bloomFilter?: BloomFilterKind;
   /** The newest record of the commit log that is in the file. Default: not known. */
@@ -116,7 +118,8 @@ class SsTableWriter {
     this.#pacer = options.pacer ?? new Pacer(options.clock);
     this.#out = new FileOutput(options, this.#pacer);
     this.#block = new BlockBuilder(this.#blockSizeBytes);
-    this.#blocks = new BlockOutput(options, options.compression ?? NO_COMPRESSION, this.#out, this.#pacer);
+    const { compression = NO_COMPRESSION, isCompressionDoubtful = false } = options;
+    this.#blocks = new BlockOutput(options, compression, isCompressionDoubtful, this.#out, this.#pacer);
     const { bloomFilter = 'none' } = options;
     this.#bloom = bloomFilter === 'none' ? undefined : new BloomFilterBuilder(bloomFilter);
   }

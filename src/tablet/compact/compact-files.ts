@@ -90,7 +90,7 @@ async function writeOutput(
         : [];
     const families = [...new Set([...output.families, ...empty])];
     const lineage = since && { tableId: schema.id, range, families, since: since === 'beginning' ? undefined : since };
-    const options = writeOptions(output.group, output.tuning, output.blockSizeBytes);
+    const options = writeOptions(output.group, output.tuning, output.blockSizeBytes, inputs);
     const hidden = normalizeRanges(deletions.filter((one) => !isEmptyRange(one)));
     const file = await writeSsTable(
       { ...tools, ...options, path: output.path, createdMicros: nowMicros, newest, lineage, lastServerMicros, pacer },

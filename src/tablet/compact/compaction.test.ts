@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { type ByteString, int64Bytes, readInt64BE } from '../../base/index.ts';
 import type { GroupLayout, Mutation, TableSchema } from '../../model/index.ts';
 import { SsTable, BlockCache } from '../../sstable/index.ts';
+import { SeededRandom } from '../../env/index.ts';
 import { TabletFixture, schemaOf } from '../fixtures.ts';
 import { MERGED_FILES } from '../layers/merge-choice.ts';
 
@@ -472,6 +473,40 @@ async function assertMajor(fixture: TabletFixture): Promise<void> {
     for (const { family } of families ?? []) assert.equal(fixture.schema.families[family]?.group ?? 'default', group);
   }
 }
+
+test('a file after files that did not shrink tries few of its blocks, until one shrinks', async () => {
+  const fixture = await new TabletFixture(PLAIN).load();
+  const { lz4 } = fixture.env.codecs;
+  const { compress } = lz4;
+  let tries = 0;
+  Object.assign(lz4, {
+    compress: (bytes: Buffer) => {
+      if (bytes.length > 0) tries++;
+      return compress(bytes);
+    },
+  });
+  /** The blocks tried in a flush of 768 rows, which have a block each. */
+  const triesOfFlush = async (valueOf: (i: number) => Uint8Array): Promise<number> => {
+    for (let i = 0; i < 768; i++) {
+      const value = valueOf(i);
+      await fixture.apply(String(i), { kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value });
+    }
+    tries = 0;
+    await fixture.tablet.flush();
+    return tries;
+  };
+  const random = new SeededRandom(1);
+  const noise = (): Uint8Array => Uint8Array.from({ length: 4096 }, () => 256 * random.float());
+  const text = (i: number): Uint8Array => Buffer.alloc(4096, `line ${i} `);
+  assert.equal(await triesOfFlush(noise), 8 + Math.floor(760 / 16));
+  assert.equal(await triesOfFlush(noise), 768 / 64);
+  tries = 0;
+  await fixture.tablet.compact('major');
+  assert.equal(tries, 768 / 64);
+  await fixture.load();
+  assert.equal(await triesOfFlush(text), 768);
+  assert.equal(await triesOfFlush(noise), 8 + Math.floor(760 / 16));
+});
 
 test('a read inside a row sees it to its end, whatever is flushed and written meanwhile', async () => {
   const fixture = await new TabletFixture(PLAIN).load();

@@ -97,7 +97,9 @@ async function writeGroup(
     });
     const path = frozen.newPath();
     const lineage = { tableId, range, since, families: grouping.familiesIn(group) };
-    const written = writeOptions(group, grouping.tuning(group), options.blockSizeBytes);
+    const last = context.layers.files.find((file) => file.group === group);
+    const before = last === undefined ? [] : [last];
+    const written = writeOptions(group, grouping.tuning(group), options.blockSizeBytes, before);
     const file = await writeSsTable(
       {
         fileSystem,
