@@ -25,6 +25,8 @@ function callLog(options: { accessLog: boolean; slowMs: number }) {
   return { log: new CallLog({ clock, logger, metrics, ...options }), access, warnings, clock, metrics };
 }
 
+const rangeOf = (row: string): { start: string; end: string } => ({ start: row, end: `${row}\0` });
+
 function call(
   durationMs: number,
   notes: Partial<CallNotes> = {},
@@ -53,8 +55,7 @@ test('the access log has a line a call; slow calls are logged with their request
     call(250.12345, {
       target: 't',
       rows: 3,
-      keys: 2,
-      ranges: 1,
+      rowRanges: [rangeOf('a'), { start: 'b', end: undefined }, rangeOf('c')],
       filter,
       files: 4,
       tablets: 2,

@@ -5,7 +5,7 @@
  * Invariant: no line holds values, row keys or credentials; at most MAX_SLOW_LINES slow calls are logged in a second,
  * and the rest are counted.
  */
-import { codeName } from '../base/index.ts';
+import { codeName, isSuccessor } from '../base/index.ts';
 import type { CallNotes, Clock, Counter, LogFields, Logger, Metrics } from '../env/index.ts';
 import type { EndedCall } from '../wire/index.ts';
 
@@ -14,6 +14,8 @@ const MAX_SLOW_LINES = 10;
 /** Kinds of filters that a line names, out of the first MAX_FILTERS parts of a filter. */
 const MAX_FILTER_KINDS = 12;
 const MAX_FILTERS = 200;
+/** Up to this many ranges, single rows are counted separately. */
+const MAX_COUNTED_RANGES = 1000;
 /** Calls that stay open until one side ends them: they are never slow. */
 const ENDLESS = new Set([
   '/grpc.health.v1.Health/Watch',
@@ -89,8 +91,7 @@ function accessFields({ path, context, peer, code, receivedBytes, sentBytes, dur
 function planOf(notes: CallNotes | undefined): LogFields {
   if (notes === undefined) return {};
   const {
-    keys,
-    ranges,
+    rowRanges,
     rowsLimit,
     reversed,
     filter,
@@ -105,9 +106,10 @@ function planOf(notes: CallNotes | undefined): LogFields {
     writeWaitMs,
     passedOn,
   } = notes;
+  const keys = singleRows(rowRanges);
   const numbers = {
     keys,
-    ranges,
+    ranges: rowRanges.length - keys,
     rowsLimit,
     tablets,
     files,
@@ -126,6 +128,12 @@ function planOf(notes: CallNotes | undefined): LogFields {
     ...(reversed ? { reversed } : {}),
     ...(filter === undefined ? {} : { filter: filterKinds(filter) }),
   };
+}
+
+/** The number of ranges that are single rows, requested by their keys; 0 where there are too many ranges to count. */
+function singleRows(ranges: CallNotes['rowRanges']): number {
+  if (ranges.length > MAX_COUNTED_RANGES) return 0;
+  return ranges.filter(({ start, end }) => end !== undefined && isSuccessor(end, start)).length;
 }
 
 /**

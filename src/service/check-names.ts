@@ -6,17 +6,18 @@ import { type BigtableError, type ByteString, type Int64, invalidArgument, isInt
 import type { Limits, RowRange } from '../model/index.ts';
 
 const TABLE_NAME = /^projects\/[^/]+\/instances\/[^/]+\/tables\/[^/]+$/;
-const TABLE_ID = /^[-_.a-zA-Z0-9]+$/;
+/** The same with a valid table id. */
+const VALID_TABLE_NAME = /^projects\/[^/]+\/instances\/[^/]+\/tables\/[-_.a-zA-Z0-9]+$/;
 const FAMILY_NAME = /^[-_.a-zA-Z0-9]+$/;
 
 /** projects/P/instances/I/tables/T with a table id of 1..tableIdChars characters [-_.a-zA-Z0-9]. */
 export function checkTableName(name: string, limits: Limits): void {
+  const idStart = name.lastIndexOf('/') + 1;
+  if (VALID_TABLE_NAME.test(name) && name.length - idStart <= limits.tableIdChars) return;
   if (!TABLE_NAME.test(name))
     throw invalidArgument(`table name ${quote(name, 200)} must be projects/PROJECT/instances/INSTANCE/tables/TABLE`);
-  const id = name.slice(name.lastIndexOf('/') + 1);
-  if (!TABLE_ID.test(id) || id.length > limits.tableIdChars) {
-    throw invalidArgument(`table id ${quote(id)} must be 1 to ${limits.tableIdChars} characters of [-_.a-zA-Z0-9]`);
-  }
+  const id = quote(name.slice(idStart));
+  throw invalidArgument(`table id ${id} must be 1 to ${limits.tableIdChars} characters of [-_.a-zA-Z0-9]`);
 }
 
 /** 1..rowKeyBytes bytes. */

@@ -1,3 +1,7 @@
+import type { ByteString } from '../../base/index.ts';
+
+const NO_RANGES: CallNotes['rowRanges'] = [];
+
 /**
  * Notes on one call while it is carried out, for the access log and the log of slow calls: what it requests, and what
  * it cost. The code that does the work adds to the numbers; no decision depends on them. A context without notes is not
@@ -8,9 +12,8 @@
 export class CallNotes {
   /** Full name of the table, or of the other thing that the call names. Empty where it is not known. */
   target = '';
-  /** Rows requested by their keys, and ranges of rows. A read of the whole table has neither. */
-  keys = 0;
-  ranges = 0;
+  /** Half-open ranges of rows that a read requests; none in a read of the whole table. */
+  rowRanges: readonly { readonly start: ByteString; readonly end: ByteString | undefined }[] = NO_RANGES;
   rowsLimit = 0;
   reversed = false;
   /** The filter, as the rooms above know it. */

@@ -11,7 +11,7 @@
  */
 import { BigtableError, type ByteString, Code } from '../../base/index.ts';
 import { type CallNotes, Pacer, type PullStream, pullStreamOf, type Reservation } from '../../env/index.ts';
-import { type ReadBatch, type RowFragment, rowOfRange } from '../../model/index.ts';
+import type { ReadBatch, RowFragment } from '../../model/index.ts';
 import type { ReadRequest, Service } from '../../service/index.ts';
 import { scannedAnswer } from '../codec/answers.ts';
 import { ChunkWriter, type RowFraming } from '../codec/chunk-writer.ts';
@@ -26,8 +26,6 @@ import { refuseAuthorizedView, refuseMaterializedView, withAppProfile } from './
 const LINGER_MS = 5;
 /** Period in which a scan without output reports how far it came. */
 const PROGRESS_MS = 1000;
-/** Up to this many ranges, single rows are counted separately. */
-const MAX_COUNTED_RANGES = 1000;
 /** Size up to which a message needs no reservation: all but rows that go whole stay below it. */
 const UNRESERVED_BYTES = 1024 * 1024;
 
@@ -88,25 +86,12 @@ export class Reads {
 }
 
 /** Notes what a read requests. */
-function noteRead(
-  notes: CallNotes,
-  { table, ranges = [], filter, rowsLimit = 0, reversed = false }: ReadRequest,
-): void {
-  const { length } = ranges;
-  const first = ranges[0];
+function noteRead(notes: CallNotes, { table, ranges, filter, rowsLimit = 0, reversed = false }: ReadRequest): void {
   notes.target = table;
+  if (ranges !== undefined) notes.rowRanges = ranges;
   notes.filter = filter;
   notes.rowsLimit = rowsLimit;
   notes.reversed = reversed;
-  // with very many ranges, finding the single rows is not worth a slice of the event loop
-  const keys =
-    length === 1
-      ? Number(first !== undefined && rowOfRange(first) !== undefined)
-      : length <= MAX_COUNTED_RANGES
-        ? ranges.filter((range) => rowOfRange(range) !== undefined).length
-        : 0;
-  notes.keys = keys;
-  notes.ranges = length - keys;
 }
 
 interface ReplyOptions {
