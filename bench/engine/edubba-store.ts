@@ -2,8 +2,9 @@
  * Edubba, opened as users open it: one table, one family that keeps the newest version. Unsynced writes are those of a
  * database opened with the setting `durability: 'buffered'`.
  */
-import { type Database, type GroupLayout, open, type Row, RowMutation, type Table } from '../../src/embedded/index.ts';
+import type { Database, GroupLayout, Row, Table } from '../../src/embedded/index.ts';
 import { CELLS_A_ROW, cellName } from './job.ts';
+import { open, RowMutation } from './package.ts';
 import type { OpenStore, RowToWrite, Store } from './store.ts';
 
 const TABLE = 'bench';

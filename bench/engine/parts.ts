@@ -3,11 +3,12 @@
  * gigabyte, bytes written to the disk, and the slowest reads while compactions run.
  */
 import { rmSync } from 'node:fs';
-import { open, RowMutation, type Table } from '../../src/embedded/index.ts';
+import type { Table } from '../../src/embedded/index.ts';
 import { Numbers, shuffled, Values } from './data.ts';
 import { growth } from './edubba-store.ts';
 import { CELLS_A_ROW, cellName, type Job, rowKey, userBytes, VALUE_BYTES } from './job.ts';
 import { diskBytes, pause, percentile, residentBytes, Stopwatch, untilRest } from './measure.ts';
+import { open, RowMutation } from './package.ts';
 
 const MIB = 1024 * 1024;
 const BATCH = 100;

@@ -6,9 +6,10 @@
  * after one another, in alternating order, while the other one rests; the load generator is this checkout's for both.
  * Status 0: passes. 1: it does not. 2: it could not be measured.
  *
- * Servers are judged warm: in the first seconds of a line V8's compilers take up to half of the CPU, and the verdict
- * would be theirs. So a pair of servers first runs all lines once, which is printed as "cold" and not judged, and then
- * three rounds. Each round of the engine has a new process a line.
+ * Each round has new processes: two processes of one build differ by a tenth in one line, all their lives. Servers are
+ * judged warm: in the first seconds of a line V8's compilers take up to half of the CPU, and the verdict would be
+ * theirs. So a pair of servers runs all lines once before, which is printed as "cold" and not judged. The engine has a
+ * process a line, which does the same by itself.
  */
 import { fork } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -20,9 +21,15 @@ import { edubbaCommand, startServer } from './server.mjs';
 import { goMissing } from './tools.mjs';
 
 /**
- * Each round begins with a table of its own, and reads come before single writes: how many files a row lies in, which
+ * Each round begins with tables of its own, and reads come before single writes: how many files a row lies in, which
  * is the largest part of a read, would else depend on how much the faster build has written.
+ *
+ * The rows of a table take 29 MB of a memtable. A flush is due at 32 MiB, so the second table that batchwrite loads
+ * brings the first one, which all other lines use, into one file. In a table that is loaded across the limit it
+ * depends on the disk's speed how many rows are left in the memtable.
  */
+const TABLES = ['judged', 'filler'];
+const SERVER_ROWS = 25_000;
 const SERVER_WRITES = ['seqwrite', 'randwrite', 'rmw', 'cam'];
 const SERVER_LINES = [...TIMED_WORKLOADS.filter((line) => !SERVER_WRITES.includes(line)), ...SERVER_WRITES];
 const ENGINE_WRITES = ['seq-write', 'random-write', 'batch-write'];
@@ -86,24 +93,39 @@ async function startContestant(root, scratch, generator, { rows, secs }) {
     /listening on (\S+:\d+)/,
   );
   const size = ['-rows', rows, '-secs', secs, '-conns', CONNECTIONS, '-streams', STREAMS, '-rest', REST_SECONDS];
-  let hasTable = false;
+  /** @type {(line: string, table: string, flags: string[]) => Promise<number>} */
+  const run = async (line, table, flags) => {
+    const { results, err } = await btbench(generator, server.address, [
+      ...flags,
+      ...size,
+      '-workloads',
+      line,
+      '-table',
+      table,
+      '-pid',
+      server.pid,
+      '-datadir',
+      dir,
+    ]);
+    const [result] = results;
+    if (result === undefined) throw new Error(`the load generator ended early: ${err}`);
+    if (result.errors > 0) throw new Error(`${line}: ${errorKinds(result)}`);
+    return result.server_cpu_us_per_row;
+  };
+  const load = async () => {
+    const micros = [];
+    for (const table of TABLES) micros.push(await run('batchwrite', table, []));
+    return micros.reduce((sum, each) => sum + each, 0) / micros.length;
+  };
+  let isLoaded = false;
   return {
     async run(line) {
-      const { results, err } = await btbench(generator, server.address, [
-        ...(hasTable && line !== 'batchwrite' ? ['-keep'] : []),
-        ...size,
-        '-workloads',
-        line,
-        '-pid',
-        server.pid,
-        '-datadir',
-        dir,
-      ]);
-      hasTable = true;
-      const [result] = results;
-      if (result === undefined) throw new Error(`the load generator ended early: ${err}`);
-      if (result.errors > 0) throw new Error(`${line}: ${errorKinds(result)}`);
-      return result.server_cpu_us_per_row;
+      if (line === 'batchwrite' || !isLoaded) {
+        const micros = await load();
+        isLoaded = true;
+        if (line === 'batchwrite') return micros;
+      }
+      return run(line, TABLES[0], ['-keep']);
     },
     async end() {
       await server.kill();
@@ -168,7 +190,7 @@ async function loadContestant(root, scratch, _generator, { lines, rows }) {
  * @property {(root: string, scratch: string, generator: string, settings: Settings) => Promise<Contestant>} begin
  * @property {readonly string[]} lines
  * @property {number} rows
- * @property {number} roundsPerStart Rounds with one pair of contestants; above 1 a round that is not judged precedes.
+ * @property {boolean} warmsUp Each round is preceded by one that is not judged.
  * @property {() => Promise<string>} prepare Returns the load generator; the engine has none.
  * @property {() => Promise<string | undefined>} missing
  */
@@ -178,8 +200,8 @@ const KINDS = {
   server: {
     begin: startContestant,
     lines: SERVER_LINES,
-    rows: 50_000,
-    roundsPerStart: 3,
+    rows: SERVER_ROWS,
+    warmsUp: true,
     prepare: buildBtbench,
     missing: goMissing,
   },
@@ -187,7 +209,7 @@ const KINDS = {
     begin: loadContestant,
     lines: ENGINE_LINES,
     rows: 100_000,
-    roundsPerStart: 1,
+    warmsUp: false,
     prepare: async () => '',
     missing: async () => undefined,
   },
@@ -239,16 +261,14 @@ async function measure(kind, roots, scratch, settings) {
       rounds.get(line)?.push(found);
     }
   };
-  for (let round = 0; round < settings.rounds; ) {
+  for (let round = 0; round < settings.rounds; round++) {
     /** @type {Record<string, Contestant>} */
     const contestants = {};
     try {
       for (const which of BUILDS) contestants[which] = await kind.begin(roots[which], scratch, generator, settings);
-      if (kind.roundsPerStart > 1) await runLines(contestants, round, cold);
-      for (let i = 0; i < kind.roundsPerStart && round < settings.rounds; i++) {
-        await runLines(contestants, round, judged);
-        console.error(`round ${++round} of ${settings.rounds}`);
-      }
+      if (kind.warmsUp) await runLines(contestants, round, cold);
+      await runLines(contestants, round, judged);
+      console.error(`round ${round + 1} of ${settings.rounds}`);
     } finally {
       for (const contestant of Object.values(contestants)) await contestant.end();
     }
@@ -293,7 +313,7 @@ export async function compare(words) {
     const { judged, cold } = await measure(kind, { before: checkOut(commit, scratch), now: ROOT }, scratch, settings);
     const verdict = judging.judge(judged);
     printVerdict(verdict, judging);
-    const first = kind.roundsPerStart > 1 ? judging.judge(cold) : undefined;
+    const first = kind.warmsUp ? judging.judge(cold) : undefined;
     if (first !== undefined) {
       const ratios = first.lines.map(({ line, ratio }) => `${line} ${ratio.toFixed(3)}`).join(', ');
       console.log(`cold, not judged: mean ${first.meanRatio.toFixed(3)}; ${ratios}`);
