@@ -2,7 +2,7 @@
  * npm run bench -- NAME: runs a benchmark of bench/.
  *
  *   npm run bench -- server [--rows=20000,…] [--load=1x1,2x16] [--secs=N] [--warm=N] [--workloads=a,b] [--json=FILE]
- *                           [--only=edubba,threads,emulator,hbase]
+ *                           [--only=edubba,threads,node22,emulator,hbase]
  *       our load generator (bench/btbench) against Edubba and, on the same machine in turn, itself on two threads,
  *       Google's Go emulator and HBase (lib/server-bench.mjs)
  *   npm run bench -- compare COMMIT [server|engine] [--rounds=9] [--rows=N] [--secs=N] [--lines=a,b] [--json=FILE]

@@ -6,35 +6,12 @@
  *   npm run test:package                         on the oldest and the newest of each line that is supported
  *   npm run test:package -- --nodes=22.12.0,24   on these alone
  */
-import { existsSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { buildOrExit } from './lib/build.mjs';
-import { capture, closingLine, filesUnder, ROOT, run } from './lib/repository.mjs';
+import { capture, closingLine, filesUnder } from './lib/repository.mjs';
+import { nodeProgram } from './lib/tools.mjs';
 
 const NODES = '20.19.0,20,22.12.0,22,24';
 const MAX_MS = 900_000;
-
-/**
- * The path of that version's `node`: npm has each as a package for each platform.
- *
- * @param {string} version
- */
-async function nodeOf(version) {
-  const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
-  const folder = join(ROOT, '.cache', `node-${version}`);
-  await mkdir(folder, { recursive: true });
-  const binary = join(folder, 'node_modules', name, 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
-  if (!existsSync(binary)) {
-    const status = run(
-      'npm',
-      ['install', '--prefix', folder, '--no-save', '--no-audit', '--no-fund', `${name}@${version}`],
-      { cwd: folder, stdio: ['ignore', 2, 2] },
-    );
-    if (status !== 0) throw new Error(`npm install ${name}@${version} failed with status ${status}`);
-  }
-  return binary;
-}
 
 buildOrExit();
 const words = process.argv.slice(2);
@@ -42,7 +19,7 @@ const nodes = (words.find((word) => word.startsWith('--nodes='))?.slice('--nodes
 const files = filesUnder('dist/test/package', (name) => name.endsWith('.test.js'));
 const tally = { passed: 0, failed: 0, skipped: 0 };
 for (const version of nodes) {
-  const node = await nodeOf(version);
+  const node = await nodeProgram(version);
   const { out: running } = await capture(node, ['--version']);
   console.log(`\nNode ${running.trim()}`);
   const { status, out, err } = await capture(node, ['--test', '--test-reporter=tap', ...files], {

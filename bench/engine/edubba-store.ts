@@ -64,6 +64,10 @@ async function openWith({ directory, cacheBytes }: Parameters<OpenStore>[0], gro
       await table.applyAll(rows.map(mutationOf));
     },
     get: async (key) => bytesOf(await table.get(key)),
+    getNow: (key) => {
+      const found = table.getNow(key);
+      return found instanceof Promise ? found.then(bytesOf) : bytesOf(found);
+    },
     scan: (reverse) => bytesOfScan(table, reverse),
     isBusy: () => isBusy(),
     close: () => database.close(),

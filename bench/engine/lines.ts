@@ -59,13 +59,13 @@ function reads({ rows }: Job, random: boolean): { readonly count: number; next()
   return { count, next: () => (random ? numbers.below(rows) : index++) };
 }
 
-async function readRows(store: Store, job: Job, random: boolean, readers: number): Promise<number> {
+async function readRows(store: Store, job: Job, random: boolean, readers: number, now = false): Promise<number> {
   const { count, next } = reads(job, random);
   let left = count;
   await together(readers, async () => {
     while (left-- > 0) {
       const key = rowKey(next());
-      const found = store.get(key, readers === 1);
+      const found = now && store.getNow ? store.getNow(key) : store.get(key, readers === 1);
       // many at once await each answer, whatever the system: that is what lets the others have a turn
       if ((typeof found === 'number' && readers === 1 ? found : await found) === 0)
         throw new Error(`${job.system}: row ${key} is missing`);
@@ -120,6 +120,11 @@ export const LINES: Readonly<Record<string, Line>> = {
     what: 'random reads, cached, one by one',
     kind: 'read',
     read: (store, job) => readRows(store, job, true, 1),
+  },
+  'random-read-now': {
+    what: 'the same, without a promise if memory has the row',
+    kind: 'read',
+    read: (store, job) => readRows(store, job, true, 1, true),
   },
   'random-read-32': {
     what: 'random reads, cached, 32 at once',

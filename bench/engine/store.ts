@@ -20,6 +20,8 @@ export interface Store {
    * call that holds the thread.
    */
   get(key: string, alone: boolean): Promise<number> | number;
+  /** As `get`, without a promise if memory has the row; for a system whose `get` returns a promise even then. */
+  getNow?(key: string): Promise<number> | number;
   /** Bytes of values in the whole table. */
   scan(reverse: boolean): Promise<number>;
   /** True while the system reports work under way; other work shows in CPU time. */

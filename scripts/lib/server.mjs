@@ -101,12 +101,12 @@ export function startServer(name, command, args, ready, readyMs = READY_MS) {
 }
 
 /**
- * The program and arguments that start Edubba on `dir`.
+ * The program and arguments that start Edubba on `dir`; `node` is the path of Node.
  *
  * @param {string} dir
  */
-export const edubbaCommand = (dir, address = '127.0.0.1:0') => [
-  process.execPath,
+export const edubbaCommand = (dir, address = '127.0.0.1:0', node = process.execPath) => [
+  node,
   join(ROOT, 'bin', 'edubba'),
   'serve',
   '--dir',
@@ -122,8 +122,8 @@ export const edubbaCommand = (dir, address = '127.0.0.1:0') => [
  * @param {string} [address]
  * @param {string[]} [options]
  */
-export function startEdubba(dir, address, options = []) {
-  const [command, ...args] = [...edubbaCommand(dir, address), ...options];
+export function startEdubba(dir, address, options = [], node = process.execPath) {
+  const [command, ...args] = [...edubbaCommand(dir, address, node), ...options];
   return startServer('edubba', command, args, /listening on (\S+:\d+)/);
 }
 

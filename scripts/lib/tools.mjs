@@ -72,6 +72,23 @@ export async function goInstalled(program, name) {
   return path;
 }
 
+/**
+ * Node of another version; returns the path of its executable. npm has each as a package for each platform.
+ *
+ * @param {string} version
+ */
+export async function nodeProgram(version) {
+  const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
+  const folder = join(ROOT, '.cache', `node-${version}`);
+  mkdirSync(folder, { recursive: true });
+  const path = join(folder, 'node_modules', name, 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
+  if (!existsSync(path)) {
+    const args = ['install', '--prefix', folder, '--no-save', '--no-audit', '--no-fund', `${name}@${version}`];
+    await must(`installing Node ${version}`, 'npm', args, { cwd: folder });
+  }
+  return path;
+}
+
 /** Why Java cannot be used, or undefined. */
 export async function javaMissing() {
   if (!which('mvn')) return 'mvn (Maven) is not on the search path';

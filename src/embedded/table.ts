@@ -141,19 +141,28 @@ export class Table {
    * none.
    */
   get(row: Bytes, options: RowOptions = NEWEST): Promise<Row | undefined> {
+    try {
+      const found = this.getNow(row, options);
+      return found instanceof Promise ? found : Promise.resolve(found);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /**
+   * As `get`, without a promise if memory has all that the read needs: rows that were just written, and cached blocks.
+   * Otherwise, and always with a server, it returns a promise; `await` takes both. No other work has a turn while a
+   * loop makes such reads. An invalid request is thrown.
+   */
+  getNow(row: Bytes, options: RowOptions = NEWEST): Row | undefined | Promise<Row | undefined> {
     const rows = new RowStream(
       this.#calls,
       () => rowRequest(this.fullName, row, options, this.#calls.newestOfColumn),
       options,
     );
-    // what is in memory costs this one promise
-    try {
-      const found = rows.pull();
-      const ending = found instanceof Promise ? undefined : rows.end();
-      return found instanceof Promise || ending !== undefined ? onlyRow(rows, found, ending) : Promise.resolve(found);
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    const found = rows.pull();
+    const ending = found instanceof Promise ? undefined : rows.end();
+    return found instanceof Promise || ending !== undefined ? onlyRow(rows, found, ending) : found;
   }
 
   /**

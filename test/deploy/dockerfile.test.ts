@@ -7,7 +7,7 @@ describe('the reader of Dockerfiles', () => {
   test('stages, steps, and what a container is run with', () => {
     const [build, last] = parseDockerfile(`
 # a comment
-FROM node:24-slim AS build
+FROM node:22-slim AS build
 WORKDIR /build
 COPY a b ./
 RUN one && \\
@@ -15,7 +15,7 @@ RUN one && \\
   two "$X"
 ENV NAME=value
 
-FROM node:24-slim
+FROM node:22-slim
 COPY --from=build /out /in
 ENV OWN=1
 USER node

@@ -92,7 +92,13 @@ export class RowDigests {
 /** The six bytes at [from, end) of the row as a number, padded with zeros. */
 function digestOf(row: ByteString, from: number, end: number): number {
   const most = end < row.length ? end : row.length;
-  let digest = 0;
-  for (let i = from; i < from + DIGEST_BYTES; i++) digest = digest * 256 + (i < most ? row.charCodeAt(i) : 0);
-  return digest;
+  return threeBytes(row, from, most) * 0x1_00_00_00 + threeBytes(row, from + 3, most);
+}
+
+/** As an integer of 32 bits: that is much quicker than the same steps with floating-point numbers. */
+function threeBytes(row: ByteString, at: number, end: number): number {
+  if (at + 3 <= end) return (row.charCodeAt(at) << 16) | (row.charCodeAt(at + 1) << 8) | row.charCodeAt(at + 2);
+  if (at >= end) return 0;
+  const first = row.charCodeAt(at) << 16;
+  return at + 1 < end ? first | (row.charCodeAt(at + 1) << 8) : first;
 }
