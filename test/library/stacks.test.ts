@@ -39,6 +39,7 @@ const CALLS_OF_A_TABLE: Readonly<Record<string, Call>> = {
   applyAll: ({ none }) => none.applyAll([new RowMutation('r').set('f:q', 'v')]),
   load: ({ none }) => none.load([new RowMutation('r').set('f:q', 'v')]),
   get: ({ none }) => none.get('r'),
+  getNow: async ({ none }) => none.getNow('r'),
   getMany: ({ none }) => none.getMany(['r']),
   getCell: ({ none }) => none.getCell('r', 'f:q'),
   increment: ({ none }) => none.increment('r', 'f:q'),
