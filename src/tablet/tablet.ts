@@ -39,6 +39,7 @@ import { TabletContext, type TabletOptions } from './layers/tablet-context.ts';
 import type { TabletFile } from './layers/tablet-file.ts';
 import type { TabletHost, TabletState } from './contract/tablet-state.ts';
 import { TabletWriter } from './write/tablet-writer.ts';
+import { WriteActivity } from './compact/write-activity.ts';
 
 /**
  * Before a tablet is divided its memtable is flushed, while writes go on, until it is this small, but no more than
@@ -46,6 +47,11 @@ import { TabletWriter } from './write/tablet-writer.ts';
  */
 const MAX_UNFLUSHED_BYTES = 256 * 1024;
 const MAX_FLUSHES = 4;
+/**
+ * While a tablet takes writes, reads have to earn a merge this often: it would take time from the writes, and they
+ * soon add files that undo its use.
+ */
+const BUSY_PRICE = 4;
 
 export class Tablet implements TabletApi {
   readonly #context: TabletContext;
@@ -55,6 +61,7 @@ export class Tablet implements TabletApi {
   readonly #writes: RowWrites;
   readonly #compactor: FileCompactor;
   readonly #flusher: Flusher;
+  readonly #writeActivity = new WriteActivity();
 
   private constructor(options: TabletOptions, state: TabletState, files: readonly TabletFile[]) {
     const context = new TabletContext(options, state, files);
@@ -178,7 +185,9 @@ export class Tablet implements TabletApi {
 
   earnedCompaction(): CompactionKind | undefined {
     if (this.#context.serving.phase !== 'serving') return undefined;
-    return this.#flusher.isEarned() ? 'minor' : this.#compactor.isEarned() ? 'merging' : undefined;
+    const isQuiet = this.#writeActivity.isQuiet(this.#writer.applied, this.#context.env.clock.monotonicMs());
+    if (isQuiet && this.#flusher.isEarned()) return 'minor';
+    return this.#compactor.isEarned(isQuiet ? 1 : BUSY_PRICE) ? 'merging' : undefined;
   }
 
   async compact(kind: CompactionKind): Promise<void> {

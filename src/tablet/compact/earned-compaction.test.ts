@@ -20,6 +20,13 @@ async function scan(fixture: TabletFixture, rows = MANY_ROWS): Promise<void> {
   for (let i = 0; i < rows; i += ROWS.length) await fixture.cells(undefined, ALL_ROWS);
 }
 
+/** The compaction that is due for reads once the tablet has taken no write for a second. */
+function earnedInQuiet({ tablet, clock }: TabletFixture): ReturnType<typeof tablet.earnedCompaction> {
+  tablet.earnedCompaction();
+  clock.advance(1000);
+  return tablet.earnedCompaction();
+}
+
 const filesOf = ({ state }: TabletFixture): number => Object.values(state.files).flat().length;
 
 describe('compactions that reads earn', () => {
@@ -30,13 +37,13 @@ describe('compactions that reads earn', () => {
     assert.deepEqual([fixture.tablet.dueCompaction(), fixture.tablet.earnedCompaction()], [undefined, undefined]);
     await scan(fixture);
     assert.equal(fixture.tablet.dueCompaction(), undefined);
-    assert.equal(fixture.tablet.earnedCompaction(), 'merging');
+    assert.equal(earnedInQuiet(fixture), 'merging');
     await fixture.tablet.compact('merging');
     assert.equal(filesOf(fixture), 1);
     assert.deepEqual(await fixture.cells(), before);
     assert.equal(fixture.env.metrics.get('tablet.mergesForReads'), 1);
     await scan(fixture);
-    assert.equal(fixture.tablet.earnedCompaction(), undefined);
+    assert.equal(earnedInQuiet(fixture), undefined);
     await fixture.assertNoOrphans();
   });
 
@@ -50,7 +57,7 @@ describe('compactions that reads earn', () => {
       const fixture = await new TabletFixture(PLAIN).load();
       await overwritten(fixture, 2);
       for (let i = 0; i < 30; i++) await read(fixture, ROWS);
-      assert.equal(fixture.tablet.earnedCompaction(), 'merging');
+      assert.equal(earnedInQuiet(fixture), 'merging');
     }
   });
 
@@ -62,7 +69,20 @@ describe('compactions that reads earn', () => {
     }
     await scan(fixture);
     for (let i = 0; i < 30; i++) for (const row of ROWS) await fixture.cellsOfRow(row);
-    assert.equal(fixture.tablet.earnedCompaction(), undefined);
+    assert.equal(earnedInQuiet(fixture), undefined);
+  });
+
+  test('while the tablet takes writes, a merge has to be earned four times', async () => {
+    const fixture = await new TabletFixture(PLAIN).load();
+    await overwritten(fixture, 2);
+    await scan(fixture);
+    for (let i = 0; i < 10; i++) {
+      await fixture.set('elsewhere', `${i}`);
+      assert.equal(fixture.tablet.earnedCompaction(), undefined);
+      fixture.clock.advance(999);
+    }
+    await scan(fixture, 3 * MANY_ROWS);
+    assert.equal(fixture.tablet.earnedCompaction(), 'merging');
   });
 
   test('a merge that fails has spent its credit, and is earned again', async () => {
@@ -71,7 +91,7 @@ describe('compactions that reads earn', () => {
     await scan(fixture);
     fixture.onCompaction = () => Promise.reject(new Error('no space'));
     await assert.rejects(fixture.tablet.compact('merging'), /no space/);
-    assert.equal(fixture.tablet.earnedCompaction(), undefined);
+    assert.equal(earnedInQuiet(fixture), undefined);
     fixture.onCompaction = async () => {};
     await scan(fixture);
     await fixture.tablet.compact('merging');
@@ -82,6 +102,7 @@ describe('compactions that reads earn', () => {
     const fixture = await new TabletFixture(PLAIN).load();
     await overwritten(fixture, 2);
     await scan(fixture);
+    assert.equal(earnedInQuiet(fixture), 'merging');
     await fixture.tablet.close({ flush: false });
     assert.equal(fixture.tablet.earnedCompaction(), undefined);
   });

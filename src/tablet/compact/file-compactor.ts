@@ -55,9 +55,9 @@ export class FileCompactor {
     return this.#chooseMerge() === undefined ? undefined : 'merging';
   }
 
-  /** True if reads have earned a merge. */
-  isEarned(): boolean {
-    return this.#chooseEarned() !== undefined;
+  /** True if reads have earned a merge `times` over. */
+  isEarned(times: number): boolean {
+    return this.#chooseEarned(times) !== undefined;
   }
 
   /** True if files cannot be merged but all together. */
@@ -206,11 +206,11 @@ export class FileCompactor {
     return undefined;
   }
 
-  #chooseEarned(): ChosenRun | undefined {
+  #chooseEarned(times: number): ChosenRun | undefined {
     const { files, credits } = this.#context.layers;
     if (files.length < 2 || this.#needsMajor) return undefined;
     for (const [group, members] of filesByGroup(files)) {
-      const run = chooseEarnedMerge(members, credits.among(members));
+      const run = chooseEarnedMerge(members, credits.among(members), times);
       if (run !== undefined) return { group, files: members, ...run };
     }
     return undefined;
@@ -218,7 +218,7 @@ export class FileCompactor {
 
   #planMerge(): Plan | undefined {
     const due = this.#chooseMerge();
-    const chosen = due ?? this.#chooseEarned();
+    const chosen = due ?? this.#chooseEarned(1);
     if (chosen === undefined) return undefined;
     const { group, files, from, to } = chosen;
     const inputs = files.slice(from, to + 1);

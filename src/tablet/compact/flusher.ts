@@ -16,8 +16,6 @@ import type { TabletWriter } from '../write/tablet-writer.ts';
 
 /** A smaller memtable is not flushed for reads: it would be one more small file. */
 const MIN_EARNED_BYTES = 8 * 1024 * 1024;
-/** Nothing was written for this long: the memtable takes no writes now. */
-const QUIET_MS = 1000;
 
 export class Flusher {
   readonly #context: TabletContext;
@@ -27,9 +25,6 @@ export class Flusher {
   #next: Promise<void> | undefined;
   /** The last record applied to the newest frozen memtable. */
   #frozenUpTo: RedoPoint = { epoch: 0, sequence: 0 };
-  /** The last record applied when `isEarned` was called, and when that was seen first. */
-  #seen: RedoPoint = { epoch: 0, sequence: 0 };
-  #seenMs = 0;
 
   constructor(context: TabletContext, writer: TabletWriter, compactor: FileCompactor) {
     this.#context = context;
@@ -49,19 +44,12 @@ export class Flusher {
     return !isAfter(this.#writer.applied, redo) && logs.every((log) => log === host.logPath);
   }
 
-  /** True if reads have earned a flush of the memtable, and no write has come since a call some time ago. */
+  /** True if reads have earned a flush of the memtable. The caller has checked that it takes no writes now. */
   isEarned(): boolean {
-    const { layers, env } = this.#context;
-    const nowMs = env.clock.monotonicMs();
-    if (isAfter(this.#writer.applied, this.#seen)) {
-      this.#seen = this.#writer.applied;
-      this.#seenMs = nowMs;
-    }
+    const { layers } = this.#context;
     const { sizeBytes, rowCount: entryCount } = layers.active.memtable;
     return (
-      nowMs - this.#seenMs >= QUIET_MS &&
-      sizeBytes >= MIN_EARNED_BYTES &&
-      layers.credits.memtableMicros >= compactionMicros([{ sizeBytes, entryCount }])
+      sizeBytes >= MIN_EARNED_BYTES && layers.credits.memtableMicros >= compactionMicros([{ sizeBytes, entryCount }])
     );
   }
 

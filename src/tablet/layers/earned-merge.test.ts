@@ -32,23 +32,23 @@ const filesAndCredits = someFiles.chain((files) =>
 
 describe('the choice of a merge that reads have earned', () => {
   test('files that were not read over one another are left', () => {
-    assert.equal(chooseEarnedMerge([file(MB), file(MB)], []), undefined);
-    assert.equal(chooseEarnedMerge([], []), undefined);
+    assert.equal(chooseEarnedMerge([file(MB), file(MB)], [], 1), undefined);
+    assert.equal(chooseEarnedMerge([], [], 1), undefined);
   });
 
   test('a pair of files is merged once its credit reaches the price', () => {
     const files = [file(MB), file(2 * MB)];
     const price = compactionMicros(files);
     const credit = (micros: number): PairCredit[] => [{ newer: 0, older: 1, micros }];
-    assert.equal(chooseEarnedMerge(files, credit(price - 1)), undefined);
-    assert.deepEqual(chooseEarnedMerge(files, credit(price)), { from: 0, to: 1 });
+    assert.equal(chooseEarnedMerge(files, credit(price - 1), 1), undefined);
+    assert.deepEqual(chooseEarnedMerge(files, credit(price), 1), { from: 0, to: 1 });
   });
 
   test('files without credit between the two of a pair are merged with them, and paid for', () => {
     const files = [file(MB), file(9 * MB), file(MB)];
     const credit = (micros: number): PairCredit[] => [{ newer: 0, older: 2, micros }];
-    assert.equal(chooseEarnedMerge(files, credit(compactionMicros([files[0]!, files[2]!]))), undefined);
-    assert.deepEqual(chooseEarnedMerge(files, credit(compactionMicros(files))), { from: 0, to: 2 });
+    assert.equal(chooseEarnedMerge(files, credit(compactionMicros([files[0]!, files[2]!])), 1), undefined);
+    assert.deepEqual(chooseEarnedMerge(files, credit(compactionMicros(files)), 1), { from: 0, to: 2 });
   });
 
   test('small files over a large one are merged first, and files alike all together', () => {
@@ -57,23 +57,23 @@ describe('the choice of a merge that reads have earned', () => {
       { newer: 1, older: 2, micros },
     ];
     const small = [file(MB), file(MB), file(100 * MB)];
-    assert.deepEqual(chooseEarnedMerge(small, credit(compactionMicros(small.slice(0, 2)))), { from: 0, to: 1 });
+    assert.deepEqual(chooseEarnedMerge(small, credit(compactionMicros(small.slice(0, 2))), 1), { from: 0, to: 1 });
     const alike = [file(MB), file(MB), file(MB)];
-    assert.deepEqual(chooseEarnedMerge(alike, credit(compactionMicros(alike) / 2)), { from: 0, to: 2 });
+    assert.deepEqual(chooseEarnedMerge(alike, credit(compactionMicros(alike) / 2), 1), { from: 0, to: 2 });
   });
 
   test('a merge never costs more than reads have earned, and one that they have earned is never left', () => {
     fc.assert(
-      fc.property(filesAndCredits, ([files, credits]) => {
-        const chosen = chooseEarnedMerge(files, credits);
+      fc.property(filesAndCredits, fc.integer({ min: 1, max: 5 }), ([files, credits], times) => {
+        const chosen = chooseEarnedMerge(files, credits, times);
         if (chosen !== undefined) {
           assert.ok(chosen.from < chosen.to, 'it has several files');
-          assert.ok(earnedBy(chosen, credits) >= priceOf(chosen, files));
+          assert.ok(earnedBy(chosen, credits) >= times * priceOf(chosen, files));
           return;
         }
         for (let from = 0; from < files.length; from++) {
           for (let to = from + 1; to < Math.min(files.length, from + MAX_MERGED_FILES); to++)
-            assert.ok(earnedBy({ from, to }, credits) < priceOf({ from, to }, files));
+            assert.ok(earnedBy({ from, to }, credits) < times * priceOf({ from, to }, files));
         }
       }),
     );
@@ -82,7 +82,7 @@ describe('the choice of a merge that reads have earned', () => {
   test('no merge has more files than any other', () => {
     const files = Array.from({ length: 2 * MAX_MERGED_FILES }, () => file(1000));
     const credits = files.slice(1).map((_, i) => ({ newer: i, older: i + 1, micros: 1e9 }));
-    const { from, to } = chooseEarnedMerge(files, credits)!;
+    const { from, to } = chooseEarnedMerge(files, credits, 1)!;
     assert.equal(to - from + 1, MAX_MERGED_FILES);
   });
 });

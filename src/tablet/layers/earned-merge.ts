@@ -35,9 +35,14 @@ function rewriteMicros({ sizeBytes, entryCount }: Rewritten): number {
 
 /**
  * `files`: of one group, by age. Returns the run of files with the most credit for its price; undefined if no run has
- * earned it.
+ * earned its price `times` over, 1 or more.
  */
-export function chooseEarnedMerge(files: readonly Rewritten[], credits: readonly PairCredit[]): MergeRun | undefined {
+export function chooseEarnedMerge(
+  files: readonly Rewritten[],
+  credits: readonly PairCredit[],
+  times: number,
+): MergeRun | undefined {
+  assert(times >= 1, 'a merge costs no more than reads have earned');
   const byOlder: PairCredit[][] = files.map(() => []);
   let totalMicros = 0;
   for (const pair of credits) {
@@ -46,9 +51,9 @@ export function chooseEarnedMerge(files: readonly Rewritten[], credits: readonly
     byOlder[older]!.push(pair);
     totalMicros += micros;
   }
-  if (totalMicros < COMPACTION_MICROS) return undefined;
+  if (totalMicros < COMPACTION_MICROS * times) return undefined;
   let best: MergeRun | undefined;
-  let bestRatio = 1;
+  let bestRatio = times;
   for (const from of new Set(credits.map(({ newer }) => newer))) {
     let priceMicros = COMPACTION_MICROS;
     let earnedMicros = 0;
