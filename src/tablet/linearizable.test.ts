@@ -11,7 +11,8 @@ import { BigtableError, Code, fromBytes } from '../base/index.ts';
 import { MemoryFileSystem, SeededRandom } from '../env/index.ts';
 import { type Mutation, rangeOfRow } from '../model/index.ts';
 import { schemaOf, TabletFixture } from './fixtures.ts';
-import { type Effect, History } from '../../test/history.ts';
+import type { Effect } from '../../test/linearizability/checker.ts';
+import { History } from '../../test/linearizability/history.ts';
 
 const SCHEMA = schemaOf({ f: { name: 'f', gcRule: { kind: 'maxVersions', versions: 1 } } });
 const RUNS = Number(process.env['EDUBBA_HISTORIES'] ?? 300);
@@ -125,20 +126,21 @@ class Subject {
 
   /** The power fails now: what is under way is lost, whole, torn, or not at all. */
   async crash(seed: number): Promise<void> {
-    const found = new Map([...this.#histories].map(([row, history]) => [row, history.end()]));
+    for (const history of this.#histories.values()) history.crash();
     const after = new TabletFixture(SCHEMA, this.#fileSystem.crash(new SeededRandom(seed)));
     after.takeOver(this.fixture);
     this.fixture = await after.load();
     this.#calls.length = 0;
-    for (const [row, history] of found) this.#histories.set(row, history);
-    for (const row of found.keys()) this.#read(row);
+    for (const row of this.#histories.keys()) this.#read(row);
     await Promise.all(this.#calls);
     this.check('after the power failed');
   }
 
   check(when: string): void {
-    for (const [row, history] of this.#histories)
-      assert.ok(history.isLinearizable, `row ${row} is not linearizable ${when}:\n${history}`);
+    for (const [row, history] of this.#histories) {
+      const violation = history.check();
+      assert.equal(violation, undefined, `row ${row} ${when} is ${violation}`);
+    }
   }
 
   #read(row: string): void {
@@ -157,7 +159,8 @@ class Subject {
   #note(row: string, name: string, effect: (state: string) => Effect, work: () => Promise<unknown>): void {
     let history = this.#histories.get(row);
     if (history === undefined) this.#histories.set(row, (history = new History('')));
-    this.#calls.push(history.note(name, effect, work, hasFailed));
+    const step = { isRead: name === 'read', apply: effect, toString: () => name };
+    this.#calls.push(history.record(step, work, hasFailed));
   }
 }
 
@@ -224,25 +227,5 @@ describe('rows of a tablet are linearizable', () => {
       }),
       { numRuns: RUNS },
     );
-  });
-
-  test('the check itself notices what is not', async () => {
-    const history = new History('');
-    const set = (value: string) => (): Effect => ({ state: value, answer: undefined });
-    const read = (state: string): Effect => ({ state, answer: state });
-    await history.note('set', set('x'), async () => undefined, hasFailed);
-    await history.note('read', read, async () => 'x', hasFailed);
-    assert.equal(history.isLinearizable, true);
-    await history.note(
-      'refused',
-      set('y'),
-      () => Promise.reject(new BigtableError(Code.RESOURCE_EXHAUSTED, 'full')),
-      hasFailed,
-    );
-    await history.note('unknown', set('z'), () => Promise.reject(new Error('unknown')), hasFailed);
-    await history.note('read', read, async () => 'z', hasFailed);
-    assert.equal(history.isLinearizable, true);
-    await history.note('read', read, async () => 'x', hasFailed);
-    assert.equal(history.isLinearizable, false, 'a value is lost');
   });
 });
