@@ -1,0 +1,232 @@
+/**
+ * A simulated cluster: masters, tablet servers and clients, each a process of its own, built of the real parts. A
+ * supervisor starts again what has ended, at the same address or at another one.
+ */
+import { toBigtableError } from '../../src/base/index.ts';
+import { Client } from '../../src/client/index.ts';
+import { type Env, ByteBudget, InlineWorkers, type Logger, Metrics, requestContext } from '../../src/env/index.ts';
+import { Master } from '../../src/master/index.ts';
+import { LIMITS } from '../../src/model/index.ts';
+import { nativeCodecs } from '../../src/platform/index.ts';
+import { callMaster, logPathOf } from '../../src/protocol/index.ts';
+import { COMPACTION_TASK, type CompactionJob, compactFiles } from '../../src/tablet/index.ts';
+import { TabletServer, type TabletServerSettings } from '../../src/tabletserver/index.ts';
+import { SimLockService } from './locks.ts';
+import { SimNetwork } from './network.ts';
+import { type ClockErrors, SimProcess } from './process.ts';
+import type { Scheduler } from './scheduler.ts';
+import { SimStore } from './store.ts';
+
+const KIB = 1 << 10;
+const MIB = 1 << 20;
+
+/** Small, so that files, splits and compactions come soon. */
+const SETTINGS: TabletServerSettings = {
+  limits: LIMITS.default,
+  blockSizeBytes: 512,
+  blockCacheBytes: MIB,
+  scanCacheBytes: 0,
+  memtableBytes: 256 * KIB,
+  inMemoryBytes: MIB,
+  logLimitBytes: 64 * KIB,
+  tabletBytes: 32 * KIB,
+  compactionsAtOnce: 1,
+  majorCompactionMs: 20_000,
+};
+
+/** Delay between the end of a role and its next start, at most. */
+const MAX_RESTART_MS = 3000;
+const SWEEP_TIMEOUT_MS = 10_000;
+
+export interface ClusterSize {
+  readonly masters: number;
+  readonly servers: number;
+  readonly clients: number;
+  /** The wall clocks differ by up to this much, ms. */
+  readonly maxOffsetMs: number;
+  readonly maxDrift: number;
+}
+
+/** One place where processes of a kind run, one after another. */
+export interface Seat {
+  readonly name: string;
+  /** The process that runs there now; undefined between two. */
+  process: SimProcess | undefined;
+  starts: number;
+  /** The tablet server's log, while one runs there. */
+  log: string | undefined;
+}
+
+export interface ClientSeat {
+  readonly process: SimProcess;
+  readonly client: Client;
+  readonly env: Env;
+}
+
+export class Cluster {
+  readonly scheduler: Scheduler;
+  readonly network: SimNetwork;
+  readonly store: SimStore;
+  readonly locks: SimLockService;
+  readonly masters: readonly Seat[];
+  readonly servers: readonly Seat[];
+  readonly clients: ClientSeat[] = [];
+  /** Counters of all processes, also of those that have ended. */
+  readonly metrics = new Metrics();
+  /** Called with each line of a log. */
+  onLog: ((process: string, level: string, message: string, fields: object) => void) | undefined;
+  readonly #size: ClusterSize;
+  readonly #codecs = nativeCodecs();
+  readonly #draw;
+  /** False: what ends is not started again. */
+  #restarts = true;
+
+  constructor(scheduler: Scheduler, size: ClusterSize) {
+    this.scheduler = scheduler;
+    this.#size = size;
+    this.#draw = scheduler.fork('cluster');
+    this.network = new SimNetwork(scheduler);
+    this.store = new SimStore(scheduler);
+    this.locks = new SimLockService(scheduler);
+    const seats = (kind: string, count: number): Seat[] =>
+      Array.from({ length: count }, (_, i) => ({
+        name: `${kind}-${i}`,
+        process: undefined,
+        starts: 0,
+        log: undefined,
+      }));
+    this.masters = seats('master', size.masters);
+    this.servers = seats('server', size.servers);
+  }
+
+  /** Starts everything; resolves when the clients are open. */
+  async start(): Promise<void> {
+    for (const seat of this.servers) this.#startServer(seat);
+    for (const seat of this.masters) this.#startMaster(seat);
+    for (let i = 0; i < this.#size.clients; i++) {
+      const process = this.#process(`client-${i}`);
+      const env = this.#env(process);
+      this.clients.push({ process, env, client: await Client.open({ env, limits: LIMITS.default }) });
+    }
+  }
+
+  /** Kills what runs at the seat; its successor comes after a while. */
+  crash(seat: Seat): void {
+    const { process } = seat;
+    if (process === undefined) return;
+    process.kill();
+    this.#ended(seat, process);
+  }
+
+  /** What ends from now on is not started again, and nothing does: all processes die. */
+  stop(): void {
+    this.#restarts = false;
+    for (const seat of [...this.masters, ...this.servers]) seat.process?.kill();
+    for (const { process } of this.clients) process.kill();
+  }
+
+  /** Paths of the logs of the servers that run. */
+  liveLogs(): string[] {
+    return this.servers.flatMap(({ log }) => log ?? []);
+  }
+
+  /** Has the master delete files that nothing refers to, if it can be reached. */
+  async sweep(): Promise<void> {
+    const { env } = this.clients[0]!;
+    const context = requestContext({
+      budget: env.requestBudget,
+      deadlineMs: env.clock.monotonicMs() + SWEEP_TIMEOUT_MS,
+      principal: 'simulator',
+    });
+    for (const { name } of this.masters)
+      await callMaster(env.transport, name, 'sweep', {}, context).catch(() => undefined);
+  }
+
+  #startServer(seat: Seat): void {
+    const process = this.#occupy(seat);
+    process.later(0, 'start', () => {
+      TabletServer.start({
+        env: this.#env(process),
+        address: seat.name,
+        settings: SETTINGS,
+        onEnd: () => this.#ended(seat, process),
+      }).then(
+        ({ name }) => {
+          if (seat.process === process) seat.log = logPathOf(name);
+        },
+        (thrown: unknown) => this.#failed(seat, process, thrown),
+      );
+    });
+  }
+
+  #startMaster(seat: Seat): void {
+    const process = this.#occupy(seat);
+    process.later(0, 'start', () => {
+      Master.start({ env: this.#env(process), address: seat.name }).catch((thrown: unknown) =>
+        this.#failed(seat, process, thrown),
+      );
+    });
+  }
+
+  #occupy(seat: Seat): SimProcess {
+    seat.starts++;
+    seat.process = this.#process(`${seat.name}.${seat.starts}`);
+    return seat.process;
+  }
+
+  #failed(seat: Seat, process: SimProcess, thrown: unknown): void {
+    this.onLog?.(process.name, 'error', 'could not start', { error: toBigtableError(thrown).message });
+    this.#ended(seat, process);
+  }
+
+  /** A process has ended: the machine is free for its successor. */
+  #ended(seat: Seat, process: SimProcess): void {
+    if (seat.process !== process) return;
+    process.kill();
+    seat.process = undefined;
+    seat.log = undefined;
+    if (!this.#restarts) return;
+    this.scheduler.after(this.#draw.float() * MAX_RESTART_MS, undefined, `restart ${seat.name}`, () => {
+      if (seat.process !== undefined || !this.#restarts) return;
+      if (this.masters.includes(seat)) this.#startMaster(seat);
+      else this.#startServer(seat);
+    });
+  }
+
+  #process(name: string): SimProcess {
+    const { maxOffsetMs, maxDrift } = this.#size;
+    const errors: ClockErrors = {
+      offsetMs: (2 * this.#draw.float() - 1) * maxOffsetMs,
+      drift: (2 * this.#draw.float() - 1) * maxDrift,
+    };
+    return new SimProcess(this.scheduler, name, errors);
+  }
+
+  #env(process: SimProcess): Env {
+    const { clock } = process;
+    const fileSystem = this.store.fileSystemOf(process);
+    const codecs = this.#codecs;
+    return {
+      fileSystem,
+      lockService: this.locks.clientOf(process),
+      transport: this.network.transportOf(process),
+      clock,
+      random: this.scheduler.fork(process.name),
+      workers: new InlineWorkers({
+        [COMPACTION_TASK]: (job: CompactionJob) => compactFiles({ fileSystem, codecs, clock }, job),
+      }),
+      codecs,
+      logger: this.#logger(process),
+      metrics: new Metrics(),
+      requestBudget: new ByteBudget(64 * MIB),
+    };
+  }
+
+  #logger(process: SimProcess): Logger {
+    const at =
+      (level: string) =>
+      (message: string, fields?: object): void =>
+        this.onLog?.(process.name, level, message, fields ?? {});
+    return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), access() {} };
+  }
+}

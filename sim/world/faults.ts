@@ -1,0 +1,165 @@
+/**
+ * The faults of a run: drawn before it begins, so that a failing run can be repeated with fewer of them. Each begins at
+ * a time, and most last for a while. After `END_MS` everything is whole again.
+ */
+import type { Random } from '../../src/env/index.ts';
+import type { Cluster, Seat } from './cluster.ts';
+
+export const BEGIN_MS = 8000;
+export const END_MS = 45_000;
+
+export type FaultKind =
+  | 'crash'
+  | 'pause'
+  | 'cut'
+  | 'cut off'
+  | 'clock'
+  | 'slow store'
+  | 'failing store'
+  | 'unanswering store'
+  | 'full store'
+  | 'slow network'
+  | 'losing network'
+  | 'no lock service'
+  | 'failing lock service'
+  | 'unanswering lock service'
+  | 'late watches';
+
+/** Weights: how often a kind is drawn. */
+const KINDS: readonly (readonly [FaultKind, number])[] = [
+  ['crash', 6],
+  ['pause', 6],
+  ['cut', 6],
+  ['cut off', 4],
+  ['clock', 3],
+  ['slow store', 3],
+  ['failing store', 2],
+  ['unanswering store', 2],
+  ['full store', 1],
+  ['slow network', 3],
+  ['losing network', 3],
+  ['no lock service', 4],
+  ['failing lock service', 2],
+  ['unanswering lock service', 3],
+  ['late watches', 2],
+];
+
+export interface Fault {
+  readonly kind: FaultKind;
+  readonly atMs: number;
+  readonly durationMs: number;
+  /** The machine that it happens to, where it happens to one. */
+  readonly machine: string;
+  /** The other machine of a cut. */
+  readonly other: string;
+  /** How bad it is, from 0 to 1. */
+  readonly severity: number;
+}
+
+/** Draws the faults of a run, by time. */
+export function drawFaults(random: Random, machines: readonly string[]): Fault[] {
+  const count = 4 + Math.floor(random.float() * 12);
+  const total = KINDS.reduce((sum, [, weight]) => sum + weight, 0);
+  const machine = (): string => machines[Math.floor(random.float() * machines.length)]!;
+  const faults = Array.from({ length: count }, (): Fault => {
+    let left = random.float() * total;
+    const kind = KINDS.find(([, weight]) => (left -= weight) < 0)?.[0] ?? 'crash';
+    const atMs = BEGIN_MS + random.float() * (END_MS - BEGIN_MS - 1000);
+    return {
+      kind,
+      atMs,
+      durationMs: Math.min(100 + random.float() ** 2 * 20_000, END_MS - atMs),
+      machine: machine(),
+      other: machine(),
+      severity: random.float(),
+    };
+  });
+  return faults.sort((a, b) => a.atMs - b.atMs);
+}
+
+/** One line for a reader. */
+export function describeFault({ kind, atMs, durationMs, machine, other, severity }: Fault): string {
+  const who = kind === 'cut' ? `${machine} > ${other}` : OF_MACHINES.has(kind) ? machine : '';
+  return `${(atMs / 1000).toFixed(2)} s ${kind} ${who} for ${(durationMs / 1000).toFixed(2)} s (${severity.toFixed(2)})`;
+}
+
+const OF_MACHINES = new Set<FaultKind>(['crash', 'pause', 'cut', 'cut off', 'clock', 'no lock service']);
+
+/** Schedules the faults and their ends. */
+export function inflict(cluster: Cluster, faults: readonly Fault[]): void {
+  const { scheduler } = cluster;
+  for (const fault of faults) {
+    scheduler.after(fault.atMs - scheduler.nowMs, undefined, `fault ${fault.kind}`, () => {
+      const end = begin(cluster, fault);
+      if (end !== undefined) scheduler.after(fault.durationMs, undefined, `end of ${fault.kind}`, end);
+    });
+  }
+}
+
+/** Returns the function that ends the fault; undefined for one that ends by itself. */
+function begin(cluster: Cluster, { kind, durationMs, machine, other, severity }: Fault): (() => void) | undefined {
+  const { network, store, locks } = cluster;
+  const seat = seatOf(cluster, machine);
+  switch (kind) {
+    case 'crash':
+      if (seat) cluster.crash(seat);
+      return undefined;
+    case 'pause':
+      seat?.process?.pause(durationMs);
+      return undefined;
+    case 'clock':
+      seat?.process?.setClockForward((severity - 0.5) * 60_000);
+      return undefined;
+    case 'cut':
+      network.cut(machine, other);
+      return () => network.join(machine, other);
+    case 'cut off':
+      network.cut(machine, '*');
+      network.cut('*', machine);
+      return () => {
+        network.join(machine, '*');
+        network.join('*', machine);
+      };
+    case 'no lock service':
+      locks.cutOff.add(machine);
+      return () => locks.cutOff.delete(machine);
+    case 'slow store':
+      return change(store.health, { slowShare: severity / 2, slowMs: 3000 });
+    case 'failing store':
+      return change(store.health, { failedShare: severity / 5 });
+    case 'unanswering store':
+      return change(store.health, { unansweredShare: severity / 5 });
+    case 'full store':
+      return change(store.health, { isFull: true });
+    case 'slow network':
+      return change(network.weather, { lateShare: severity / 2, lateMs: 2000 });
+    case 'losing network':
+      return change(network.weather, { lostShare: severity / 20 });
+    case 'failing lock service':
+      return change(locks.health, { failedShare: severity / 2 });
+    case 'unanswering lock service':
+      return change(locks.health, { unansweredShare: severity / 2 });
+    case 'late watches':
+      return change(locks.health, { watchLagMs: 10_000 * severity });
+  }
+}
+
+function seatOf({ masters, servers }: Cluster, machine: string): Seat | undefined {
+  return [...masters, ...servers].find(({ name }) => name === machine);
+}
+
+/** Changes some fields, and returns what changes them back to how the run began. */
+function change<T extends object>(health: T, fields: Partial<T>): () => void {
+  const before = Object.fromEntries(Object.keys(fields).map((key) => [key, initial(health, key)])) as Partial<T>;
+  Object.assign(health, fields);
+  return () => Object.assign(health, before);
+}
+
+const initials = new WeakMap<object, object>();
+
+/** The value of the field before its first change. Overlapping faults of one kind end with the first of them. */
+function initial(health: object, key: string): unknown {
+  let values = initials.get(health);
+  if (values === undefined) initials.set(health, (values = { ...health }));
+  return (values as Record<string, unknown>)[key];
+}

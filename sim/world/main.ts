@@ -1,0 +1,33 @@
+/**
+ * Runs the simulated clusters of some seeds: node main.js FROM TO [story]. Prints what failed, with as few faults as it
+ * takes, and as its last line a JSON object of sums. With `story`: each line of the logs.
+ */
+import { describeFault } from './faults.ts';
+import { run } from './run.ts';
+import { shrink } from './shrink.ts';
+
+/** Lines of the logs that the report of a failure has. */
+const MAX_SHOWN = 60;
+
+const [from, to, how] = process.argv.slice(2);
+const counts: Record<string, number> = {};
+let passed = 0;
+let failed = 0;
+for (let seed = Number(from); seed < Number(to); seed++) {
+  const result = await run({ seed, ...(how === 'story' && { onLine: (line: string) => console.log(line) }) });
+  const sums = { ...result.counts, events: result.events, simulatedSeconds: Math.round(result.simulatedMs / 1000) };
+  for (const [name, value] of Object.entries(sums)) counts[name] = (counts[name] ?? 0) + value;
+  if (how === 'story') console.log(`trace ${result.trace}`);
+  if (result.violation === undefined) {
+    passed++;
+    continue;
+  }
+  failed++;
+  console.log(`FAIL seed ${seed}, trace ${result.trace}; again: npm run sim -- --seed ${seed}`);
+  const story = await shrink(result);
+  console.log(`${result.faults.length} faults, of which ${story.faults.length} are enough:`);
+  for (const fault of story.faults) console.log(`  ${describeFault(fault)}`);
+  for (const line of story.lastLines.slice(-MAX_SHOWN)) console.log(`  ${line}`);
+  console.log(story.violation);
+}
+console.log(JSON.stringify({ passed, failed, counts }));

@@ -1,0 +1,282 @@
+/**
+ * The simulated network: connections between processes, over which the real encoding of calls and streams runs
+ * (PortPeer). A connection keeps the order of its messages, as TCP does; messages of different connections overtake one
+ * another. What is lost breaks the connection: its calls fail with an unknown outcome, on each side when that side
+ * notices it.
+ *
+ * Directions can be cut one by one. A call over a cut connection fails when the connection is given up, or at its
+ * deadline, whichever comes first.
+ */
+import { BigtableError, Code } from '../../src/base/index.ts';
+import {
+  ByteBudget,
+  type CallHandler,
+  LocalTransport,
+  Metrics,
+  type RequestContext,
+  type Transport,
+  within,
+} from '../../src/env/index.ts';
+import { PortPeer } from '../../src/platform/index.ts';
+import type { SimProcess } from './process.ts';
+import type { Scheduler } from './scheduler.ts';
+
+const MIB = 1 << 20;
+/** A connection on which nothing arrives is given up after this long, about. */
+const GIVEN_UP_MS = 5000;
+const CONNECT_TIMEOUT_MS = 3000;
+
+/** How messages fare now. A run's faults change it. */
+export interface Weather {
+  minDelayMs: number;
+  maxDelayMs: number;
+  /** The share of messages that are late by up to `lateMs`. */
+  lateShare: number;
+  lateMs: number;
+  /** The share of messages that are lost, and break their connection. */
+  lostShare: number;
+}
+
+type Direction = `${string}>${string}`;
+
+export class SimNetwork {
+  readonly weather: Weather = { minDelayMs: 0.05, maxDelayMs: 0.5, lateShare: 0, lateMs: 0, lostShare: 0 };
+  readonly counts = { messages: 0, lost: 0, broken: 0, refused: 0 };
+  readonly #scheduler: Scheduler;
+  readonly #draw;
+  /** Directions, by machines. */
+  readonly cutDirections = new Set<Direction>();
+  readonly #listeners = new Map<string, { readonly process: SimProcess; readonly node: Node }>();
+
+  constructor(scheduler: Scheduler) {
+    this.#scheduler = scheduler;
+    this.#draw = scheduler.fork('network');
+  }
+
+  /** The transport of a process. */
+  transportOf(process: SimProcess): Transport {
+    return new Node(this, process);
+  }
+
+  /** Cuts one direction: nothing of the machine `from` reaches `to` until it is joined again. `*`: all machines. */
+  cut(from: string, to: string): void {
+    this.cutDirections.add(`${from}>${to}`);
+  }
+
+  join(from: string, to: string): void {
+    this.cutDirections.delete(`${from}>${to}`);
+  }
+
+  joinAll(): void {
+    this.cutDirections.clear();
+  }
+
+  listen(address: string, process: SimProcess, node: Node): () => void {
+    const now = this.#listeners.get(address);
+    if (now !== undefined && !now.process.isDead)
+      throw new BigtableError(Code.ALREADY_EXISTS, `address ${JSON.stringify(address)} is served already`);
+    const listener = { process, node };
+    this.#listeners.set(address, listener);
+    return () => {
+      if (this.#listeners.get(address) === listener) this.#listeners.delete(address);
+    };
+  }
+
+  /** Resolves with a connection to the process that serves the address, or rejects: surely nothing was reached. */
+  connect(from: SimProcess, address: string, node: Node): Promise<PortPeer> {
+    return new Promise((resolve, reject) => {
+      const refuse = (delayMs: number): void =>
+        from.later(delayMs, `refused ${address}`, () => {
+          this.counts.refused++;
+          reject(notReached(address));
+        });
+      this.#scheduler.after(this.#delayMs(), undefined, `connect ${from.name} ${address}`, () => {
+        const listener = this.#listeners.get(address);
+        if (listener === undefined || listener.process.isDead) return refuse(this.#delayMs());
+        const to = listener.process;
+        if (this.#isCut(from, to) || this.#isCut(to, from)) return refuse(CONNECT_TIMEOUT_MS);
+        const [near, far] = this.#pair(from, to);
+        listener.node.accept(far);
+        from.later(this.#delayMs(), `connected ${address}`, () => resolve(node.peerOver(near, address)));
+      });
+    });
+  }
+
+  #pair(a: SimProcess, b: SimProcess): [Port, Port] {
+    const near = new Port(this, a, b);
+    const far = new Port(this, b, a);
+    near.other = far;
+    far.other = near;
+    a.onDeath(() => far.breakLater(this.#delayMs()));
+    b.onDeath(() => near.breakLater(this.#delayMs()));
+    return [near, far];
+  }
+
+  /** Carries one message, or loses it. */
+  carry(port: Port, bytes: Uint8Array): void {
+    const { weather, counts } = this;
+    const { from, to } = port;
+    counts.messages++;
+    if (this.#isCut(from, to) || this.#draw.float() < weather.lostShare) {
+      counts.lost++;
+      // neither side learns it before it misses something
+      port.breakLater(GIVEN_UP_MS * (0.5 + this.#draw.float()));
+      port.other!.breakLater(GIVEN_UP_MS * (0.5 + this.#draw.float()));
+      port.isLost = true;
+      return;
+    }
+    if (port.isLost) return;
+    // no message overtakes another one of its connection: each arrival takes the first
+    port.underWay.push(bytes);
+    this.#scheduler.after(this.#delayMs(), to, `message ${from.name}`, () =>
+      port.other!.arrive(port.underWay.shift()!),
+    );
+  }
+
+  #isCut({ machine: from }: SimProcess, { machine: to }: SimProcess): boolean {
+    const { cutDirections } = this;
+    return cutDirections.has(`${from}>${to}`) || cutDirections.has(`${from}>*`) || cutDirections.has(`*>${to}`);
+  }
+
+  #delayMs(): number {
+    const { minDelayMs, maxDelayMs, lateShare, lateMs } = this.weather;
+    const late = this.#draw.float() < lateShare ? this.#draw.float() * lateMs : 0;
+    return minDelayMs + this.#draw.float() * (maxDelayMs - minDelayMs) + late;
+  }
+}
+
+/** One end of a connection, as PortPeer takes it. */
+class Port {
+  readonly from: SimProcess;
+  readonly to: SimProcess;
+  other: Port | undefined;
+  /** Messages that this end has sent and the other has not received. */
+  readonly underWay: Uint8Array[] = [];
+  /** A message was lost: those after it never arrive. */
+  isLost = false;
+  readonly #network: SimNetwork;
+  readonly #onMessage: ((bytes: Uint8Array) => void)[] = [];
+  readonly #onClose: (() => void)[] = [];
+  #isClosed = false;
+  #isBreaking = false;
+
+  constructor(network: SimNetwork, from: SimProcess, to: SimProcess) {
+    this.#network = network;
+    this.from = from;
+    this.to = to;
+  }
+
+  on(event: 'message' | 'close', listener: (bytes: Uint8Array) => void): void {
+    if (event === 'message') this.#onMessage.push(listener);
+    else this.#onClose.push(listener as () => void);
+  }
+
+  postMessage(bytes: Uint8Array): void {
+    if (this.#isClosed) return;
+    this.#network.carry(this, Uint8Array.from(bytes));
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.other?.breakLater(this.#network.weather.maxDelayMs);
+  }
+
+  arrive(bytes: Uint8Array): void {
+    if (this.#isClosed) return;
+    for (const listener of this.#onMessage) listener(bytes);
+  }
+
+  /** This side notices, after a while, that the connection is broken. */
+  breakLater(delayMs: number): void {
+    if (this.#isBreaking || this.#isClosed || this.from.isDead) return;
+    this.#isBreaking = true;
+    this.from.later(delayMs, `broken ${this.to.name}`, () => {
+      if (this.#isClosed) return;
+      this.#network.counts.broken++;
+      this.#isClosed = true;
+      for (const listener of this.#onClose) listener();
+      this.other?.breakLater(this.#network.weather.maxDelayMs);
+    });
+  }
+}
+
+/** The transport of one process: what it serves, and its connections to others. */
+class Node implements Transport {
+  readonly #network: SimNetwork;
+  readonly #process: SimProcess;
+  readonly #local: LocalTransport;
+  readonly #budget = new ByteBudget(64 * MIB);
+  readonly #metrics = new Metrics();
+  readonly #peers = new Map<string, Promise<PortPeer>>();
+
+  constructor(network: SimNetwork, process: SimProcess) {
+    this.#network = network;
+    this.#process = process;
+    this.#local = new LocalTransport(process.clock);
+  }
+
+  async serve(address: string, handler: CallHandler): Promise<() => Promise<void>> {
+    const stopListening = this.#network.listen(address, this.#process, this);
+    const stop = await this.#local.serve(address, handler);
+    return async () => {
+      stopListening();
+      await stop();
+    };
+  }
+
+  async call(address: string, method: string, message: unknown, context: RequestContext): Promise<unknown> {
+    if (this.#serves(address)) return this.#local.call(address, method, message, context);
+    return (await within(this.#peer(address), context, this.#process.clock)).call(address, method, message, context);
+  }
+
+  async *stream(address: string, method: string, message: unknown, context: RequestContext): AsyncIterable<unknown> {
+    if (this.#serves(address)) return yield* this.#local.stream(address, method, message, context);
+    const peer = await within(this.#peer(address), context, this.#process.clock);
+    yield* peer.stream(address, method, message, context);
+  }
+
+  accept(port: Port): void {
+    this.#open(port, () => {});
+  }
+
+  peerOver(port: Port, address: string): PortPeer {
+    return this.#open(port, () => this.#peers.delete(address));
+  }
+
+  #open(port: Port, onClosed: () => void): PortPeer {
+    return new PortPeer({
+      port: port as never,
+      handlerOf: (address) => this.#local.handlerOf(address),
+      clock: this.#process.clock,
+      budget: this.#budget,
+      metrics: this.#metrics,
+      onClosed,
+    });
+  }
+
+  #serves(address: string): boolean {
+    try {
+      this.#local.handlerOf(address);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  #peer(address: string): Promise<PortPeer> {
+    let peer = this.#peers.get(address);
+    if (peer === undefined) {
+      peer = this.#network.connect(this.#process, address, this);
+      this.#peers.set(address, peer);
+      peer.catch(() => this.#peers.delete(address));
+    }
+    return peer;
+  }
+}
+
+function notReached(address: string): BigtableError {
+  return new BigtableError(Code.UNAVAILABLE, `no server at address ${JSON.stringify(address)}`, {
+    details: { notReached: true },
+  });
+}

@@ -1,0 +1,170 @@
+/**
+ * Simulated time, and the order in which things happen. All that happens are events of one queue: an answer that
+ * arrives, a timer, a fault. One event is one turn of the event loop, so all promises that it settles run before the
+ * next one. Which of two events at nearly the same time comes first is drawn by the seed.
+ *
+ * Invariants: time never goes back; equal seeds run equal events in equal order; `trace` is a hash of them.
+ */
+import { createHash, type Hash } from 'node:crypto';
+import { assert } from '../../src/base/index.ts';
+import { SeededRandom } from '../../src/env/index.ts';
+
+/** Who an event belongs to: it waits while its owner is paused, and never happens once its owner is dead. */
+export interface Owner {
+  readonly name: string;
+  readonly isDead: boolean;
+  /** Simulated time until which it stands still; 0: it runs. */
+  readonly pausedUntilMs: number;
+}
+
+export interface ScheduledEvent {
+  cancel(): void;
+}
+
+interface QueuedEvent {
+  atMs: number;
+  /** Orders the events of one time. */
+  readonly order: number;
+  readonly what: string;
+  readonly owner: Owner | undefined;
+  run: (() => void) | undefined;
+}
+
+/** Time passes within an event, too, by up to this much for each look at a clock. */
+const MAX_TICK_MS = 0.002;
+
+export class Scheduler {
+  readonly random: SeededRandom;
+  readonly #ticks: SeededRandom;
+  readonly #queue: QueuedEvent[] = [];
+  readonly #hash: Hash = createHash('sha256');
+  #nowMs = 0;
+  #events = 0;
+  #running = false;
+  /** The last events, for the report of a failure. */
+  onEvent: ((atMs: number, owner: string, what: string) => void) | undefined;
+
+  constructor(seed: number) {
+    this.random = new SeededRandom(seed);
+    this.#ticks = this.fork('ticks');
+  }
+
+  get nowMs(): number {
+    return this.#nowMs;
+  }
+
+  /** Events that have happened. */
+  get events(): number {
+    return this.#events;
+  }
+
+  /** A generator of its own for `purpose`, so that one more draw there changes nothing elsewhere. */
+  fork(purpose: string): SeededRandom {
+    const digest = createHash('sha256').update(`${this.random.uniqueName()} ${purpose}`).digest();
+    return new SeededRandom(digest.readUIntBE(0, 6));
+  }
+
+  /** Time as a process sees it when it looks at its clock: a little later each time. */
+  tick(): number {
+    this.#nowMs += this.#ticks.float() * MAX_TICK_MS;
+    return this.#nowMs;
+  }
+
+  /** Runs `run` once, `delayMs` from now. `owner`: undefined for the world itself, which never stands still. */
+  after(delayMs: number, owner: Owner | undefined, what: string, run: () => void): ScheduledEvent {
+    assert(delayMs >= 0 && Number.isFinite(delayMs), 'an event happens later, at some time');
+    const event: QueuedEvent = { atMs: this.#nowMs + delayMs, order: this.random.float(), what, owner, run };
+    this.#push(event);
+    return {
+      cancel: () => {
+        event.run = undefined;
+      },
+    };
+  }
+
+  /** Runs events until `work` has ended; throws when nothing is left to happen, or at `untilMs`. */
+  async run<T>(work: Promise<T>, untilMs: number): Promise<T> {
+    assert(!this.#running, 'one run at a time');
+    this.#running = true;
+    let isOver = false;
+    const end = (): void => {
+      isOver = true;
+    };
+    work.then(end, end);
+    try {
+      for (;;) {
+        // all promises settled by the last event have run when the next turn begins
+        await new Promise(setImmediate);
+        if (isOver) return await work;
+        if (!this.#step()) throw new Error(`nothing is left to happen at ${this.#nowMs.toFixed(3)} ms`);
+        if (this.#nowMs > untilMs) throw new Error(`the work has not ended after ${untilMs} ms`);
+      }
+    } finally {
+      this.#running = false;
+    }
+  }
+
+  /** A hash of all events so far. */
+  trace(): string {
+    return this.#hash.copy().digest('hex').slice(0, 16);
+  }
+
+  /** Runs the next event. False: there is none. */
+  #step(): boolean {
+    for (;;) {
+      const event = this.#pop();
+      if (event === undefined) return false;
+      const { run, owner, what } = event;
+      if (run === undefined || owner?.isDead) continue;
+      const atMs = Math.max(event.atMs, this.#nowMs);
+      if (owner !== undefined && owner.pausedUntilMs > atMs) {
+        event.atMs = owner.pausedUntilMs;
+        this.#push(event);
+        continue;
+      }
+      event.run = undefined;
+      this.#nowMs = atMs;
+      this.#events++;
+      const name = owner?.name ?? '';
+      this.#hash.update(`${atMs.toFixed(6)} ${name} ${what}\n`);
+      this.onEvent?.(atMs, name, what);
+      run();
+      return true;
+    }
+  }
+
+  #push(event: QueuedEvent): void {
+    const queue = this.#queue;
+    let at = queue.length;
+    queue.push(event);
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (!isBefore(event, queue[parent]!)) break;
+      queue[at] = queue[parent]!;
+      at = parent;
+    }
+    queue[at] = event;
+  }
+
+  #pop(): QueuedEvent | undefined {
+    const queue = this.#queue;
+    const first = queue[0];
+    const last = queue.pop();
+    if (first === undefined || last === first) return first;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= queue.length) break;
+      if (child + 1 < queue.length && isBefore(queue[child + 1]!, queue[child]!)) child++;
+      if (!isBefore(queue[child]!, last!)) break;
+      queue[at] = queue[child]!;
+      at = child;
+    }
+    queue[at] = last!;
+    return first;
+  }
+}
+
+function isBefore(a: QueuedEvent, b: QueuedEvent): boolean {
+  return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
+}
