@@ -137,11 +137,12 @@ async function answerOfRow(
       await table.apply(mutationOf(row, work), options);
       return undefined;
     case 'readModifyWrite': {
-      const rules = [
-        { family: 'g', qualifier: 'n', change: { kind: 'increment', amount: work.amount } },
-        { family: 'g', qualifier: 't', change: { kind: 'append', suffix: work.suffix } },
-      ] as const;
-      const [count, text] = await table.readModifyWrite(row, rules, options);
+      const { amount, suffix } = work;
+      const increment = { family: 'g', qualifier: 'n', change: { kind: 'increment', amount } } as const;
+      if (suffix === undefined)
+        return newValues(...(await table.readModifyWrite(row, [increment], options)).map(({ int }) => String(int)));
+      const append = { family: 'g', qualifier: 't', change: { kind: 'append', suffix } } as const;
+      const [count, text] = await table.readModifyWrite(row, [increment, append], options);
       return newValues(String(count!.int), text!.text);
     }
     case 'checkAndMutate': {

@@ -52,7 +52,7 @@ export interface Violation {
 }
 
 /** Configurations that a history may have before the search ends without a verdict. */
-const MAX_CONFIGURATIONS = 1_000_000;
+const MAX_CONFIGURATIONS = 500_000;
 
 interface Configuration {
   readonly state: string;

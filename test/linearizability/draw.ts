@@ -3,8 +3,11 @@ import { SeededRandom } from '../../src/env/index.ts';
 import type { Call } from './calls.ts';
 import type { Change, RowWork } from './row.ts';
 
-/** Half of the calls are on the first two rows. */
+/** Percent of the calls that are on the first rows. */
+const HOT_CALLS = 30;
 const HOT_ROWS = 2;
+/** Percent of the read-modify-writes that append. The order of appends shows, so many are slow to check. */
+const APPENDS = 30;
 const MAX_AMOUNT = 5;
 const MAX_CANCELLED_AFTER = 6;
 /** Per thousand calls. */
@@ -79,12 +82,11 @@ export class Draw {
       case 'mutateRows':
         return { method, rows: this.#someRows().map((name) => ({ row: name, work: this.#mutation() })) };
       case 'readModifyWriteRow': {
-        const work = {
-          kind: 'readModifyWrite',
-          amount: 1 + this.below(MAX_AMOUNT),
-          suffix: `${this.#value()}.`,
-        } as const;
-        return { method, rows: [{ row, work }] };
+        const suffix = this.below(100) < APPENDS ? `${this.#value()}.` : undefined;
+        return {
+          method,
+          rows: [{ row, work: { kind: 'readModifyWrite', amount: 1 + this.below(MAX_AMOUNT), suffix } }],
+        };
       }
       case 'checkAndMutateRow':
         return { method, rows: [{ row, work: this.#check(row) }] };
@@ -92,7 +94,7 @@ export class Draw {
   }
 
   #row(): string {
-    return this.rows[this.below(this.below(2) === 0 ? HOT_ROWS : this.rows.length)]!;
+    return this.rows[this.below(this.below(100) < HOT_CALLS ? HOT_ROWS : this.rows.length)]!;
   }
 
   /** Two to six different rows. */

@@ -104,6 +104,8 @@ export class KillRun {
     const { rows } = this.#draw;
     const connections = await this.#start(clients);
     await this.#call({ method: 'openTable', rows: [], at: rows[rows.length >> 1] }, connections[0]!, this.#life());
+    // tells which operations of unknown outcome took effect, before others depend on them
+    await this.#scan(connections[0]!);
     let left = 1 + this.#draw.below(2 * operationsPerKill);
     let tellDue = (): void => {};
     const due = new Promise<void>((resolve) => (tellDue = resolve));
@@ -128,9 +130,13 @@ export class KillRun {
 
   async #scanAndStop(): Promise<void> {
     const [connection] = await this.#start(1);
-    const rows = this.#draw.rows.map((row) => ({ row, work: { kind: 'read' } as const }));
-    await this.#call({ method: 'scan', rows }, connection!, this.#life());
+    await this.#scan(connection!);
     await this.#end('SIGTERM', [connection!]);
+  }
+
+  #scan(connection: Connection): Promise<void> {
+    const rows = this.#draw.rows.map((row) => ({ row, work: { kind: 'read' } as const }));
+    return this.#call({ method: 'scan', rows }, connection, this.#life());
   }
 
   async #checkDirectory(): Promise<void> {

@@ -24,7 +24,8 @@ export type RowWork =
   | { readonly kind: 'mutate'; readonly changes: readonly Change[] }
   /** A mutation that also names a family which does not exist. */
   | { readonly kind: 'mutateInvalidly'; readonly changes: readonly Change[] }
-  | { readonly kind: 'readModifyWrite'; readonly amount: number; readonly suffix: string }
+  /** An increment of g:n, and an append to g:t if there is a suffix. */
+  | { readonly kind: 'readModifyWrite'; readonly amount: number; readonly suffix: string | undefined }
   | {
       readonly kind: 'checkAndMutate';
       /** The value that f:a must have; undefined: the row has any cell. */
@@ -40,8 +41,8 @@ export const stateOf = (values: ReadonlyMap<string, string>): string =>
 /** The value of f:a in a state, empty if it is absent. */
 export const firstValueOf = (state: string): string => state.slice(0, state.indexOf(';'));
 
-/** The answer to a read-modify-write: the new values of g:n and g:t. */
-export const newValues = (count: string, text: string): string => `${count};${text}`;
+/** The answer to a read-modify-write: the new values, that of g:n first. */
+export const newValues = (...values: readonly string[]): string => values.join(';');
 
 export class RowStep implements Step {
   readonly work: RowWork;
@@ -66,8 +67,9 @@ export class RowStep implements Step {
       case 'readModifyWrite': {
         const values = state.split(';');
         values[2] = String(Number(values[2]) + work.amount);
-        values[3] += work.suffix;
-        return { state: values.join(';'), answer: newValues(values[2], values[3]!) };
+        values[3] += work.suffix ?? '';
+        const answer = work.suffix === undefined ? newValues(values[2]) : newValues(values[2], values[3]!);
+        return { state: values.join(';'), answer };
       }
       case 'checkAndMutate': {
         const { expected, whenTrue, whenFalse } = work;
