@@ -4,8 +4,8 @@
  *
  * - Row key only in the first chunk of a row and of a message, family and qualifier only where they change.
  * - A value above PIECE_BYTES is cut; all its chunks but the last carry value_size, the value's whole size.
- * - The last chunk of a row carries commit_row. That it is the last is known only when the row's last fragment has
- *   come, so one chunk is always held back; a fragment that ends a row without a cell commits the chunk before it.
+ * - The last chunk of a row carries commit_row. The last cell of a fragment that does not end its row is held back: the
+ *   next fragment may end the row without a cell.
  * - A message ends between rows if it can. Some clients do not follow a row over the end of a message: for them
  *   (framing 'whole') rows are never parted and values never cut, however large. Others look for the row key in the
  *   first chunk of every message, inside a value too (framing 'keyed'), where the protocol needs none and stricter
@@ -14,7 +14,7 @@
  * Invariant: but for whole rows, no message exceeds PARTING_BYTES plus one chunk (a piece of a value, a row key, a
  * column): it stays under 1 MiB.
  */
-import { asBuffer, assert, type ByteString, type Int64, Pool, varintLength, viewOf } from '../../base/index.ts';
+import { asBuffer, assert, type ByteString, Pool, varintLength, viewOf } from '../../base/index.ts';
 import type { Cell, RowFragment } from '../../model/index.ts';
 import { int64Length, lengthDelimited, writeBytes, writeHead, writeInt64, writeText } from '../bytes/wire-writer.ts';
 
@@ -43,20 +43,6 @@ const EMPTY_BYTES = Buffer.alloc(0);
 /** The ways in which rows cross the ends of messages; see above. */
 export type RowFraming = 'parted' | 'keyed' | 'whole';
 
-/** One CellChunk before it is encoded; undefined fields are left out. */
-interface Chunk {
-  /** Undefined inside a value, where no key is allowed. */
-  readonly row: ByteString | undefined;
-  readonly startsRow: boolean;
-  readonly family: string | undefined;
-  readonly qualifier: ByteString | undefined;
-  readonly timestamp: Int64;
-  readonly labels: readonly string[] | undefined;
-  readonly value: Uint8Array;
-  /** Size of the whole value where more pieces follow, else 0. */
-  readonly valueSize: number;
-}
-
 /**
  *   writer.begin(fragment);
  *   for (;;) {
@@ -78,15 +64,18 @@ export class ChunkWriter {
   #bytes: Buffer = EMPTY_BYTES;
   #used = 0;
   #nextBytes = FIRST_BYTES;
-  #held: Chunk | undefined;
+  /** The last cell of a fragment that does not end its row: it is written when the next fragment comes. */
+  #held: Cell | undefined;
   #row: ByteString | undefined;
+  /** The column of the last chunk; undefined at the beginning of a row. */
   #family: string | undefined;
-  #qualifier: ByteString | undefined;
+  #qualifier: ByteString = '';
   #fragment: RowFragment = EMPTY_FRAGMENT;
   #nextCell = 0;
-  /** The value being cut, and the bytes of it that were handed out. */
+  /** The value being cut, the bytes of it that are written (0 = no value is being cut), and if it is the row's last. */
   #value: Uint8Array = EMPTY_BYTES;
   #valueAt = 0;
+  #valueEndsRow = false;
 
   constructor(framing: RowFraming) {
     this.#wholeRows = framing === 'whole';
@@ -143,8 +132,13 @@ export class ChunkWriter {
       this.#row === undefined || this.#row === fragment.row,
       'a row of a read begins when the one before it has ended',
     );
+    assert(this.#valueAt === 0, 'a fragment begins when the values of the one before it are written');
     this.#fragment = fragment;
     this.#nextCell = 0;
+    const held = this.#held;
+    if (held === undefined || (fragment.cells.length === 0 && !fragment.last)) return;
+    this.#held = undefined;
+    this.#writeCell(held, fragment.last && fragment.cells.length === 0);
   }
 
   /**
@@ -153,84 +147,62 @@ export class ChunkWriter {
    */
   advance(): boolean {
     const { row, cells, last } = this.#fragment;
-    const stretchEnd = this.#nextCell + STRETCH_CELLS;
+    const end = cells.length;
+    const stretchEnd = Math.min(this.#nextCell + STRETCH_CELLS, end);
     while (!this.full) {
-      if (this.#valueAt < this.#value.length) this.#hold(this.#nextPiece());
-      else if (this.#nextCell === stretchEnd) return false;
-      else if (this.#nextCell < cells.length) this.#hold(this.#cellChunk(row, cells[this.#nextCell++]!));
-      else {
-        if (last) this.#commit();
-        return true;
+      if (this.#valueAt > 0) {
+        this.#writePiece();
+        continue;
       }
+      if (this.#nextCell === stretchEnd) break;
+      const cell = cells[this.#nextCell++]!;
+      this.#row = row;
+      this.cells++;
+      if (last || this.#nextCell < end) this.#writeCell(cell, this.#nextCell === end);
+      else this.#held = cell;
     }
-    return false;
+    return this.#nextCell === end && this.#valueAt === 0;
   }
 
-  #cellChunk(row: ByteString, cell: Cell): Chunk {
-    const newRow = this.#row === undefined;
-    const newFamily = newRow || cell.family !== this.#family;
-    const newColumn = newFamily || cell.qualifier !== this.#qualifier;
-    this.#row = row;
-    this.#family = cell.family;
-    this.#qualifier = cell.qualifier;
-    this.cells++;
-    const size = cell.value.length;
-    const cut = size > PIECE_BYTES && !this.#wholeRows;
-    if (cut) {
-      this.#value = cell.value;
-      this.#valueAt = PIECE_BYTES;
+  #writeCell(cell: Cell, endsRow: boolean): void {
+    const { value } = cell;
+    if (value.length <= PIECE_BYTES || this.#wholeRows) return this.#writeChunk(cell, value, 0, endsRow);
+    this.#value = value;
+    this.#valueAt = PIECE_BYTES;
+    this.#valueEndsRow = endsRow;
+    this.#writeChunk(cell, value.subarray(0, PIECE_BYTES), value.length, false);
+  }
+
+  #writePiece(): void {
+    const value = this.#value;
+    const from = this.#valueAt;
+    const piece = value.subarray(from, from + PIECE_BYTES);
+    if (from + piece.length < value.length) {
+      this.#valueAt += piece.length;
+      return this.#writeChunk(undefined, piece, value.length, false);
     }
-    return {
-      row,
-      startsRow: newRow,
-      family: newFamily ? cell.family : undefined,
-      qualifier: newColumn ? cell.qualifier : undefined,
-      timestamp: cell.timestamp,
-      labels: cell.labels,
-      value: cut ? cell.value.subarray(0, PIECE_BYTES) : cell.value,
-      valueSize: cut ? size : 0,
-    };
+    this.#value = EMPTY_BYTES;
+    this.#valueAt = 0;
+    this.#writeChunk(undefined, piece, 0, this.#valueEndsRow);
   }
 
-  #nextPiece(): Chunk {
-    const value = this.#value.subarray(this.#valueAt, this.#valueAt + PIECE_BYTES);
-    this.#valueAt += value.length;
-    const valueSize = this.#valueAt < this.#value.length ? this.#value.length : 0;
-    if (valueSize === 0) {
-      this.#value = EMPTY_BYTES;
-      this.#valueAt = 0;
-    }
-    return {
-      row: this.#keyInsideValues ? this.#row : undefined,
-      startsRow: false,
-      family: undefined,
-      qualifier: undefined,
-      timestamp: 0,
-      labels: undefined,
-      value,
-      valueSize,
-    };
-  }
-
-  #hold(chunk: Chunk): void {
-    if (this.#held) this.#encode(this.#held, false);
-    this.#held = chunk;
-  }
-
-  #commit(): void {
-    if (this.#held === undefined) return;
-    this.#encode(this.#held, true);
-    this.#held = undefined;
-    this.#row = undefined;
-    this.rows++;
-  }
-
-  #encode(chunk: Chunk, commit: boolean): void {
-    const { family, qualifier, timestamp, labels, value, valueSize } = chunk;
-    const row = chunk.startsRow || this.messageBytes === 0 ? chunk.row : undefined;
+  /**
+   * Writes a chunk: the first one of `cell`, or, if that is undefined, a further piece of the value. `valueSize`: the
+   * size of the whole value if more pieces follow, else 0.
+   */
+  #writeChunk(cell: Cell | undefined, value: Uint8Array, valueSize: number, endsRow: boolean): void {
+    const newFamily = cell !== undefined && cell.family !== this.#family;
+    const newColumn = newFamily || (cell !== undefined && cell.qualifier !== this.#qualifier);
+    const needsRow =
+      this.#family === undefined || (this.messageBytes === 0 && (cell !== undefined || this.#keyInsideValues));
+    const row = needsRow ? this.#row : undefined;
+    const family = newFamily ? cell.family : undefined;
+    const qualifier = newColumn ? cell!.qualifier : undefined;
+    const timestamp = cell === undefined ? 0 : cell.timestamp;
+    const labels = cell?.labels;
     const familyBytes = family === undefined ? 0 : lengthDelimited(family.length);
     const qualifierBytes = qualifier === undefined || qualifier === '' ? 0 : lengthDelimited(qualifier.length);
-    let size = commit ? 2 : 0;
+    let size = endsRow ? 2 : 0;
     if (row !== undefined) size += lengthDelimited(row.length);
     if (family !== undefined) size += lengthDelimited(familyBytes);
     if (qualifier !== undefined) size += lengthDelimited(qualifierBytes);
@@ -259,10 +231,22 @@ export class ChunkWriter {
     if (isPart) cut = at = writeHead(bytes, at, 0x32, value.length);
     else if (value.length > 0) at = writeBytes(bytes, at, 0x32, value);
     if (valueSize > 0) at = writeHead(bytes, at, 0x38, valueSize);
-    if (commit) at = writeHead(bytes, at, 0x48, 1);
+    if (endsRow) at = writeHead(bytes, at, 0x48, 1);
     this.#used = at;
     assert(at === end, 'a cell chunk has the size that was computed for it');
     if (isPart) this.#insert(value, cut);
+    if (endsRow) this.#endRow();
+    else if (cell !== undefined) {
+      this.#family = cell.family;
+      this.#qualifier = cell.qualifier;
+    }
+  }
+
+  #endRow(): void {
+    assert(this.#held === undefined, 'the last cell of a row ends it');
+    this.#row = undefined;
+    this.#family = undefined;
+    this.rows++;
   }
 
   /** Puts the value into the message at `at`, before what was already written after that position. */
