@@ -2,12 +2,13 @@
  * Begins the reads of one tablet: compiles the filter, holds the layers that it needs, and makes a reader over them.
  */
 import { assert, BigtableError, type ByteString, Code } from '../../base/index.ts';
-import type { Counter, PullStream, RequestContext } from '../../env/index.ts';
+import type { Counter, RequestContext } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
-import { type Cell, type Layer, type ReadBatch, rangeOfRow, rowOfRange } from '../../model/index.ts';
+import { type Cell, type Layer, rangeOfRow, rowOfRange } from '../../model/index.ts';
 import { type LayerHold, LayerNeed } from '../layers/layer-set.ts';
 import { ReadFamilies } from './read-families.ts';
 import { RowReader } from './row-reader.ts';
+import type { Search } from './search.ts';
 import type { TabletContext } from '../layers/tablet-context.ts';
 import type { TabletRead } from '../contract/tablet-api.ts';
 import { PreparedRead, type ReadSource, TabletReadStream } from './tablet-read.ts';
@@ -26,7 +27,7 @@ export class LayerReads implements ReadSource {
     this.#blockMisses = metrics.counter('blockCache.misses');
   }
 
-  read(context: RequestContext, request: TabletRead): PullStream<ReadBatch> {
+  read(context: RequestContext, request: TabletRead): TabletReadStream {
     return new TabletReadStream(this, context, request);
   }
 
@@ -38,9 +39,8 @@ export class LayerReads implements ReadSource {
     const rows = this.read(context, { ranges: [rangeOfRow(row)], filter, rowsLimit: 0, reversed: false });
     try {
       for (;;) {
-        const pulled = rows.pull();
-        // Hot path: no promise for a row that is in memory.
-        const batch = pulled instanceof Promise ? await pulled : pulled;
+        while (!rows.advance()) await rows.load();
+        const batch = rows.takeBatch();
         if (batch === undefined) return cells;
         for (const fragment of batch.fragments) {
           for (const cell of fragment.cells) {
@@ -50,29 +50,14 @@ export class LayerReads implements ReadSource {
         }
         if (bytes > rowBytes) throw new BigtableError(Code.RESOURCE_EXHAUSTED, `row is larger than ${rowBytes} bytes`);
       }
-    } catch (error) {
+    } finally {
       rows.end();
-      throw error;
     }
   }
 
-  /** True if a cell of the row passes the filter. Returns a promise if blocks must be loaded. */
-  hasCells(context: RequestContext, row: ByteString, filter: RowFilter | undefined): boolean | Promise<boolean> {
-    const rows = this.read(context, { ranges: [rangeOfRow(row)], filter, rowsLimit: 1, reversed: false });
-    try {
-      for (;;) {
-        const batch = rows.pull();
-        if (batch instanceof Promise) return hasCellsFrom(rows, batch);
-        if (batch === undefined) return false;
-        if (holdsCells(batch)) {
-          rows.end();
-          return true;
-        }
-      }
-    } catch (error) {
-      rows.end();
-      throw error;
-    }
+  /** Searches the row for a cell that passes the filter. */
+  cellSearch(context: RequestContext, row: ByteString, filter: RowFilter | undefined): CellSearch {
+    return new CellSearch(this.read(context, { ranges: [rangeOfRow(row)], filter, rowsLimit: 1, reversed: false }));
   }
 
   checkServing(context: RequestContext): void {
@@ -130,16 +115,31 @@ export class LayerReads implements ReadSource {
   }
 }
 
-function holdsCells({ fragments }: ReadBatch): boolean {
-  return fragments.some(({ cells }) => cells.length > 0);
-}
+/** A search for a cell that passes a filter. */
+export class CellSearch implements Search {
+  /** The result. */
+  isFound = false;
+  readonly #rows: TabletReadStream;
 
-/** True if the awaited batch, or one after it, holds a cell. */
-async function hasCellsFrom(rows: PullStream<ReadBatch>, pulled: Promise<ReadBatch | undefined>): Promise<boolean> {
-  try {
-    for (let batch = await pulled; batch !== undefined; batch = await rows.pull()) if (holdsCells(batch)) return true;
+  constructor(rows: TabletReadStream) {
+    this.#rows = rows;
+  }
+
+  advance(): boolean {
+    while (this.#rows.advance()) {
+      const batch = this.#rows.takeBatch();
+      if (batch === undefined) return true;
+      this.isFound = batch.fragments.some(({ cells }) => cells.length > 0);
+      if (this.isFound) return true;
+    }
     return false;
-  } finally {
-    rows.end();
+  }
+
+  load(): Promise<void> {
+    return this.#rows.load();
+  }
+
+  close(): void {
+    this.#rows.end();
   }
 }

@@ -10,35 +10,18 @@ import {
   CursorState,
   columnKey,
   familyOfTable,
-  type Layer,
   storageFamily,
   type TableSchema,
 } from '../../model/index.ts';
+import type { LayerHold } from '../layers/layer-set.ts';
 import type { ReadCredits } from '../layers/read-credits.ts';
 import { cursorOver, type RowsCursor } from './one-row-cursor.ts';
 import type { ReadFamilies } from './read-families.ts';
+import type { Search } from './search.ts';
 
 export interface ColumnName {
   readonly family: string;
   readonly qualifier: ByteString;
-}
-
-/**
- * By `columnKey(family, qualifier)` of the given names; columns without a visible cell are missing. Returns a promise
- * if blocks must be loaded, or if the columns take several slices.
- */
-export function newestCells(
-  context: RequestContext,
-  clock: Clock,
-  layers: readonly Layer[],
-  row: ByteString,
-  columns: readonly ColumnName[],
-  families: ReadFamilies,
-  schema: TableSchema,
-  credits: ReadCredits,
-): Map<ColumnKey, Cell> | Promise<Map<ColumnKey, Cell>> {
-  const search = new NewestSearch(context, clock, layers, row, columns, families, schema, credits);
-  return search.seeksOn() ? search.found : search.finish();
 }
 
 /** A column as it is stored, with its name in the call. */
@@ -47,11 +30,13 @@ interface Wanted extends ColumnName {
   readonly stored: string;
 }
 
-class NewestSearch {
+export class NewestCells implements Search {
+  /** The result, by `columnKey(family, qualifier)` of the given names; columns without a visible cell are missing. */
   readonly found = new Map<ColumnKey, Cell>();
   readonly #context: RequestContext;
   readonly #clock: Clock;
   readonly #pacer: Pacer;
+  readonly #hold: LayerHold;
   readonly #row: ByteString;
   readonly #families: ReadFamilies;
   readonly #cursor: RowsCursor;
@@ -59,14 +44,15 @@ class NewestSearch {
   readonly #wanted: readonly Wanted[];
   /** Number of columns that are done. */
   #next = 0;
-  #hasEnded = false;
+  #hasBegun = false;
   /** True if a pause comes before the search continues. */
   #yielding = false;
 
+  /** Takes over `hold`, the layers of the row, and begins in the same slice. */
   constructor(
     context: RequestContext,
     clock: Clock,
-    layers: readonly Layer[],
+    hold: LayerHold,
     row: ByteString,
     columns: readonly ColumnName[],
     families: ReadFamilies,
@@ -76,6 +62,7 @@ class NewestSearch {
     this.#context = context;
     this.#clock = clock;
     this.#pacer = new Pacer(clock);
+    this.#hold = hold;
     this.#row = row;
     this.#families = families;
     const wanted = columns.map(({ family, qualifier }): Wanted => {
@@ -83,49 +70,39 @@ class NewestSearch {
       return { family, qualifier, stored, key: columnKey(stored, qualifier) };
     });
     this.#wanted = wanted.length < 2 ? wanted : wanted.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
-    this.#cursor = cursorOver(layers, row, families.aggregateOf, this.#pacer, credits);
-    this.#cursor.seekRow(row);
+    this.#cursor = cursorOver(hold.layers, row, families.aggregateOf, this.#pacer, credits);
   }
 
-  /** Continues until a block must be loaded or the slice is over; returns true at the end. */
-  seeksOn(): boolean {
+  advance(): boolean {
     const cursor = this.#cursor;
-    assert(!this.#hasEnded, 'a search that is over goes no further');
-    try {
-      for (let wanted = this.#wanted[this.#next]; wanted !== undefined; wanted = this.#wanted[this.#next]) {
-        if (cursor.state === CursorState.needsLoad) return false;
-        if (cursor.state === CursorState.done || cursor.row !== this.#row) break;
-        if (cursor.column < wanted.key) {
-          cursor.seekColumn(wanted.key);
-        } else {
-          if (cursor.column === wanted.key) this.#take(wanted);
-          this.#next++;
-        }
-        this.#yielding = this.#pacer.due();
-        if (this.#yielding) return false;
-      }
-    } catch (error) {
-      cursor.close();
-      throw error;
+    if (!this.#hasBegun) {
+      this.#hasBegun = true;
+      cursor.seekRow(this.#row);
     }
-    this.#hasEnded = true;
-    cursor.close();
+    for (let wanted = this.#wanted[this.#next]; wanted !== undefined; wanted = this.#wanted[this.#next]) {
+      if (this.#yielding || cursor.state === CursorState.needsLoad) return false;
+      if (cursor.state === CursorState.done || cursor.row !== this.#row) break;
+      if (cursor.column < wanted.key) {
+        cursor.seekColumn(wanted.key);
+      } else {
+        if (cursor.column === wanted.key) this.#take(wanted);
+        this.#next++;
+      }
+      this.#yielding = this.#pacer.due();
+    }
     return true;
   }
 
-  async finish(): Promise<Map<ColumnKey, Cell>> {
-    do {
-      try {
-        if (this.#yielding) await this.#pacer.pause();
-        else await this.#cursor.load();
-        this.#yielding = false;
-        checkContext(this.#context, this.#clock);
-      } catch (error) {
-        this.#cursor.close();
-        throw error;
-      }
-    } while (!this.seeksOn());
-    return this.found;
+  async load(): Promise<void> {
+    if (this.#yielding) await this.#pacer.pause();
+    else await this.#cursor.load();
+    this.#yielding = false;
+    checkContext(this.#context, this.#clock);
+  }
+
+  close(): void {
+    this.#cursor.close();
+    this.#hold.release();
   }
 
   #take({ family, qualifier, stored }: Wanted): void {

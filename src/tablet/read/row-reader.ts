@@ -3,7 +3,7 @@
  * filter, and returns batches of row fragments.
  *
  * The walk is synchronous between loads of blocks: it stops for a load, for a full batch, or at the end of its slice of
- * the event loop. It never builds a row: cells leave in fragments, and it seeks past what the filter, the columns or
+ * the event loop (search.ts). It never builds a row: cells leave in fragments, and it seeks past what the filter, the columns or
  * the GC rule exclude (docs/ARCHITECTURE.md, "A write and a read, end to end"). Hot path: fields instead of objects, no
  * generator.
  */
@@ -38,6 +38,7 @@ import type { ReadCredits } from '../layers/read-credits.ts';
 import { layersForRow } from '../layers/layer-set.ts';
 import { cursorOver, type RowsCursor } from './one-row-cursor.ts';
 import type { ReadFamilies, ReadFamily } from './read-families.ts';
+import type { Search } from './search.ts';
 
 /** A batch is full when its values reach this, bytes. */
 const BATCH_BYTES = 256 * 1024;
@@ -82,7 +83,7 @@ export interface RowReaderOptions {
   readonly heldBytesLimit: number;
 }
 
-export class RowReader {
+export class RowReader implements Search {
   #cursor: RowsCursor;
   #layers: readonly Layer[];
   /** The cursor sees one row, in only those layers that may have it. */
@@ -172,17 +173,27 @@ export class RowReader {
     this.#copiedBytesLimit = options.program.copies ? options.heldBytesLimit : Number.POSITIVE_INFINITY;
   }
 
-  /** The next batch, synchronously if nothing must be loaded; undefined at the end. */
-  pull(): ReadBatch | undefined | Promise<ReadBatch | undefined> {
-    if (this.#ended) return undefined;
-    if (this.#yielding) return this.#resumeAfter(Stop.pause);
+  /** Walks to the end of the next batch, or of the read: `takeBatch` returns it. */
+  advance(): boolean {
+    if (this.#ended || this.#yielding) return this.#ended;
     const stop = this.#walk();
-    if (stop === Stop.load) return this.#resumeAfter(stop);
-    return this.#finishWalk(stop) ?? (stop === Stop.done ? undefined : this.#resumeAfter(stop));
+    if (stop === Stop.load) return false;
+    if (stop === Stop.done) this.close();
+    // a pause comes after the batch that is ready
+    else this.#yielding = stop === Stop.pause;
+    assert(stop !== Stop.batch || this.#hasBatch, 'a batch that is full has rows');
+    return this.#ended || this.#hasBatch;
+  }
+
+  async load(): Promise<void> {
+    if (this.#yielding) await this.#pacer.pause();
+    else await this.#load();
+    this.#yielding = false;
+    if (!this.#ended) checkContext(this.#context, this.#clock);
   }
 
   /** Closes the cursor. */
-  end(): void {
+  close(): void {
     this.#ended = true;
     if (!this.#isReleased) this.#cursor.close();
     this.#isReleased = true;
@@ -220,20 +231,6 @@ export class RowReader {
     else this.#cursor.seekRow(from === undefined ? range.start : successor(from));
   }
 
-  async #resumeAfter(stop: Stop): Promise<ReadBatch | undefined> {
-    for (;;) {
-      if (stop === Stop.load) await this.#load();
-      else if (stop === Stop.pause) await this.#pacer.pause();
-      this.#yielding = false;
-      if (this.#ended) return undefined;
-      checkContext(this.#context, this.#clock);
-      stop = this.#walk();
-      if (stop === Stop.load) continue;
-      const batch = this.#finishWalk(stop);
-      if (batch !== undefined || stop === Stop.done) return batch;
-    }
-  }
-
   async #load(): Promise<void> {
     const notes = this.#notes;
     if (notes === undefined) return this.#cursor.load();
@@ -260,20 +257,17 @@ export class RowReader {
     return stop;
   }
 
-  /** The batch when the walk stops for another reason than a load. */
-  #finishWalk(stop: Stop): ReadBatch | undefined {
-    const batch = this.#takeBatch();
-    if (stop === Stop.done) this.end();
-    else this.#yielding = stop === Stop.pause;
-    return batch;
-  }
-
   #cursorOver(layers: readonly Layer[], row: ByteString | undefined): RowsCursor {
     return cursorOver(layers, row, this.#aggregateOf, this.#pacer, this.#credits);
   }
 
-  #takeBatch(): ReadBatch | undefined {
-    if (this.#fragments.length === 0 && this.#scannedTo === undefined) return undefined;
+  get #hasBatch(): boolean {
+    return this.#fragments.length > 0 || this.#scannedTo !== undefined;
+  }
+
+  /** The batch, after `advance` has returned true; undefined at the end. */
+  takeBatch(): ReadBatch | undefined {
+    if (!this.#hasBatch) return undefined;
     const batch: ReadBatch =
       this.#scannedTo === undefined
         ? { fragments: this.#fragments }

@@ -49,8 +49,9 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
   #need: LayerNeed | undefined;
   #hold: LayerHold | undefined;
   #reader: RowReader | undefined;
+  #batch: ReadBatch | undefined;
   #begun = false;
-  /** A pull waits for blocks: its layers stay held until those are there, even if the stream is closed meanwhile. */
+  /** True during `load`: the layers stay held until it ends, even if the stream is closed meanwhile. */
   #waiting = false;
 
   constructor(source: ReadSource, context: RequestContext, request: TabletRead) {
@@ -61,6 +62,17 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
   }
 
   pull(): ReadBatch | undefined | Promise<ReadBatch | undefined> {
+    return this.advance() ? this.takeBatch() : this.#awaitBatch();
+  }
+
+  async #awaitBatch(): Promise<ReadBatch | undefined> {
+    do await this.load();
+    while (!this.advance());
+    return this.takeBatch();
+  }
+
+  /** As in Search: to the next batch, or to the end. */
+  advance(): boolean {
     assert(!this.#waiting, 'a read is pulled once at a time');
     try {
       const isFirst = !this.#begun;
@@ -69,16 +81,43 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
         this.#begin();
       }
       const reader = this.#reader;
-      if (reader === undefined) return undefined;
+      if (reader === undefined) return true;
       if (this.#hold === undefined) reader.takeLayers(this.#takeLayers().layers);
-      const batch = reader.pull();
-      if (batch instanceof Promise) return this.#whenLoaded(reader, batch);
+      if (!reader.advance()) return false;
+      const batch = reader.takeBatch();
       if (batch !== undefined && !isFirst) this.#source.checkAnswering(this.#context);
-      return this.#returned(reader, batch);
+      this.#batch = batch;
+      if (reader.ended) this.end();
+      else this.#releaseStaleLayers();
+      return true;
     } catch (error) {
       this.end();
       throw error;
     }
+  }
+
+  /** As in Search. */
+  async load(): Promise<void> {
+    const reader = this.#reader;
+    if (reader === undefined) return;
+    assert(this.#hold !== undefined, 'a read that waits for blocks holds its layers');
+    this.#waiting = true;
+    try {
+      await reader.load();
+      this.#waiting = false;
+    } catch (error) {
+      this.#waiting = false;
+      this.#leave(reader);
+      throw error;
+    }
+    if (this.#reader === undefined) this.#leave(reader);
+  }
+
+  /** The batch, after `advance` has returned true; undefined at the end. */
+  takeBatch(): ReadBatch | undefined {
+    const batch = this.#batch;
+    this.#batch = undefined;
+    return batch;
   }
 
   #begin(): void {
@@ -114,33 +153,8 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
     this.#reader = undefined;
     if (this.#waiting) return;
     this.#hold = undefined;
-    reader?.end();
+    reader?.close();
     hold?.release();
-  }
-
-  async #whenLoaded(reader: RowReader, pulled: Promise<ReadBatch | undefined>): Promise<ReadBatch | undefined> {
-    assert(this.#hold !== undefined, 'a read that waits for blocks holds its layers');
-    this.#waiting = true;
-    try {
-      const batch = await pulled;
-      this.#waiting = false;
-      if (this.#reader !== undefined) {
-        if (batch !== undefined) this.#source.checkAnswering(this.#context);
-        return this.#returned(reader, batch);
-      }
-    } catch (error) {
-      this.#waiting = false;
-      this.#leave(reader);
-      throw error;
-    }
-    this.#leave(reader);
-    return undefined;
-  }
-
-  #returned(reader: RowReader, batch: ReadBatch | undefined): ReadBatch | undefined {
-    if (reader.ended) this.end();
-    else this.#releaseStaleLayers();
-    return batch;
   }
 
   #setHold(hold: LayerHold): void {
@@ -163,7 +177,7 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
   }
 
   #leave(reader: RowReader): void {
-    reader.end();
+    reader.close();
     this.end();
   }
 }

@@ -11,7 +11,6 @@ import { Pacer, type RequestContext } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import {
   type Cell,
-  type ColumnKey,
   cutToGranularity,
   type Mutation,
   type Mutations,
@@ -22,8 +21,9 @@ import {
   type RowRange,
 } from '../../model/index.ts';
 import { LayerNeed } from '../layers/layer-set.ts';
-import { newestCells } from '../read/newest-cells.ts';
+import { NewestCells } from '../read/newest-cells.ts';
 import { ReadFamilies } from '../read/read-families.ts';
+import type { Search } from '../read/search.ts';
 import { readModifyWrite } from './read-modify-write.ts';
 import type { PendingBatch } from './pending-rows.ts';
 import type { RowLocks } from './row-locks.ts';
@@ -56,7 +56,7 @@ export class RowWrites {
   mutateRow(context: RequestContext, row: ByteString, mutations: Mutations): Promise<void> {
     const lock = new SharedLock();
     if (isLargeChange(mutations) || !this.#locks.tryLockShared(row, lock))
-      return this.#inTurn(context, row, false, (turn) => this.#writeRow(turn, mutations));
+      return this.#inTurn(context, new RowTurn(row, false), readNothing, (turn) => this.#writeRow(turn, mutations));
     try {
       return this.#writeShared(context, [{ row, mutations }], lock);
     } catch (error) {
@@ -137,15 +137,16 @@ export class RowWrites {
     whenTrue: readonly Mutation[],
     whenFalse: readonly Mutation[],
   ): Promise<boolean> {
-    return this.#inTurn(context, row, true, (turn) => {
-      const write = (matched: boolean): boolean | Promise<boolean> => {
-        const mutations = matched ? whenTrue : whenFalse;
-        const written = mutations.length === 0 ? undefined : this.#writeRow(turn, mutations);
-        return written === undefined ? matched : written.then(() => matched);
-      };
-      const matched = this.#reads.hasCells(context, row, predicate);
-      return matched instanceof Promise ? matched.then(write) : write(matched);
-    });
+    return this.#inTurn(
+      context,
+      new RowTurn(row, true),
+      () => this.#reads.cellSearch(context, row, predicate),
+      (turn, { isFound }) => {
+        const mutations = isFound ? whenTrue : whenFalse;
+        if (mutations.length > 0) this.#writeRow(turn, mutations);
+        return isFound;
+      },
+    );
   }
 
   /**
@@ -158,11 +159,12 @@ export class RowWrites {
     rules: readonly ReadModifyWriteRule[],
     maxAnswerBytes = Number.POSITIVE_INFINITY,
   ): Promise<readonly Cell[]> {
-    return this.#inTurn(context, row, true, (turn) => {
-      const { env, options, time } = this.#context;
-      const schema = this.#context.schema();
-      const hold = this.#reads.hold(new LayerNeed(rangeOfRow(row), row));
-      const write = (newest: ReadonlyMap<ColumnKey, Cell>): readonly Cell[] | Promise<readonly Cell[]> => {
+    return this.#inTurn(
+      context,
+      new RowTurn(row, true),
+      () => this.#newestCells(context, row, rules),
+      (turn, { found }) => {
+        const { options, time } = this.#context;
         const givenMicros = time.next();
         const reserve = (needed: number): void => {
           if (needed > maxAnswerBytes) throw tooLargeAnswer(needed, maxAnswerBytes);
@@ -173,24 +175,23 @@ export class RowWrites {
         };
         const { mutations, cells } = readModifyWrite(
           rules,
-          newest,
-          cutToGranularity(givenMicros, schema.granularity),
+          found,
+          cutToGranularity(givenMicros, this.#context.schema().granularity),
           options.limits.valueBytes,
           reserve,
         );
-        const written = this.#writeRow(turn, mutations, givenMicros);
-        return written === undefined ? cells : written.then(() => cells);
-      };
-      let newest: ReturnType<typeof newestCells> | undefined;
-      try {
-        const families = ReadFamilies.of(schema, env.clock);
-        const { credits } = this.#context.layers;
-        newest = newestCells(context, env.clock, hold.layers, row, rules, families, schema, credits);
-        return newest instanceof Promise ? newest.finally(() => hold.release()).then(write) : write(newest);
-      } finally {
-        if (!(newest instanceof Promise)) hold.release();
-      }
-    });
+        this.#writeRow(turn, mutations, givenMicros);
+        return cells;
+      },
+    );
+  }
+
+  #newestCells(context: RequestContext, row: ByteString, rules: readonly ReadModifyWriteRule[]): NewestCells {
+    const { env, layers } = this.#context;
+    const schema = this.#context.schema();
+    const families = ReadFamilies.of(schema, env.clock);
+    const hold = this.#reads.hold(new LayerNeed(rangeOfRow(row), row));
+    return new NewestCells(context, env.clock, hold, row, rules, families, schema, layers.credits);
   }
 
   async dropRows(context: RequestContext, range: RowRange): Promise<void> {
@@ -204,28 +205,35 @@ export class RowWrites {
   }
 
   /**
-   * Runs `work` while the row is locked exclusively. It may write the row once (`#writeRow`). `readsRow`: what it does
-   * depends on the row.
+   * Locks the row exclusively, reads what `search` searches for, and calls `change`, which may write the row once
+   * (`#writeRow`).
    */
-  async #inTurn<T>(
+  async #inTurn<S extends Search | undefined, T>(
     context: RequestContext,
-    row: ByteString,
-    readsRow: boolean,
-    work: (turn: RowTurn) => T | Promise<T>,
+    turn: RowTurn,
+    search: () => S,
+    change: (turn: RowTurn, found: S) => T,
   ): Promise<T> {
+    const { row } = turn;
     const wait = this.#locks.lockExclusive(row);
     if (wait !== undefined) {
       await wait;
       // the transactions of a hot row follow one another without a turn of the event loop
       if (this.#pacer.due()) await this.#pacer.pause();
     }
-    const turn = new RowTurn(row, readsRow);
     try {
       try {
         this.#checkRow(context, row);
-        if (readsRow) turn.seen = this.#writer.pending.newestOf(row);
-        const answer = work(turn);
-        return answer instanceof Promise ? await answer : answer;
+        if (turn.readsRow) turn.seen = this.#writer.pending.newestOf(row);
+        const found = search();
+        try {
+          while (found !== undefined && !found.advance()) await found.load();
+        } finally {
+          found?.close();
+        }
+        const answer = change(turn, found);
+        if (turn.applied !== undefined) await turn.applied;
+        return answer;
       } finally {
         this.#locks.unlockExclusive(row);
       }
@@ -258,14 +266,12 @@ export class RowWrites {
     }
   }
 
-  /** Returns a promise while the row must stay locked. */
-  #writeRow(turn: RowTurn, mutations: Mutations, givenMicros?: number): Promise<void> | undefined {
+  #writeRow(turn: RowTurn, mutations: Mutations, givenMicros?: number): void {
     const { row, readsRow, seen } = turn;
-    assert(turn.written === undefined, 'a transaction writes its row once');
+    assert(turn.written === undefined && turn.applied === undefined, 'a transaction writes its row once');
     const changes = storedChanges(this.#context.schema(), [{ row, mutations }]);
-    if (this.#writer.staysLocked(mutations)) return this.#writer.write(changes, undefined, givenMicros, seen);
-    turn.written = this.#writer.writePending(changes[0]!, readsRow, givenMicros, seen);
-    return undefined;
+    if (this.#writer.staysLocked(mutations)) turn.applied = this.#writer.write(changes, undefined, givenMicros, seen);
+    else turn.written = this.#writer.writePending(changes[0]!, readsRow, givenMicros, seen);
   }
 }
 
@@ -278,6 +284,8 @@ class RowTurn {
   seen: PendingBatch | undefined;
   /** Set once the change has its place in the log: resolves when it may be acknowledged. */
   written: Promise<void> | undefined;
+  /** Set in place of `written` for a change after which the row stays locked until then. */
+  applied: Promise<void> | undefined;
   /** Bytes of the request's reservation that are released with the answer. */
   reservedBytes = 0;
 
@@ -286,6 +294,9 @@ class RowTurn {
     this.readsRow = readsRow;
   }
 }
+
+/** The search of a change that does not depend on its row. */
+function readNothing(): undefined {}
 
 function tooLargeAnswer(answerBytes: number, maxBytes: number): BigtableError {
   const message = `the answer takes ${answerBytes} bytes, and its caller has space for ${maxBytes}: nothing was written`;
