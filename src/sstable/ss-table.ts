@@ -19,6 +19,7 @@ import { NO_PAGE } from './format/page-index.ts';
 import type { SsTableProperties } from './format/properties.ts';
 import { type CachedRows, copyRow, KeptRowCursor } from './cache/row-cache.ts';
 import { SeekTarget } from './format/seek-target.ts';
+import { NO_POSITION, type RowPosition } from './read/row-positions.ts';
 import { SharedRead } from './read/shared-read.ts';
 import { type BlockSource, SsTableCursor } from './read/ss-table-cursor.ts';
 import { openFrame, type SsTableFrame } from './read/ss-table-file.ts';
@@ -100,6 +101,7 @@ export class SsTable implements Layer {
       readNow: (block) => this.#readNow(block, true),
       ofRow: (block, row) => this.#pageOfRow(block, row) ?? blocks.get(block) ?? this.#readNow(block, false),
       loadOfRow: (block, row) => this.#loadOfRow(block, row),
+      positionOf: (row) => this.#positionOf(row),
       load: (block, readAheadBytes, backwards) => this.#load(block, readAheadBytes, backwards, true),
       rowFound: (row, number, block, entryAt) => this.#keepRow(row, number, block, entryAt),
       rowMissed: () => {
@@ -360,12 +362,31 @@ export class SsTable implements Layer {
    * into memory.
    */
   #keepRow(row: ByteString, number: number, block: Block, entryAt: number): void {
-    if (this.#options.cache.keepsAll || !this.#rows?.wants(row)) return;
+    if (this.#options.cache.keepsAll) return this.#notePositions(number, block);
+    if (!this.#rows?.wants(row)) return;
     const { index } = this.#frame;
     const copy = copyRow(row, block, entryAt);
     if (!copy) return;
     if (copy.isLast && number + 1 < index.length && index.compareFirstRow(number + 1, row) === 0) return;
     this.#rows.add(row, copy.block);
+  }
+
+  #positionOf(row: ByteString): RowPosition {
+    const { positions } = this.#blocks;
+    if (positions === undefined) return NO_POSITION;
+    const { bloomHash } = this.#options.cache;
+    bloomHash.row(row);
+    return positions.find(bloomHash);
+  }
+
+  /** Notes the positions of the block's rows, once a second row was searched for and found there. */
+  #notePositions(number: number, block: Block): void {
+    if (block.rowsFound === 2 || ++block.rowsFound < 2) return;
+    const { index, properties } = this.#frame;
+    const positions = this.#blocks.makePositions(properties.rows, index.length);
+    if (positions === undefined) return;
+    const continues = number > 0 && index.compareLastRow(number - 1, index.firstRow(number)) === 0;
+    positions.add(number, block, continues);
   }
 
   #cursorClosed(): void {

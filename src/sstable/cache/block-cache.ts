@@ -13,7 +13,8 @@
  * to the main part is copied out. Shared memory that belongs to evicted blocks counts as used until the last kept block
  * in it is evicted.
  *
- * Pages of blocks (page-index.ts) are kept in the same way as blocks.
+ * Pages of blocks (page-index.ts) are kept in the same way as blocks. Tables of row positions (row-positions.ts) count in
+ * the budget and are the first to leave.
  *
  * Invariants: the memory of all kept blocks is within the budget; a block above 1/8 of it is not kept; at most one read
  * of a block is in flight.
@@ -24,12 +25,15 @@ import { BloomHash } from '../format/bloom-hash.ts';
 import { Block } from '../read/block.ts';
 import { EvictionQueues, Queued } from './eviction.ts';
 import { PageMemory } from '../read/page-memory.ts';
+import { RowPositions } from '../read/row-positions.ts';
 import type { RowCache } from './row-cache.ts';
 import type { SharedRead } from '../read/shared-read.ts';
 
 const MAX_SHARE = 1 / 8;
 /** The most that a scan reads ahead, as a share of the budget. */
 const MAX_SCAN_SHARE = 1 / 16;
+/** The most that tables of row positions take, as a share of the budget. */
+const MAX_POSITIONS_SHARE = 1 / 16;
 /** Memory that a kept block takes in addition to its bytes. */
 const OVERHEAD_BYTES = 256;
 
@@ -84,6 +88,10 @@ export interface BlockKeeper {
    * request for the block reads again and reports it.
    */
   loadAhead(block: number, read: () => Promise<UnreadBlock>, shared: SharedRead, isVisitor: boolean): void;
+  /** The positions of rows of the file; undefined if there are none. */
+  readonly positions: RowPositions | undefined;
+  /** The same; makes the table if there is space for it. The file has that many rows and blocks. */
+  makePositions(rows: number, blocks: number): RowPositions | undefined;
   close(): void;
 }
 
@@ -136,6 +144,8 @@ export class BlockCache {
   /** Bytes of evicted blocks in shared reads that still hold a kept block. */
   #deadBytes = 0;
   #hasEvicted = false;
+  /** Bytes of the tables of row positions. */
+  #positionBytes = 0;
   /** Open cursors over many rows. */
   #scans = 0;
 
@@ -158,7 +168,7 @@ export class BlockCache {
   }
 
   get usedBytes(): number {
-    return this.#queues.bytes + this.#deadBytes;
+    return this.#queues.bytes + this.#deadBytes + this.#positionBytes;
   }
 
   /** True while all that was read is still kept, visitors aside. Keeping single rows or pages saves nothing then. */
@@ -194,9 +204,27 @@ export class BlockCache {
     return file;
   }
 
+  /**
+   * Only for CachedFile: takes space for a table of row positions. False if there is too little. There are such tables
+   * only until the cache evicts for the first time.
+   */
+  tryReservePositions(bytes: number): boolean {
+    const allBytes = this.#positionBytes + bytes;
+    if (!this.keepsAll || allBytes > this.limitBytes * MAX_POSITIONS_SHARE || this.usedBytes + bytes > this.limitBytes)
+      return false;
+    this.#positionBytes = allBytes;
+    return true;
+  }
+
+  #dropPositions(): void {
+    for (const file of this.#files.values()) file.dropPositions();
+    this.#positionBytes = 0;
+  }
+
   /** Only for CachedFile: its last user has closed it. */
   release(file: CachedFile, nodes: readonly (Node | undefined)[]): void {
     assert(this.#files.get(file.path) === file, 'the file is one of the cache');
+    this.#positionBytes -= file.positions?.sizeBytes ?? 0;
     for (const node of nodes) if (node) this.remove(node);
     this.#files.delete(file.path);
     if (checksInvariants) this.assertConsistent();
@@ -248,6 +276,9 @@ export class BlockCache {
       deadBytes += read.deadBytes;
     }
     assert(deadBytes === this.#deadBytes, 'dead bytes are those of shared reads with a kept block');
+    let positionBytes = 0;
+    for (const { positions } of this.#files.values()) positionBytes += positions?.sizeBytes ?? 0;
+    assert(positionBytes === this.#positionBytes, 'the cache counts its tables of row positions');
   }
 
   #fits(bytes: number): boolean {
@@ -285,7 +316,8 @@ export class BlockCache {
     // after the visitors: one that is promoted is copied, which takes space
     while (this.usedBytes + bytes > this.limitBytes) {
       this.#hasEvicted = true;
-      this.#onEvicted(this.#queues.evict());
+      if (this.#positionBytes > 0) this.#dropPositions();
+      else this.#onEvicted(this.#queues.evict());
     }
   }
 
@@ -308,6 +340,7 @@ export class CachedFile implements BlockKeeper {
   #scanned = new Uint8Array(0);
   readonly #pages = new NumberTable<Node>();
   readonly #loads = new NumberTable<Promise<Block | UnreadBlock>>();
+  #positions: RowPositions | undefined;
 
   constructor(path: string, cache: BlockCache) {
     this.path = path;
@@ -393,12 +426,30 @@ export class CachedFile implements BlockKeeper {
     load.catch(() => {});
   }
 
+  get positions(): RowPositions | undefined {
+    return this.#positions;
+  }
+
+  makePositions(rows: number, blocks: number): RowPositions | undefined {
+    if (this.#positions !== undefined || this.users === 0) return this.#positions;
+    if (!RowPositions.canHold(blocks) || !this.#cache.tryReservePositions(RowPositions.bytesFor(rows)))
+      return undefined;
+    this.#positions = new RowPositions(rows, blocks);
+    return this.#positions;
+  }
+
+  /** Only for BlockCache. */
+  dropPositions(): void {
+    this.#positions = undefined;
+  }
+
   close(): void {
     assert(this.users > 0, `${this.path} was opened`);
     if (--this.users > 0) return;
     this.#cache.release(this, [...this.#nodes, ...this.#pages.values()]);
     this.#nodes = [];
     this.#pages.clear();
+    this.#positions = undefined;
   }
 
   /** Only for BlockCache. */

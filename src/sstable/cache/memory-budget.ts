@@ -110,6 +110,10 @@ class ResidentFile implements BlockKeeper {
 
   keepPage(): void {}
 
+  readonly positions = undefined;
+
+  makePositions(): undefined {}
+
   async load(number: number, read: () => Promise<Block | UnreadBlock>): Promise<Block> {
     let content = this.#blocks[number];
     if (content === undefined) {

@@ -142,6 +142,18 @@ export class BlockCursor {
     return target.column === undefined ? this.#walkToRow(target.row) : this.#walkTo(target);
   }
 
+  /**
+   * To the first entry of the row, which begins at that restart point, or after it, before the next. False, at any
+   * entry, if another row is there.
+   */
+  seekRowAt(row: ByteString, restart: number, isAfter: boolean): boolean {
+    const block = this.#openBlock();
+    assert(restart < block.restarts, 'the restart point is one of the block');
+    this.#jump(block.restart(restart));
+    if (!isAfter) return this.#row.equals(row);
+    return this.#row.compare(row) < 0 && this.#walkToRow(row) && this.#row.equals(row);
+  }
+
   #walkTo(target: SeekTarget): boolean {
     while (this.isBefore(target)) if (!this.next()) return false;
     return true;

@@ -31,6 +31,8 @@ export class Block {
   readonly #isPage: boolean = false;
   /** How often the block was searched. */
   searches = 0;
+  /** How often a row was searched for and found here, up to 2. */
+  rowsFound = 0;
 
   /** `pageEnd`: makes a page, whose entries end there and whose first entry is its only restart point. */
   constructor(file: string, offset: number, bytes: Buffer, pageEnd = NOT_A_PAGE) {

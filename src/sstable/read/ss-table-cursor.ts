@@ -14,6 +14,7 @@ import { type ColumnKey, CursorState, type EntryKind, type LayerCursor } from '.
 import type { Block } from './block.ts';
 import { BlockCursor, giveBlockCursor, takeBlockCursor } from './block-cursor.ts';
 import type { BlockIndex } from '../format/block-index.ts';
+import { blockOf, isAfterRestart, NO_POSITION, restartOf, type RowPosition } from './row-positions.ts';
 import { SeekTarget } from '../format/seek-target.ts';
 
 /** Where a cursor gets its blocks: its SSTable. */
@@ -32,6 +33,8 @@ export interface BlockSource {
    * together.
    */
   load(block: number, readAheadBytes: number, backwards: boolean): Promise<Block>;
+  /** Where the row surely lies if the file has it, or probably; NO_POSITION if that is not known. */
+  positionOf(row: ByteString): RowPosition;
   /** Like `ofRow`, with an awaited read. */
   loadOfRow(block: number, row: ByteString): Promise<Block>;
   /** Called when a cursor of one row has found it: its first entry begins at `entryAt` of the block. */
@@ -207,8 +210,22 @@ export class SsTableCursor implements LayerCursor {
   /** To the beginning of the only row, if it lies in the direction of the seek. */
   #seekOnlyRow(isAhead: boolean): void {
     if (!isAhead) return this.#end();
-    this.#target.set(this.#only!);
+    const only = this.#only!;
+    if (this.#seekPosition(only, this.#source.positionOf(only))) return;
+    this.#target.set(only);
     this.#seekTarget(0);
+  }
+
+  /** To the only row, if it lies at that position in a block in memory. */
+  #seekPosition(only: ByteString, position: RowPosition): boolean {
+    if (position === NO_POSITION) return false;
+    const number = blockOf(position);
+    const block = this.#source.ofRow(number, only);
+    if (block === undefined) return false;
+    this.#open(number, block);
+    if (!this.#at.seekRowAt(only, restartOf(position), isAfterRestart(position))) return false;
+    this.#onEntry();
+    return true;
   }
 
   /** One row back in the open block. False, and to be searched for, if the row may begin or lie in another block. */
