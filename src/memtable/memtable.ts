@@ -147,6 +147,10 @@ export class Memtable implements Layer {
     this.#frozen = true;
   }
 
+  get hasOnlyPuts(): boolean {
+    return this.#store.hasOnlyPuts && this.#droppedRanges.length === 0;
+  }
+
   rowRangeDeletions(): readonly RowRangeDeletion[] {
     return this.#droppedRanges;
   }

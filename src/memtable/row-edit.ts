@@ -66,6 +66,8 @@ export class RowStore {
   readonly columns = new ColumnNames();
   /** Heap bytes of all entries without their values and names. */
   entryBytes = 0;
+  /** False once an edit added another entry than a put. */
+  hasOnlyPuts = true;
 
   /** Makes an entry for the cell, which is in no row yet, with a copy of its value, bytes [from, to). */
   cell(
@@ -141,6 +143,7 @@ export class RowEdit {
   }
 
   add(mutation: Mutation): void {
+    if (mutation.kind !== 'setCell') this.#store.hasOnlyPuts = false;
     switch (mutation.kind) {
       case 'setCell':
         return this.#setCell(mutation);

@@ -132,6 +132,11 @@ export type EntryStream = Omit<LayerCursor, 'seekRowBefore' | 'seekColumn'>;
 export interface Layer {
   /** The locality group to whose older layers its deletions of rows apply; undefined = all older layers. */
   readonly group?: string | undefined;
+  /**
+   * True while the layer has nothing but puts: no deletions, of rows neither, and no merge operands. A memtable may get
+   * others later: a reader that has taken a row by then does not see them.
+   */
+  readonly hasOnlyPuts?: boolean;
   /** Rows of older layers that this layer hides. A snapshot: the array is never changed afterwards. */
   rowRangeDeletions(): readonly RowRangeDeletion[];
   /** The first and the last row of a layer that never changes; undefined where it may change, or has no rows. */

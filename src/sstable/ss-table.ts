@@ -4,6 +4,9 @@
  *
  * Invariant: the file never changes, so any number of cursors read it concurrently. Every block is checked when it is
  * read.
+ *
+ * A block or a page is read synchronously if the file system can, else awaited. The two are written by themselves: the
+ * first is the common one and must make no promise (docs/decisions/0048-reads.md).
  */
 import { assert, type ByteString, type CorruptionError } from '../base/index.ts';
 import { type Clock, type Codecs, type Counter, type FileSystem, type Metrics, Pacer } from '../env/index.ts';

@@ -4,6 +4,9 @@
  *
  * Invariant: a call changes and returns rows only if this server serves all of them; else it answers "not serving", and
  * the caller reads METADATA again.
+ *
+ * Hot path: `mutateRow` is written twice. A small write that may begin now makes no closure and no promise of its own
+ * (docs/decisions/0048-reads.md).
  */
 import { assert, type BigtableError, type ByteString, invalidArgument, toBigtableError } from '../base/index.ts';
 import { type Clock, inSlices, Pacer, type PlainError, type RequestContext, toPlainError } from '../env/index.ts';

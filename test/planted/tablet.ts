@@ -201,7 +201,7 @@ export const TABLET_FAULTS: readonly Fault[] = [
     message: /an older one/,
     run: (planted) => {
       const [{ credits }, newer, older] = layers();
-      const read = (planted ? [older, newer] : [newer, older]).map((layer) => ({ layer }));
+      const read = planted ? [older, newer] : [newer, older];
       for (let i = 0; i < 100; i++) credits.lookedUp(read);
       credits.among([newer, older]);
     },

@@ -13,8 +13,8 @@
  * to the main part is copied out. Shared memory that belongs to evicted blocks counts as used until the last kept block
  * in it is evicted.
  *
- * Pages of blocks (page-index.ts) are kept in the same way as blocks. Tables of row positions (row-positions.ts) count in
- * the budget and are the first to leave.
+ * Pages of blocks (page-index.ts) are kept in the same way as blocks. Tables of row positions (row-positions.ts) count
+ * in the budget and are the first to leave.
  *
  * Invariants: the memory of all kept blocks is within the budget; a block above 1/8 of it is not kept; at most one read
  * of a block is in flight.

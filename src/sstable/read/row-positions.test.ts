@@ -86,8 +86,8 @@ describe('positions of rows', () => {
     cache.assertConsistent();
   });
 
-  test('of rows with the same hash bits are told apart by the rows themselves', async () => {
-    // with so many blocks a slot has few bits of the hash
+  test('of rows with the same bits of the hash are no more than hints', async () => {
+    // many blocks leave a slot few bits of the hash
     const entries = inOrder(Array.from({ length: 20_000 }, (_, i) => put(rowName(i), Q, 1, `${i}`)));
     const file = await openFile(await writeFile(entries, { blockSizeBytes: 64, bloomFilter: 'none' }), 64 * MIB);
     for (let round = 0; round < 2; round++)

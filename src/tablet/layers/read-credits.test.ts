@@ -3,12 +3,12 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { Memtable } from '../../memtable/index.ts';
 import type { Layer } from '../../model/index.ts';
-import { LOOKUP_MICROS, ReadCredits, type ReadLayer, SCANNED_ROW_MICROS } from './read-credits.ts';
+import { LOOKUP_MICROS, ReadCredits, SCANNED_ROW_MICROS } from './read-credits.ts';
 import type { TabletFile } from './tablet-file.ts';
 
 /** The part of a file that credits are given to. */
 const fileOf = (group: string): TabletFile => ({ group }) as unknown as TabletFile;
-const read = (...layers: readonly Layer[]): ReadLayer[] => layers.map((layer) => ({ layer }));
+const read = (...layers: readonly Layer[]): { readonly layer: Layer }[] => layers.map((layer) => ({ layer }));
 const totalOf = (credits: ReadCredits, files: readonly TabletFile[]): number =>
   credits.among(files).reduce((sum, { micros }) => sum + micros, 0);
 const isClose = (actual: number, expected: number, within: number): void =>
@@ -21,7 +21,7 @@ describe('the credits of reads', () => {
   test('a look-up and a scanned row earn by each layer after the first', () => {
     const [a, b, c] = [fileOf('x'), fileOf('x'), fileOf('x')];
     const credits = new ReadCredits();
-    for (let i = 0; i < 10_000; i++) credits.lookedUp(read(a, b, c));
+    for (let i = 0; i < 10_000; i++) credits.lookedUp([a, b, c]);
     isClose(totalOf(credits, [a, b, c]), 20_000 * LOOKUP_MICROS, MARGIN_MICROS);
     const pairs = credits.among([a, b, c]).map(({ newer, older }) => [newer, older]);
     assert.deepEqual(pairs, [
@@ -40,9 +40,9 @@ describe('the credits of reads', () => {
   test('layers of different groups earn nothing together', () => {
     const [a, b, c] = [fileOf('x'), fileOf('y'), fileOf('x')];
     const credits = new ReadCredits();
-    for (let i = 0; i < 1000; i++) credits.lookedUp(read(a, b));
+    for (let i = 0; i < 1000; i++) credits.lookedUp([a, b]);
     assert.equal(totalOf(credits, [a, b]), 0);
-    for (let i = 0; i < 1000; i++) credits.lookedUp(read(a, b, c));
+    for (let i = 0; i < 1000; i++) credits.lookedUp([a, b, c]);
     assert.deepEqual(
       credits.among([a, c]).map(({ newer, older }) => [newer, older]),
       [[0, 1]],
@@ -53,7 +53,7 @@ describe('the credits of reads', () => {
   test('a memtable over files earns by itself, until it is flushed', () => {
     const [memtable, file] = [new Memtable(), fileOf('x')];
     const credits = new ReadCredits();
-    for (let i = 0; i < 1000; i++) credits.lookedUp(read(memtable, file));
+    for (let i = 0; i < 1000; i++) credits.lookedUp([memtable, file]);
     isClose(credits.memtableMicros, 1000 * LOOKUP_MICROS, MARGIN_MICROS);
     assert.equal(totalOf(credits, [file]), 0);
     credits.spendMemtable();
@@ -64,7 +64,7 @@ describe('the credits of reads', () => {
     const files = [fileOf('x'), fileOf('x'), fileOf('x')] as const;
     const [a, b, c] = files;
     const credits = new ReadCredits();
-    for (let i = 0; i < 1000; i++) credits.lookedUp(read(a, b, c));
+    for (let i = 0; i < 1000; i++) credits.lookedUp([a, b, c]);
     credits.spend([a, b]);
     assert.deepEqual(
       credits.among(files).map(({ newer, older }) => [newer, older]),
@@ -79,12 +79,12 @@ describe('the credits of reads', () => {
     let calls = 0;
     const credits = new ReadCredits(() => calls++);
     credits.readEnded();
-    for (let i = 0; i < 10_000; i++) credits.lookedUp(read(a, b));
+    for (let i = 0; i < 10_000; i++) credits.lookedUp([a, b]);
     assert.equal(calls, 0);
     credits.readEnded();
     credits.readEnded();
     assert.equal(calls, 1);
-    for (let i = 0; i < 10_000; i++) credits.lookedUp(read(a, b));
+    for (let i = 0; i < 10_000; i++) credits.lookedUp([a, b]);
     credits.readEnded();
     assert.equal(calls, 2);
   });
@@ -99,7 +99,7 @@ describe('the credits of reads', () => {
         for (const { layers, scans, times } of reads) {
           for (let i = 0; i < times; i++) {
             if (scans) credits.scanned(read(...layers));
-            else credits.lookedUp(read(...layers));
+            else credits.lookedUp(layers);
             earned += (layers.length - 1) * (scans ? SCANNED_ROW_MICROS : LOOKUP_MICROS);
           }
         }

@@ -21,11 +21,6 @@ const SUM_MICROS = 150;
 /** The credit that makes the owner search for a compaction once more. */
 const SEARCH_MICROS = 5000;
 
-/** A layer of a merged read. */
-export interface ReadLayer {
-  readonly layer: Layer;
-}
-
 export class ReadCredits {
   /** Not credited to layers yet. */
   #sumMicros = 0;
@@ -42,15 +37,15 @@ export class ReadCredits {
   }
 
   /** A row is looked up in these layers, newest first. */
-  lookedUp(layers: readonly ReadLayer[]): void {
+  lookedUp(layers: readonly Layer[]): void {
     this.#sumMicros += (layers.length - 1) * LOOKUP_MICROS;
     if (this.#sumMicros >= SUM_MICROS) this.#credit(layers);
   }
 
   /** A scan has reached a row that these layers have, newest first. */
-  scanned(layers: readonly ReadLayer[]): void {
-    this.#sumMicros += (layers.length - 1) * SCANNED_ROW_MICROS;
-    if (this.#sumMicros >= SUM_MICROS) this.#credit(layers);
+  scanned(sources: readonly { readonly layer: Layer }[]): void {
+    this.#sumMicros += (sources.length - 1) * SCANNED_ROW_MICROS;
+    if (this.#sumMicros >= SUM_MICROS) this.#credit(sources.map(({ layer }) => layer));
   }
 
   /** The owner is notified between reads only: compactions may begin then. */
@@ -103,11 +98,11 @@ export class ReadCredits {
   }
 
   /** Divides the sum among the layers of this row. What falls to layers of different groups is lost. */
-  #credit(layers: readonly ReadLayer[]): void {
+  #credit(layers: readonly Layer[]): void {
     const shareMicros = this.#sumMicros / (layers.length - 1);
     this.#sumMicros = 0;
     for (let i = 0; i < layers.length - 1; i++) {
-      const newer = layers[i]!.layer;
+      const newer = layers[i]!;
       // a memtable, which is newer than the files of all groups
       if (newer.group === undefined) {
         this.#memtableMicros += shareMicros;
@@ -115,7 +110,7 @@ export class ReadCredits {
         continue;
       }
       for (let j = i + 1; j < layers.length; j++) {
-        const older = layers[j]!.layer;
+        const older = layers[j]!;
         if (older.group !== newer.group) continue;
         this.#add(older, newer, shareMicros);
         break;

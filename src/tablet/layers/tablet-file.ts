@@ -38,6 +38,7 @@ export class TabletFile implements Layer {
    * neighbours in age, but only with all files.
    */
   readonly isPartial: boolean;
+  readonly hasOnlyPuts: boolean;
   readonly #ssTable: SsTable;
   readonly #deletions: readonly RowRangeDeletion[];
   #isClosed = false;
@@ -57,6 +58,7 @@ export class TabletFile implements Layer {
     this.share = this.sizeBytes / ssTable.sizeBytes;
     const { lineage, entries } = ssTable.properties;
     this.entryCount = this.share * totalEntries(entries);
+    this.hasOnlyPuts = this.#deletions.length === 0 && totalEntries(entries) === entries.put;
     this.isPartial = this.clips !== undefined || (lineage !== undefined && !covers(lineage.range, range));
   }
 

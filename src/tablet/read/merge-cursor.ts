@@ -50,6 +50,23 @@ export interface MergeOptions {
   readonly credits?: ReadCredits | undefined;
 }
 
+/** The part of a merged read that a read of rows uses. */
+export type RowsCursor = Pick<
+  MergeCursor,
+  | 'state'
+  | 'row'
+  | 'column'
+  | 'timestamp'
+  | 'value'
+  | 'seekRow'
+  | 'seekRowBefore'
+  | 'seekColumn'
+  | 'next'
+  | 'skipRow'
+  | 'load'
+  | 'close'
+>;
+
 export class MergeCursor implements LayerCursor {
   state: CursorState = CursorState.done;
   row: ByteString = '';
@@ -91,7 +108,7 @@ export class MergeCursor implements LayerCursor {
     this.#pacer = options.pacer;
     this.#aggregateOf = options.aggregateOf;
     this.#credits = options.row === undefined ? options.credits : undefined;
-    if (options.row !== undefined) options.credits?.lookedUp(sources);
+    if (options.row !== undefined) options.credits?.lookedUp(layers);
   }
 
   get #merge(): RowMerge {

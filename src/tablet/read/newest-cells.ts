@@ -15,7 +15,8 @@ import {
 } from '../../model/index.ts';
 import type { LayerHold } from '../layers/layer-set.ts';
 import type { ReadCredits } from '../layers/read-credits.ts';
-import { cursorOver, type RowsCursor } from './one-row-cursor.ts';
+import type { RowsCursor } from './merge-cursor.ts';
+import { cursorOver } from './one-row-cursor.ts';
 import type { ReadFamilies } from './read-families.ts';
 import type { Search } from './search.ts';
 

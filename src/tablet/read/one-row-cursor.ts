@@ -14,24 +14,8 @@ import {
   type LayerCursor,
 } from '../../model/index.ts';
 import type { ReadCredits } from '../layers/read-credits.ts';
-import { MergeCursor, STEPS_BEFORE_PAUSE } from './merge-cursor.ts';
-
-/** The part of a merged read that a read of rows uses. */
-export type RowsCursor = Pick<
-  MergeCursor,
-  | 'state'
-  | 'row'
-  | 'column'
-  | 'timestamp'
-  | 'value'
-  | 'seekRow'
-  | 'seekRowBefore'
-  | 'seekColumn'
-  | 'next'
-  | 'skipRow'
-  | 'load'
-  | 'close'
->;
+import { MergeCursor, type RowsCursor, STEPS_BEFORE_PAUSE } from './merge-cursor.ts';
+import { isPlain, PutMerge } from './put-merge.ts';
 
 /**
  * The merged read of the layers, newest first, as MergeOptions say. With `row`, of that row only: layers without it may
@@ -48,6 +32,9 @@ export function cursorOver(
     const layer = layers[0];
     const cursor = layer?.rowCursor?.(row);
     if (layer === undefined || cursor !== undefined) return new OneRowCursor(row, cursor, pacer);
+  } else if (row !== undefined && layers.every(isPlain)) {
+    credits?.lookedUp(layers);
+    return new PutMerge(layers, row);
   }
   return new MergeCursor(layers, { aggregateOf, row, pacer, credits });
 }

@@ -3,9 +3,9 @@
  * filter, and returns batches of row fragments.
  *
  * The walk is synchronous between loads of blocks: it stops for a load, for a full batch, or at the end of its slice of
- * the event loop (search.ts). It never builds a row: cells leave in fragments, and it seeks past what the filter, the columns or
- * the GC rule exclude (docs/ARCHITECTURE.md, "A write and a read, end to end"). Hot path: fields instead of objects, no
- * generator.
+ * the event loop (search.ts). It never builds a row: cells leave in fragments, and it seeks past what the filter, the
+ * columns or the GC rule exclude (docs/ARCHITECTURE.md, "A write and a read, end to end"). Hot path: fields instead of
+ * objects, no generator.
  */
 import {
   assert,
@@ -36,7 +36,8 @@ import {
 import { KeptVersions } from './kept-versions.ts';
 import type { ReadCredits } from '../layers/read-credits.ts';
 import { layersForRow } from '../layers/layer-set.ts';
-import { cursorOver, type RowsCursor } from './one-row-cursor.ts';
+import type { RowsCursor } from './merge-cursor.ts';
+import { cursorOver } from './one-row-cursor.ts';
 import type { ReadFamilies, ReadFamily } from './read-families.ts';
 import type { Search } from './search.ts';
 

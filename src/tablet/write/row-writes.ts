@@ -5,6 +5,8 @@
  *
  * Invariant: a transaction answers when all that it saw and wrote is durable, and the lease held after that; also if it
  * wrote nothing, and if it was refused because of what it saw (docs/decisions/0044-hot-rows.md).
+ *
+ * Hot path: a small change of a row that is not locked is logged synchronously, without the steps of a transaction.
  */
 import { assert, BigtableError, type ByteString, Code, toBigtableError } from '../../base/index.ts';
 import { Pacer, type RequestContext } from '../../env/index.ts';

@@ -11,6 +11,9 @@
  * - A change that depends on pending ones is logged only while their append has not failed.
  * - A durable record is applied even if others of its append fail.
  * - After a broken invariant nothing more is logged, applied or acknowledged.
+ *
+ * Hot path: small changes are logged and applied synchronously. Large ones, which take several slices, and buffered
+ * ones, which may wait for space, have functions of their own.
  */
 import { assert, type ByteString, checksInvariants, unavailable } from '../../base/index.ts';
 import {
