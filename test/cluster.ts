@@ -87,7 +87,9 @@ export class Cluster {
   /** Undefined: the call is made as it is. */
   onCall: ((call: InterceptedCall) => Promise<unknown> | undefined) | undefined;
   onStream: ((stream: InterceptedStream) => AsyncIterable<unknown> | undefined) | undefined;
-  onLockCall: ((name: keyof LockService, path: unknown) => Promise<unknown> | undefined) | undefined;
+  onLockCall:
+    | ((name: keyof LockService, path: unknown, go: () => Promise<unknown>) => Promise<unknown> | undefined)
+    | undefined;
   master: Master | undefined;
   client!: Client;
   tables!: Tables;
@@ -182,7 +184,10 @@ export class Cluster {
       get: (target, name: keyof LockService) => {
         const value = target[name] as unknown;
         if (typeof value !== 'function') return value;
-        return (...args: unknown[]) => this.onLockCall?.(name, args[0]) ?? (value.apply(target, args) as unknown);
+        return (...args: unknown[]) => {
+          const go = (): Promise<unknown> => value.apply(target, args) as Promise<unknown>;
+          return this.onLockCall?.(name, args[0], go) ?? go();
+        };
       },
     });
   }

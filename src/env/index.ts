@@ -56,6 +56,7 @@ export {
   toPlainThrown,
 } from './calls/plain-error.ts';
 export { PullStream, pullStreamOf } from './calls/pull-stream.ts';
+export { isOutcomeUnknown, removeSettled, writeSettled } from './calls/settled-changes.ts';
 export { SeededRandom } from './memory/seeded-random.ts';
 export {
   type Counter,

@@ -29,6 +29,7 @@ import {
 import { ALL_ROWS, type RowRange } from '../model/index.ts';
 import { callServer, type CommitOutcome, type TabletRef } from '../protocol/index.ts';
 import { chooseMoves } from './balance.ts';
+import type { Creations } from './creations.ts';
 import type { Deletions } from './deletions.ts';
 import { ReleasedTablets } from './released-tablets.ts';
 import { LoadFailures } from './load-failures.ts';
@@ -44,8 +45,7 @@ export interface AssignmentOptions {
   readonly metadata: MetadataClient;
   readonly schemas: SchemaCache;
   readonly servers: Servers;
-  /** Tables that are being created: their creation assigns their tablets. */
-  readonly creating: ReadonlySet<string>;
+  readonly creations: Creations;
   readonly deletions: Deletions;
 }
 
@@ -71,7 +71,7 @@ export class Assignment {
 
   /** Rejects if METADATA itself cannot be served; the answer names users' tablets that cannot be. */
   async assignAll(context: RequestContext): Promise<AssignmentResult> {
-    const { metadata, creating } = this.#options;
+    const { metadata, creations } = this.#options;
     this.#released.begin();
     const root = (await metadata.readRoot(context)) ?? (await this.#beginDatabase(context));
     throwFirst(await this.assign([root], context));
@@ -84,7 +84,7 @@ export class Assignment {
     for await (const rows of this.#batches(USER_RANGE, context)) {
       failures.push(
         ...(await this.assign(
-          rows.filter(({ tableId }) => !creating.has(tableId)),
+          rows.filter(({ tableId }) => !creations.isRunning(tableId)),
           context,
         )),
       );
@@ -330,10 +330,10 @@ export class Assignment {
    * removed; the others are kept.
    */
   async #withSchema(rows: readonly MetadataRow[], context: RequestContext): Promise<MetadataRow[]> {
-    const { schemas, deletions } = this.#options;
+    const { schemas, deletions, creations } = this.#options;
     const [known, unknown]: [MetadataRow[], MetadataRow[]] = [[], []];
     for (const row of rows) (schemas.byId(row.tableId) === undefined ? unknown : known).push(row);
-    const left = unknown.filter(({ epoch }) => epoch === 0);
+    const left = unknown.filter(({ tableId, epoch }) => epoch === 0 && !creations.mayHappen(tableId));
     if (left.length > 0) await this.removeRows(left, context);
     for (const row of unknown)
       if (row.epoch > 0 && !deletions.has(row.tableId)) await this.#schemaless.keep(row, context);

@@ -26,6 +26,7 @@ import {
   SERVERS_DIRECTORY,
 } from '../protocol/index.ts';
 import { Assignment, type AssignmentResult } from './assignment.ts';
+import { Creations } from './creations.ts';
 import { Deletions } from './deletions.ts';
 import { Servers } from './servers.ts';
 import { type SweepResult, sweep } from './sweep.ts';
@@ -78,7 +79,6 @@ export class Master {
   readonly #servers: Servers;
   readonly #assignment: Assignment;
   readonly #tables: TableAdmin;
-  readonly #creating = new Set<string>();
   readonly #deletions: Deletions;
   #stopServing: (() => Promise<void>) | undefined;
   #stopWatching: (() => void) | undefined;
@@ -118,7 +118,7 @@ export class Master {
       metadata: this.#metadata,
       schemas: this.#schemas,
       servers: this.#servers,
-      creating: this.#creating,
+      creations: new Creations(),
       deletions: this.#deletions,
     };
     this.#assignment = new Assignment(parts);

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { losingAnswers } from '../../test/contracts/lost-answers.ts';
+import { Code } from '../base/index.ts';
 import {
   ByteBudget,
   type CallHandler,
   type Env,
   LocalTransport,
+  type LockService,
   ManualClock,
   MemoryFileSystem,
   MemoryLockService,
@@ -22,11 +25,15 @@ interface Fixture {
   /** Announces a server; returns the function that ends it. */
   announce(name: string, onStatus?: () => Promise<void>): Promise<() => Promise<void>>;
   scan(): Promise<void>;
+  /** Calls of the lock service whose next answer is lost. */
+  readonly losing: Set<keyof LockService>;
 }
 
 async function fixture(): Promise<Fixture> {
   const clock = new ManualClock();
-  const lockService = new MemoryLockService();
+  const losing = new Set<keyof LockService>();
+  const memory = new MemoryLockService();
+  const { service: lockService } = losingAnswers(memory, (_call, method) => losing.delete(method));
   const requestBudget = new ByteBudget(1 << 20);
   const parts = {
     fileSystem: new MemoryFileSystem(),
@@ -43,6 +50,7 @@ async function fixture(): Promise<Fixture> {
   return {
     env,
     servers,
+    losing,
     scan: () => servers.scan(requestContext({ budget: requestBudget })),
     announce: async (name, onStatus) => {
       const session = await lockService.openSession();
@@ -116,6 +124,23 @@ describe('the tablet servers as the master sees them', () => {
     }
     assert.throws(() => servers.logDeleted('living'), /only the logs of dead servers/);
   });
+
+  for (const method of ['tryAcquire', 'remove', 'release'] as const) {
+    test(`one whose lock is free is dead, though the answer to ${method} is lost`, async () => {
+      const { env, servers, announce, scan, losing } = await fixture();
+      const die = await announce('a');
+      await scan();
+      await die();
+      // the file of a server outlasts its lock if its session ends in between
+      await env.lockService.write('servers/a', encodePeerFile({ name: 'a', address: 'a', protocol: PROTOCOL }));
+      losing.add(method);
+      await assert.rejects(scan(), { code: Code.UNAVAILABLE });
+      await scan();
+      assert.equal(await env.lockService.read('servers/a'), undefined);
+      assert.equal(await servers.isDead('a'), true);
+      assert.equal(servers.anySilent, false);
+    });
+  }
 
   test('the dead get no tablets, and the log of a server that a commit under way names is kept', async () => {
     const { servers, announce, scan } = await fixture();

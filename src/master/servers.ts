@@ -140,13 +140,14 @@ export class Servers {
   }
 
   /**
-   * True when the server of that name is dead: no session holds its lock. Then it writes no more, its log is fenced,
-   * and it is given no tablet. A server that holds the lock is alive, announced or not.
+   * True when the server of that name is dead: no session holds its lock, or this master does. Then it writes no more,
+   * its log is fenced, and it is given no tablet. A server that holds the lock is alive, announced or not.
    */
   async isDead(name: string): Promise<boolean> {
     let fencing = this.#dead.get(name);
     if (fencing === undefined) {
-      if ((await this.#env.lockService.holder(SERVERS_DIRECTORY + name)) !== undefined) return false;
+      const holder = await this.#env.lockService.holder(SERVERS_DIRECTORY + name);
+      if (holder !== undefined && holder.sessionId !== this.#lock.sessionId) return false;
       this.#live.delete(name);
       fencing = this.#dead.get(name) ?? this.#env.fileSystem.fence(logPathOf(name));
       this.#dead.set(name, fencing);
@@ -226,7 +227,10 @@ export class Servers {
     });
   }
 
-  /** Takes the lock of a server that has lost it, and deletes its file: it will end itself, if it still runs. */
+  /**
+   * Takes the lock of a server that has lost it, and deletes its file: it will end itself, if it still runs. The next
+   * scan repeats what fails here; a lock that could not be released ends with this master.
+   */
   async #removeDead(name: string): Promise<boolean> {
     const { lockService } = this.#env;
     const path = SERVERS_DIRECTORY + name;

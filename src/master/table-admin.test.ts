@@ -4,6 +4,7 @@ import { ByteBudget, type Env, type Guard, MemoryLockService, requestContext, si
 import { type MetadataClient, SchemaCache } from '../locator/index.ts';
 import { deletionPath, encodeSchema, schemaPath } from '../metadata/index.ts';
 import type { Assignment } from './assignment.ts';
+import { Creations } from './creations.ts';
 import { Deletions } from './deletions.ts';
 import type { Servers } from './servers.ts';
 import { TableAdmin } from './table-admin.ts';
@@ -39,7 +40,7 @@ test('a second attempt of a deletion keeps its mark while the failed first one i
       lock,
       schemas,
       deletions,
-      creating: new Set(),
+      creations: new Creations(),
       metadata: { async *scan() {} } as unknown as MetadataClient,
       servers: { callAll: async () => new Map() } as unknown as Servers,
       assignment: {} as unknown as Assignment,

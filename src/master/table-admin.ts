@@ -7,7 +7,14 @@
  * its deletion exists.
  */
 import { assert, BigtableError, type ByteString, Code, notFound, toBigtableError } from '../base/index.ts';
-import type { Env, LockHandle, RequestContext } from '../env/index.ts';
+import {
+  type Env,
+  isOutcomeUnknown,
+  type LockHandle,
+  removeSettled,
+  type RequestContext,
+  writeSettled,
+} from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
 import {
   decodeNextTableId,
@@ -24,6 +31,7 @@ import {
 import type { RowRange, TableSchema } from '../model/index.ts';
 import type { FamilyChange, MasterCalls, NewTable } from '../protocol/index.ts';
 import type { Assignment } from './assignment.ts';
+import type { Creations } from './creations.ts';
 import type { Deletions } from './deletions.ts';
 import { changeFamilies, protectedTable } from './family-changes.ts';
 import { withGroups } from './locality-groups.ts';
@@ -37,7 +45,7 @@ export interface TableAdminOptions {
   readonly schemas: SchemaCache;
   readonly servers: Servers;
   readonly assignment: Assignment;
-  readonly creating: Set<string>;
+  readonly creations: Creations;
   readonly deletions: Deletions;
 }
 
@@ -75,28 +83,29 @@ export class TableAdmin {
   }
 
   async #createTable(table: NewTable, context: RequestContext): Promise<TableSchema> {
-    const { env, lock, schemas, assignment, creating } = this.#options;
+    const { env, lock, schemas, assignment, creations } = this.#options;
     if (await schemas.read(table.name)) throw exists(table.name);
     const id = await this.#newId();
     // encoded and decoded, so that the kept schema is the one that would be read
     const contents = encodeSchema(schemaOf(table, id));
     const schema = decodeSchema(schemaPath(table.name), contents);
-    assert(!creating.has(id), 'a table id is given once');
-    creating.add(id);
+    creations.begin(id);
     try {
       const rows = await assignment.createRows(id, rangesOf(table.splits), context);
-      await env.lockService
-        .write(schemaPath(table.name), contents, { version: 0, lock })
-        .catch(async (thrown: unknown) => {
-          await assignment.removeRows(rows, context);
-          const error = toBigtableError(thrown);
-          throw error.code === Code.ABORTED && (await schemas.read(table.name)) ? exists(table.name) : error;
-        });
+      await writeSettled(env, schemaPath(table.name), contents, { version: 0, lock }).catch(async (thrown: unknown) => {
+        const error = toBigtableError(thrown);
+        if (isOutcomeUnknown(error)) {
+          creations.outcomeUnknown(id);
+          throw error;
+        }
+        await assignment.removeRows(rows, context);
+        throw error.code === Code.ABORTED && (await schemas.read(table.name)) ? exists(table.name) : error;
+      });
       await this.#notify(table.name, context);
       const [failure] = await assignment.assign(rows, context);
       if (failure) throw failure;
     } finally {
-      creating.delete(id);
+      creations.end(id);
     }
     return schema;
   }
@@ -109,8 +118,9 @@ export class TableAdmin {
     const { id } = known.schema;
     await deletions.begin(id, name);
     assert(deletions.has(id), 'the schema of a table is removed after the mark of its deletion is set');
-    await env.lockService.remove(schemaPath(name), { version: known.version, lock }).catch(async (thrown: unknown) => {
-      if (await schemas.read(name)) await deletions.end(id);
+    await removeSettled(env, schemaPath(name), { version: known.version, lock }).catch(async (thrown: unknown) => {
+      // if that fails the next assignment does it
+      await this.#cancelDeletion(id, name).catch(() => {});
       throw thrown;
     });
     // from here on the table is gone: the next assignment finishes steps that fail below
@@ -124,16 +134,27 @@ export class TableAdmin {
 
   /** Finishes deletions that were cut short. */
   async finishDeletions(context: RequestContext): Promise<void> {
-    const { deletions, schemas } = this.#options;
+    const { deletions } = this.#options;
     for (const [id, name] of deletions.all()) {
       // the change under way may be this very deletion, or a second attempt of it
       if (this.#lastChange.has(name) || !deletions.has(id)) continue;
       await this.#oneByOne(name, async () => {
-        // the deletion of the schema may have failed with an unknown outcome
-        if ((await schemas.read(name))?.schema.id === id) await deletions.end(id);
-        else await this.#finishDeletion(id, context);
+        if (!(await this.#cancelDeletion(id, name))) await this.#finishDeletion(id, context);
       });
     }
+  }
+
+  /**
+   * Keeps a table whose schema could not be removed; false if it was. The schema is written once more, so that a
+   * removal with an unknown outcome cannot happen when the mark is gone.
+   */
+  async #cancelDeletion(id: string, name: string): Promise<boolean> {
+    const { env, lock, schemas, deletions } = this.#options;
+    const known = await schemas.read(name);
+    if (known?.schema.id !== id) return false;
+    await writeSettled(env, schemaPath(name), encodeSchema(known.schema), { version: known.version, lock });
+    await deletions.end(id);
+    return true;
   }
 
   /** Finishes the deletion of a table whose schema is gone already. */
@@ -160,7 +181,7 @@ export class TableAdmin {
         'a change of a schema leaves it that of its table',
       );
       const contents = encodeSchema(changed);
-      await env.lockService.write(schemaPath(name), contents, { version: known.version, lock });
+      await writeSettled(env, schemaPath(name), contents, { version: known.version, lock });
       await this.#notify(name, context);
       return decodeSchema(schemaPath(name), contents);
     });

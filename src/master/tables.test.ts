@@ -17,6 +17,8 @@ async function metadataRows({ env }: Cluster, tables: Tables): Promise<MetadataR
   return all;
 }
 
+const diskFull = (): BigtableError => new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full');
+
 const marks = async ({ env }: Cluster): Promise<number> => (await env.lockService.list('deletions/')).length;
 
 describe('tables', () => {
@@ -61,14 +63,14 @@ describe('tables', () => {
     'leave no file when their creation fails, and their name is free',
     inCluster(async (cluster, tables) => {
       cluster.onLockCall = (name, path) =>
-        name === 'write' && path === `schemas/${T}` ? Promise.reject(unavailable('away')) : undefined;
-      await rejectsWith(Code.UNAVAILABLE, tables.create('t', { splits: ['m'] }), /away/);
+        name === 'write' && path === `schemas/${T}` ? Promise.reject(diskFull()) : undefined;
+      await rejectsWith(Code.RESOURCE_EXHAUSTED, tables.create('t', { splits: ['m'] }), /disk is full/);
       assert.deepEqual(await metadataRows(cluster, tables), []);
       // nor if the remains cannot be removed then
       let isAway = true;
       cluster.onCall = ({ method, context, message }) =>
         isAway && method === 'commit' && context.principal === 'master' && JSON.stringify(message).includes('released')
-          ? Promise.reject(new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full'))
+          ? Promise.reject(diskFull())
           : undefined;
       await assert.rejects(tables.create('t', { splits: ['m'] }));
       assert.equal((await metadataRows(cluster, tables)).length, 2);
@@ -78,6 +80,55 @@ describe('tables', () => {
       assert.deepEqual(await metadataRows(cluster, tables), []);
       await tables.create('t');
       await tables.set('t', 'a', '1');
+    }),
+  );
+
+  test(
+    'are created, changed and deleted though the first answer to each change of a schema is lost',
+    inCluster(async (cluster, tables) => {
+      let calls = 0;
+      cluster.onLockCall = (name, path, go) =>
+        (name === 'write' || name === 'remove') && path === `schemas/${T}` && calls++ % 2 === 0
+          ? go().then(() => Promise.reject(unavailable('the answer was lost')))
+          : undefined;
+      await tables.create('t');
+      await tables.set('t', 'a', '1');
+      await rejectsWith(Code.ALREADY_EXISTS, tables.create('t'));
+      await tables.service.updateTable(tables.context(), T, { extra: { a: '1' } });
+      assert.deepEqual(
+        { ...(await tables.service.getTable(tables.context(), T)).extra },
+        { a: '1' },
+      );
+      await tables.delete('t');
+      assert.equal(calls, 6);
+      assert.equal(await marks(cluster), 0);
+      assert.deepEqual(await metadataRows(cluster, tables), []);
+    }),
+  );
+
+  test(
+    'keep their rows while their schema may yet be written, as long as their master has its lock',
+    inCluster(async (cluster, tables) => {
+      let late: (() => Promise<unknown>) | undefined;
+      cluster.onLockCall = (name, path, go) => {
+        if (name !== 'write' || path !== `schemas/${T}`) return undefined;
+        late = go;
+        return Promise.reject(unavailable('away'));
+      };
+      await rejectsWith(Code.UNAVAILABLE, tables.create('t'), /away/);
+      await sleep(cluster.clock, 60_000);
+      assert.equal((await metadataRows(cluster, tables)).length, 1);
+      await late?.();
+      await sleep(cluster.clock, 60_000);
+      await tables.set('t', 'a', '1');
+      assert.deepEqual(await tables.read('t'), [['a', '1']]);
+      await tables.delete('t');
+      await rejectsWith(Code.UNAVAILABLE, tables.create('t'), /away/);
+      await cluster.master?.close();
+      await cluster.startMaster();
+      await sleep(cluster.clock, 60_000);
+      assert.deepEqual(await metadataRows(cluster, tables), []);
+      await assert.rejects(late?.() ?? Promise.resolve(), { code: Code.ABORTED });
     }),
   );
 
@@ -124,7 +175,7 @@ describe('deletions', () => {
       let isAway = true;
       cluster.onCall = ({ method, context, message }) =>
         isAway && method === 'commit' && context.principal === 'master' && JSON.stringify(message).includes('released')
-          ? Promise.reject(new BigtableError(Code.RESOURCE_EXHAUSTED, 'the disk is full'))
+          ? Promise.reject(diskFull())
           : undefined;
       await tables.delete('t');
       await rejectsWith(Code.NOT_FOUND, tables.rows('t'));

@@ -8,10 +8,20 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { BigtableError, Code, codeName } from '../../src/base/index.ts';
-import type { LockEvent, LockHandle, LockService } from '../../src/env/index.ts';
+import {
+  type LockEvent,
+  type LockHandle,
+  type LockService,
+  ManualClock,
+  removeSettled,
+  writeSettled,
+} from '../../src/env/index.ts';
+import { losingAnswers } from './lost-answers.ts';
 
 export interface LockServiceUnderTest {
   readonly service: LockService;
+  /** Another adapter to the same service, as another process has it. */
+  readonly other: LockService;
   readonly endSession: (sessionId: string) => Promise<void>;
   readonly close?: () => Promise<void>;
 }
@@ -35,6 +45,8 @@ export function lockServiceContract(name: string, make: () => Promise<LockServic
     describe('guards', () => guardsHold(contract));
     describe('sessions and locks', () => locksBelongToSessions(contract));
     describe('watches', () => watchersSeeEveryChange(contract));
+    describe('two clients', () => clientsShareOneService(contract));
+    describe('lost answers', () => callsMayBeSentAgain(contract));
     describe('all together', () => behavesLikeItsModel(contract));
   });
 }
@@ -200,7 +212,7 @@ function locksBelongToSessions(contract: Contract): void {
     assert.deepEqual([lock.path, lock.sessionId], ['l', one]);
     assert.deepEqual(await service.holder('l'), lock);
     assert.equal(await service.tryAcquire('l', two), undefined);
-    assert.equal(await service.tryAcquire('l', one), undefined);
+    assert.deepEqual(await service.tryAcquire('l', one), lock);
     assert.equal((await acquire(service, 'l/m', two)).sessionId, two);
     await service.release(lock);
     assert.equal(await service.holder('l'), undefined);
@@ -368,6 +380,89 @@ function watchersSeeEveryChange(contract: Contract): void {
   });
 }
 
+function clientsShareOneService(contract: Contract): void {
+  contract('one reads what the other writes, and of guarded writes by both one happens', async (service, { other }) => {
+    let version = await service.write('a', bytes('one'));
+    assert.deepEqual(await other.read('a'), { path: 'a', contents: bytes('one'), version });
+    for (let round = 0; round < 5; round++) {
+      const outcomes = await Promise.allSettled(
+        [service, other].map((client, i) => client.write('a', bytes(`${i}`), { version })),
+      );
+      const [winner, ...more] = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
+      assert.ok(winner !== undefined && more.length === 0);
+      version = winner;
+    }
+    assert.equal(await other.remove('a', { version }), true);
+    assert.deepEqual(await service.list(''), []);
+  });
+
+  contract('a lock of one is refused to the other, with its guards, until its session ends', async (service, subject) => {
+    const { other } = subject;
+    const [one, two] = [await service.openSession(), await other.openSession()];
+    const lock = await acquire(service, 'l', one);
+    assert.equal(await other.tryAcquire('l', two), undefined);
+    assert.deepEqual(await other.holder('l'), lock);
+    const version = await other.write('a', bytes('x'), { lock });
+    await subject.endSession(one);
+    assert.ok((await acquire(other, 'l', two)).epoch > lock.epoch);
+    await fails(service.write('a', bytes('y'), { lock }), Code.ABORTED);
+    assert.equal((await service.read('a'))?.version, version);
+  });
+
+  contract('a watch of one reports the changes of both', async (service, { other }) => {
+    const seen = new Events(service, '');
+    await service.read('a');
+    const versions = [await other.write('a', bytes('1'))];
+    versions.push(await service.write('a', bytes('2')));
+    await other.remove('a');
+    assert.deepEqual(await seen.take(3), [
+      { kind: 'changed', path: 'a', version: versions[0] },
+      { kind: 'changed', path: 'a', version: versions[1] },
+      { kind: 'deleted', path: 'a' },
+    ]);
+  });
+}
+
+/** A call is applied, its answer is lost, and its caller sends it again. */
+function callsMayBeSentAgain(contract: Contract): void {
+  contract('a lock that was taken is got by the call that is sent again, in the same epoch', async (service) => {
+    const session = await service.openSession();
+    const lock = await acquire(service, 'l', session);
+    assert.deepEqual(await service.tryAcquire('l', session), lock);
+    await service.write('a', bytes('x'), { lock });
+    await service.release(lock);
+    await service.release(lock);
+    assert.equal(await service.holder('l'), undefined);
+  });
+
+  contract('a release that is sent again releases nothing of a later holder', async (service) => {
+    const session = await service.openSession();
+    const lock = await acquire(service, 'l', session);
+    await service.release(lock);
+    const later = await acquire(service, 'l', session);
+    assert.ok(later.epoch > lock.epoch);
+    await service.release(lock);
+    assert.deepEqual(await service.holder('l'), later);
+  });
+
+  contract('a guarded change happens once, however often it is sent', async (service) => {
+    const clock = new ManualClock();
+    const stop = runTimers(clock);
+    const losing = losingAnswers(service, () => true);
+    const parts = { lockService: losing.service, clock };
+    const first = await writeSettled(parts, 'a', bytes('one'), { version: 0 });
+    assert.deepEqual(await service.read('a'), { path: 'a', contents: bytes('one'), version: first });
+    const second = await writeSettled(parts, 'a', bytes('two'), { version: first });
+    assert.equal((await service.read('a'))?.version, second);
+    await fails(writeSettled(parts, 'a', bytes('three'), { version: first }), Code.ABORTED);
+    await fails(removeSettled(parts, 'a', { version: first }), Code.ABORTED);
+    await removeSettled(parts, 'a', { version: second });
+    assert.deepEqual(await service.list(''), []);
+    assert.ok(losing.lost > 4);
+    stop();
+  });
+}
+
 /** Random calls, one after another, against the plainest model there is. */
 function behavesLikeItsModel(contract: Contract): void {
   const paths = ['a', 'a/b', 'c'];
@@ -384,7 +479,16 @@ function behavesLikeItsModel(contract: Contract): void {
     fc.record({ call: fc.constant('end session' as const) }),
   );
 
-  contract('any sequence of calls answers as the model does', async (service, subject) => {
+  contract('any sequence of calls answers as the model does', (service, subject) => asTheModel(service, subject));
+
+  contract('so does one in which the answer to any call is lost, and the call sent again', async (service, subject) => {
+    const clock = new ManualClock();
+    const stop = runTimers(clock);
+    await asTheModel(sendingAgain(losingAnswers(service, (call) => call % 3 !== 0).service, clock), subject);
+    stop();
+  });
+
+  async function asTheModel(service: LockService, subject: LockServiceUnderTest): Promise<void> {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
         let session = await service.openSession();
@@ -400,11 +504,14 @@ function behavesLikeItsModel(contract: Contract): void {
             files.set(now.path, { version: written, ephemeral: now.ephemeral });
           } else if (now.call === 'remove') {
             const version = now.guarded ? { version: files.get(now.path)?.version ?? 0 } : {};
-            assert.equal(await service.remove(now.path, version), files.delete(now.path));
+            const removed = await service.remove(now.path, version);
+            // a removal that is sent again finds no file
+            if (service === subject.service) assert.equal(removed, files.has(now.path));
+            files.delete(now.path);
           } else if (now.call === 'acquire') {
-            const lock = await service.tryAcquire(now.path, session);
-            assert.equal(lock === undefined, locks.has(now.path));
-            if (lock) locks.set(now.path, lock);
+            const lock = await acquire(service, now.path, session);
+            if (locks.has(now.path)) assert.deepEqual(lock, locks.get(now.path));
+            locks.set(now.path, lock);
           } else if (now.call === 'release') {
             const lock = locks.get(now.path);
             if (lock) await service.release(lock);
@@ -429,7 +536,43 @@ function behavesLikeItsModel(contract: Contract): void {
       }),
       { numRuns: 20 },
     );
+  }
+}
+
+/** Sends each call until it is answered; guarded changes until they are settled. */
+function sendingAgain(service: LockService, clock: ManualClock): LockService {
+  const parts = { lockService: service, clock };
+  return new Proxy(service, {
+    get: (target, name: keyof LockService) => {
+      const value = target[name] as unknown;
+      assert.ok(typeof value === 'function');
+      if (name === 'watch' || name === 'leaseDeadlineMs') return value.bind(target);
+      return async (...args: unknown[]) => {
+        const guard = args[name === 'write' ? 2 : 1] as { version?: number; sessionId?: string } | undefined;
+        if (guard?.version !== undefined) {
+          const { version } = guard;
+          if (name === 'remove') return removeSettled(parts, args[0] as string, { ...guard, version });
+          return writeSettled(parts, args[0] as string, args[1] as Uint8Array, { ...guard, version });
+        }
+        for (;;) {
+          try {
+            return await (value.apply(target, args) as Promise<unknown>);
+          } catch (thrown) {
+            if (!(thrown instanceof BigtableError && thrown.code === Code.UNAVAILABLE)) throw thrown;
+          }
+        }
+      };
+    },
   });
+}
+
+/** Fires each timer in the next turn of the event loop. Returns the function that ends this. */
+function runTimers(clock: ManualClock): () => void {
+  const timer = setInterval(() => {
+    const untilMs = clock.nextTimerMs();
+    if (untilMs !== Number.POSITIVE_INFINITY) clock.advance(untilMs - clock.monotonicMs());
+  }, 0);
+  return () => clearInterval(timer);
 }
 
 /** The events of a watch so far. */

@@ -127,7 +127,8 @@ export class InProcessLockService implements LockService {
     checkPath(path);
     return this.#change(async () => {
       this.#checkSession(sessionId);
-      if (this.#locks.has(path)) return undefined;
+      const held = this.#locks.get(path);
+      if (held !== undefined) return held.sessionId === sessionId ? { ...held } : undefined;
       const lock: LockHandle = { path, sessionId, epoch: await this.#number() };
       this.#locks.set(path, lock);
       return { ...lock };

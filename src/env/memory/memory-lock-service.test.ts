@@ -7,13 +7,22 @@ import { MemoryLockService } from './memory-lock-service.ts';
 
 lockServiceContract('memory', async () => {
   const service = new MemoryLockService();
-  return { service, endSession: (sessionId) => service.expireSession(sessionId) };
+  const { proxy: other, close } = lockServiceOverPort(service);
+  return { service, other, endSession: (sessionId) => service.expireSession(sessionId), close: async () => close() };
 });
 
 lockServiceContract('memory, over a port', async () => {
   const service = new MemoryLockService();
-  const { proxy, close } = lockServiceOverPort(service);
-  return { service: proxy, endSession: (sessionId) => service.expireSession(sessionId), close: async () => close() };
+  const [one, two] = [lockServiceOverPort(service), lockServiceOverPort(service)];
+  return {
+    service: one.proxy,
+    other: two.proxy,
+    endSession: (sessionId) => service.expireSession(sessionId),
+    close: async () => {
+      one.close();
+      two.close();
+    },
+  };
 });
 
 describe('MemoryLockService', () => {

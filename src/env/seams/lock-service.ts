@@ -5,6 +5,11 @@
  *
  * A path is "/"-joined parts; a directory is a part of a path that ends before a "/". Contents are bytes, at most 1
  * MiB.
+ *
+ * A change that fails with UNAVAILABLE or DEADLINE_EXCEEDED may have happened, or may happen yet: its answer was lost.
+ * Every call may be sent again. `openSession` then leaves a session that no caller knows; with the others a repetition
+ * changes nothing more, except that a write without `version` writes once more, and that a guarded write or removal
+ * which has happened is refused with ABORTED (calls/settled-changes.ts tells that from a refusal).
  */
 
 export interface SmallFile {
@@ -56,10 +61,10 @@ export interface LockService {
   list(prefix: string): Promise<SmallFile[]>;
   /** Creates or replaces the file; returns the new version. With `sessionId` the file dies with that session. */
   write(path: string, contents: Uint8Array, options?: Guard & { readonly sessionId?: string }): Promise<number>;
-  /** Deletes the file; false where there was none. */
+  /** Deletes the file; false where there was none, so also where an earlier attempt has deleted it. */
   remove(path: string, guard?: Guard): Promise<boolean>;
 
-  /** Takes the lock if it is free; undefined otherwise. */
+  /** Takes the lock if it is free, or is this session's already (the epoch stays); undefined if it is another's. */
   tryAcquire(path: string, sessionId: string): Promise<LockHandle | undefined>;
   release(lock: LockHandle): Promise<void>;
   /** The holder now, if any. */

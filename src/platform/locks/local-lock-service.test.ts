@@ -2,13 +2,15 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { lockServiceContract } from '../../../test/contracts/lock-service-contract.ts';
+import { lockServiceOverPort } from '../../../test/contracts/over-port.ts';
 import { BigtableError, Code, CorruptionError } from '../../base/index.ts';
 import { type FileOperation, type LockService, MemoryFileSystem, SeededRandom } from '../../env/index.ts';
 import { openLocalLockService } from './local-lock-service.ts';
 
 lockServiceContract('local', async () => {
   const service = await openLocalLockService(new MemoryFileSystem());
-  return { service, endSession: (sessionId) => service.closeSession(sessionId) };
+  const { proxy: other, close } = lockServiceOverPort(service);
+  return { service, other, endSession: (sessionId) => service.closeSession(sessionId), close: async () => close() };
 });
 
 const TABLE = 'schemas/projects/p/instances/i/tables/t';

@@ -7,9 +7,8 @@ import { LockServiceClient } from './lock-service-client.ts';
 import { LockServiceHandler, sharedLeases } from './lock-service-handler.ts';
 import { systemClock } from '../machine/system-clock.ts';
 
-async function overPort() {
+async function overPort(memory = new MemoryLockService()) {
   const { here, there, close } = portPair(systemClock);
-  const memory = new MemoryLockService();
   const leases = sharedLeases();
   const handler = new LockServiceHandler(memory, leases);
   await there.transport.serve('lock-service', handler);
@@ -24,8 +23,17 @@ async function overPort() {
 }
 
 lockServiceContract('memory, across threads', async () => {
-  const { memory, client, close } = await overPort();
-  return { service: client, endSession: (id) => memory.expireSession(id), close: async () => close() };
+  const one = await overPort();
+  const two = await overPort(one.memory);
+  return {
+    service: one.client,
+    other: two.client,
+    endSession: (id) => one.memory.expireSession(id),
+    close: async () => {
+      one.close();
+      two.close();
+    },
+  };
 });
 
 describe('LockServiceClient', () => {
