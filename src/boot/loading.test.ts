@@ -3,9 +3,17 @@ import { after, before, describe, test } from 'node:test';
 import { Code } from '../base/index.ts';
 import { keepAlive, TABLES, type TestDatabase, World } from './fixtures.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
-import { metadataKey, METADATA_TABLE_ID } from '../metadata/index.ts';
+import {
+  commitOfRow,
+  keyOfRow,
+  keysOfTable,
+  metadataKey,
+  METADATA_TABLE_ID,
+  type MetadataRow,
+  ROOT_RANGE,
+} from '../metadata/index.ts';
 import { systemClock } from '../platform/index.ts';
-import { callServer } from '../protocol/index.ts';
+import { callServer, logPathOf } from '../protocol/index.ts';
 
 let release = (): void => {};
 before(() => (release = keepAlive()));
@@ -40,6 +48,32 @@ async function oneTablet(): Promise<{
   const metadata = new MetadataClient({ ...db.env, locator: new Locator(db.env), stopped: () => false });
   const key = metadataKey(id, undefined);
   return { db, world, key, metadata, epoch: (await metadata.readRow(key, db.context()))?.epoch ?? 0 };
+}
+
+async function rowsOf(db: TestDatabase, metadata: MetadataClient): Promise<MetadataRow[]> {
+  const { id } = await db.service.getTable(db.context(), `${TABLES}t`);
+  const rows: MetadataRow[] = [];
+  for await (const some of metadata.scan(keysOfTable(id), db.context())) rows.push(...some);
+  return rows;
+}
+
+async function rowOf(db: TestDatabase): Promise<{ row: MetadataRow; metadata: MetadataClient }> {
+  const metadata = new MetadataClient({ ...db.env, locator: new Locator(db.env), stopped: () => false });
+  const [row] = await rowsOf(db, metadata);
+  assert.ok(row);
+  return { row, metadata };
+}
+
+/** The files of users' tablets that the server reports as held. */
+async function heldFiles(db: TestDatabase): Promise<string[]> {
+  const { files } = await callServer(db.env.transport, ADDRESS, 'holdings', {}, db.context());
+  const listed = new Set<string>();
+  const metadata = new MetadataClient({ ...db.env, locator: new Locator(db.env), stopped: () => false });
+  for (const row of [await metadata.readRoot(db.context())])
+    for (const path of Object.values(row?.files ?? {}).flat()) listed.add(path);
+  for await (const rows of metadata.scan(ROOT_RANGE, db.context()))
+    for (const row of rows) for (const path of Object.values(row.files).flat()) listed.add(path);
+  return files.filter((path) => !listed.has(path));
 }
 
 describe('loading and unloading', () => {
@@ -163,6 +197,74 @@ describe('loading and unloading', () => {
     const status = await callServer(db.env.transport, ADDRESS, 'status', {}, db.context());
     assert.equal(status.locked, true);
     assert.equal(status.tablets.length, 3);
+    await db.close();
+  });
+
+  test('among them are those of a tablet that is being loaded', async () => {
+    let isSlow = false;
+    let [reached, go] = [() => {}, () => {}];
+    const [opening, opened] = [new Promise<void>((r) => (reached = r)), new Promise<void>((r) => (go = r))];
+    const world = new World({
+      faults: async (operation, path) => {
+        if (!isSlow || operation !== 'read' || !path.startsWith('sstables/')) return;
+        reached();
+        await opened;
+      },
+    });
+    const db = await world.start();
+    await db.create('t');
+    await db.set('t', 'a', '1');
+    const { row, metadata } = await rowOf(db);
+    const unload = { tablets: [{ key: keyOfRow(row), epoch: row.epoch }], flush: true };
+    assert.deepEqual(await callServer(db.env.transport, ADDRESS, 'unload', unload, db.context()), [undefined]);
+    const [now] = await rowsOf(db, metadata);
+    assert.ok(now?.server);
+    const given = { ...now, epoch: now.epoch + 1, logs: [logPathOf(now.server.name)] };
+    await metadata.commit(
+      [commitOfRow('given', { kind: 'assigned', atMicros: 1 }, keyOfRow(now), now, given)],
+      db.context(),
+    );
+    isSlow = true;
+    const load = { tablets: [{ key: keyOfRow(given), epoch: given.epoch }] };
+    const loading = callServer(db.env.transport, ADDRESS, 'load', load, db.context());
+    await opening;
+    assert.deepEqual(await heldFiles(db), now.files['default']);
+    isSlow = false;
+    go();
+    assert.deepEqual(await loading, [undefined]);
+    assert.deepEqual(await db.read('t'), [['a', '1']]);
+    await db.close();
+  });
+
+  test('and those of a tablet that is given up, as long as a read is inside a row of it', async () => {
+    const world = new World({ settings: { scanCacheBytes: 0, blockCacheBytes: 0 } });
+    const db = await world.start();
+    await db.create('t');
+    const cells = Array.from({ length: 3000 }, (_, i) => ({
+      kind: 'setCell' as const,
+      family: 'f',
+      qualifier: `${i}`,
+      timestamp: 1,
+      value: Buffer.alloc(1000),
+    }));
+    await db.mutate('t', 'a', ...cells);
+    await db.database.flush();
+    const { row, metadata } = await rowOf(db);
+    const answers = db.service.readRows(db.context(), { table: `${TABLES}t` })[Symbol.asyncIterator]();
+    assert.equal((await answers.next()).done, false);
+    await metadata.commit(
+      [commitOfRow('gone', { kind: 'released', atMicros: 1 }, keyOfRow(row), row, undefined)],
+      db.context(),
+    );
+    await db.set('t', 'b', '2');
+    await db.database.flush();
+    assert.deepEqual(
+      (await heldFiles(db)).filter((path) => row.files['default']?.includes(path)),
+      row.files['default'],
+    );
+    await db.database.sweep();
+    while (!(await answers.next()).done);
+    assert.deepEqual(await heldFiles(db), []);
     await db.close();
   });
 });

@@ -42,6 +42,8 @@ export interface TabletLoaderOptions {
 interface Loading {
   readonly epoch: number;
   readonly loaded: Promise<void>;
+  /** The files that its row lists, once that was read. */
+  files: readonly string[];
   aborted: boolean;
 }
 
@@ -93,6 +95,7 @@ export class TabletLoader {
     if (this.#floors.of(key) >= epoch) throw stale(`tablet at epoch ${epoch} is not loaded: this server has let it go`);
     const loading: Loading = {
       epoch,
+      files: [],
       aborted: false,
       loaded: Promise.resolve().then(() => this.#load(ref, loading, context)),
     };
@@ -163,12 +166,14 @@ export class TabletLoader {
     return undefined;
   }
 
-  /** Files of tablets that are no longer served and not released yet. */
+  /** Files of tablets that are being loaded, that are not released yet, and that reads may still be inside. */
   heldFiles(): string[] {
     for (const tablet of this.#retired) if (tablet.heldFiles().length === 0) this.#retired.delete(tablet);
-    return [...this.#retired, ...[...this.#unfinished.values()].map(({ tablet }) => tablet)].flatMap((tablet) =>
-      tablet.heldFiles(),
-    );
+    const past = [...this.#retired, ...[...this.#unfinished.values()].map(({ tablet }) => tablet)];
+    return [
+      ...past.flatMap((tablet) => tablet.heldFiles()),
+      ...[...this.#loading.values()].flatMap((loading) => loading.files),
+    ];
   }
 
   /** Replaces a tablet by the two that it was split into. */
@@ -280,6 +285,9 @@ export class TabletLoader {
     const { services, replay, metadata } = this.#options;
     const host = this.hostOf(row, schema);
     const { tableId, range, epoch, files, clips, redo, logs, lastServerMicros } = row;
+    const loading = this.#loading.get(keyOfRow(row));
+    assert(loading !== undefined, 'a tablet is opened by a load that is known');
+    loading.files = Object.values(files).flat();
     const toRead = logs.filter((log) => log === openLog || log !== services.logPath);
     try {
       const records = toRead.length === 0 ? [] : await replay.records({ tableId, range, redo, logs: toRead, openLog });
@@ -325,7 +333,7 @@ export class TabletLoader {
     }
     tablets.delete(served);
     this.#retired.add(served.tablet);
-    const loading: Loading = { epoch, aborted: false, loaded: this.#openAnew(served) };
+    const loading: Loading = { epoch, files: [], aborted: false, loaded: this.#openAnew(served) };
     assert(!this.#loading.has(key), 'a tablet that is served is not being loaded');
     this.#loading.set(key, loading);
     try {
@@ -387,6 +395,7 @@ export class TabletLoader {
     }
     tablets.delete(served);
     this.#unfinished.delete(key);
+    this.#retired.add(served.tablet);
     logger.info('a tablet is no longer served, because its row is gone', { table: tableId, epoch });
     void served.tablet.close({ flush: false }).finally(() => budget.remove(served));
   }
