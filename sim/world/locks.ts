@@ -6,6 +6,7 @@
 import { unavailable } from '../../src/base/index.ts';
 import {
   type Guard,
+  Lease,
   type LockEvent,
   type LockHandle,
   type LockService,
@@ -18,8 +19,6 @@ import type { ScheduledEvent, Scheduler } from './scheduler.ts';
 /** A session that was not kept alive for this long is over. */
 export const SESSION_MS = 10_000;
 const KEEP_ALIVE_MS = 2000;
-/** A holder believes in its lease for this much less than the session lasts: clocks drift by less. */
-const LEASE_MARGIN_MS = 500;
 /** A call that is not answered fails after this long. */
 const TIMEOUT_MS = 2000;
 
@@ -135,7 +134,7 @@ export class SimLockService {
 class LockClient implements LockService {
   readonly #locks: SimLockService;
   readonly #process: SimProcess;
-  readonly #deadlines = new Map<string, number>();
+  readonly #leases = new Map<string, Lease>();
 
   constructor(locks: SimLockService, process: SimProcess) {
     this.#locks = locks;
@@ -143,32 +142,34 @@ class LockClient implements LockService {
   }
 
   async openSession(): Promise<string> {
-    const sentMs = this.#process.clock.monotonicMs();
+    const lease = new Lease(this.#process.clock, SESSION_MS);
+    const sent = lease.now();
     const sessionId = await this.#call('openSession', async () => {
       const id = await this.#locks.service.openSession();
       this.#locks.opened(id, this.#process);
       return id;
     });
-    this.#deadlines.set(sessionId, sentMs + SESSION_MS - LEASE_MARGIN_MS);
-    this.#keepAlive(sessionId);
+    lease.renewed(sent);
+    this.#leases.set(sessionId, lease);
+    this.#keepAlive(sessionId, lease);
     return sessionId;
   }
 
   async closeSession(sessionId: string): Promise<void> {
-    this.#deadlines.delete(sessionId);
+    this.#leases.delete(sessionId);
     await this.#call('closeSession', () => this.#locks.closed(sessionId));
   }
 
-  leaseDeadlineMs(sessionId: string): number {
-    return this.#deadlines.get(sessionId) ?? Number.NEGATIVE_INFINITY;
+  leaseHolds(sessionId: string): boolean {
+    return this.#leases.get(sessionId)?.holds() ?? false;
   }
 
   read(path: string): Promise<SmallFile | undefined> {
     return this.#call(`read ${path}`, () => this.#locks.service.read(path));
   }
 
-  list(prefix: string): Promise<SmallFile[]> {
-    return this.#call(`list ${prefix}`, () => this.#locks.service.list(prefix));
+  list(prefix: string, after?: string): Promise<SmallFile[]> {
+    return this.#call(`list ${prefix}`, () => this.#locks.service.list(prefix, after));
   }
 
   write(path: string, contents: Uint8Array, options?: Guard & { readonly sessionId?: string }): Promise<number> {
@@ -214,19 +215,18 @@ class LockClient implements LockService {
     return this.#locks.call(this.#process, name, act);
   }
 
-  #keepAlive(sessionId: string): void {
+  #keepAlive(sessionId: string, lease: Lease): void {
     this.#process.clock.timer(KEEP_ALIVE_MS, () => {
-      if (!this.#deadlines.has(sessionId)) return;
-      const sentMs = this.#process.clock.monotonicMs();
+      if (!this.#leases.has(sessionId)) return;
+      const sent = lease.now();
       this.#call('keepAlive', async () => this.#locks.keptAlive(sessionId)).then(
         (isAlive) => {
-          if (!this.#deadlines.has(sessionId)) return;
-          if (!isAlive) return void this.#deadlines.delete(sessionId);
-          this.#deadlines.set(sessionId, sentMs + SESSION_MS - LEASE_MARGIN_MS);
+          if (isAlive) lease.renewed(sent);
+          else this.#leases.delete(sessionId);
         },
         () => {},
       );
-      this.#keepAlive(sessionId);
+      this.#keepAlive(sessionId, lease);
     });
   }
 }

@@ -178,7 +178,7 @@ describe('callers that wait for the lock service', () => {
         return target[name];
       },
     });
-    const schemas = new SchemaCache(counted, (error) => assert.fail(`${error}`));
+    const schemas = new SchemaCache({ lockService: counted, clock: db.env.clock }, (error) => assert.fail(`${error}`));
     await schemas.start();
     gate.close();
     const first = schemas.read(`${TABLES}t`);

@@ -70,7 +70,7 @@ export class Client implements Service {
     this.#env = env;
     this.#limits = limits;
     this.#slicer = (count, work) => inSlices(env.clock, count, work);
-    this.#schemas = new SchemaCache(env.lockService, (error) =>
+    this.#schemas = new SchemaCache(env, (error) =>
       env.logger.error('a schema could not be read', { error: String(error) }),
     );
     this.#router = new Router({ ...env, schemas: this.#schemas, locator: new Locator(env) });

@@ -9,6 +9,7 @@ import {
   checkContext,
   ContextWait,
   type Env,
+  listFiles,
   type RequestContext,
   sleep,
   within,
@@ -197,7 +198,7 @@ export class Control implements ControlService {
   /** Calls every tablet server, except those that have ended. Fails after all are done, if one failed. */
   async #onServers<T>(call: (server: PeerFile) => Promise<T>, context: RequestContext): Promise<T[]> {
     const { env } = this.#parts;
-    const files = await within(env.lockService.list(SERVERS_DIRECTORY), context, env.clock);
+    const files = await within(listFiles(env.lockService, SERVERS_DIRECTORY), context, env.clock);
     const answers: T[] = [];
     for (const outcome of await Promise.allSettled(
       files.map(({ path, contents }) => call(decodePeerFile(path, contents))),

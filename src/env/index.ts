@@ -36,7 +36,18 @@ export {
 export { InlineWorkers } from './memory/inline-workers.ts';
 export { InProcessLockService, type LastingFile, type LockStorage } from './memory/in-process-lock-service.ts';
 export { LocalTransport } from './memory/local-transport.ts';
-export type { Guard, LockEvent, LockHandle, LockService, SmallFile } from './seams/lock-service.ts';
+export {
+  type Guard,
+  type LockChange,
+  type LockEvent,
+  type LockHandle,
+  type LockService,
+  MAX_PAGE_BYTES,
+  type SmallFile,
+} from './seams/lock-service.ts';
+export { followChanges } from './calls/follow-changes.ts';
+export { Lease } from './calls/lease.ts';
+export { listFiles } from './calls/list-files.ts';
 export { ManualClock } from './memory/manual-clock.ts';
 export {
   type CrashChoice,

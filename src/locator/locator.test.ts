@@ -234,7 +234,7 @@ describe('the cache of schemas', () => {
     inCluster(async (_cluster, db) => {
       await db.create('a');
       const errors: unknown[] = [];
-      const schemas = new SchemaCache(db.env.lockService, (error) => errors.push(error));
+      const schemas = new SchemaCache(db.env, (error) => errors.push(error));
       await schemas.start();
       const first = schemas.byName(`${TABLES}a`);
       assert.ok(first && schemas.byId(first.id) === first);

@@ -5,8 +5,8 @@
  * Invariant: one object for each state of a schema, so that a holder of derived data compares by identity. A miss
  * proves nothing: `find` reads the file.
  */
-import { assert } from '../base/index.ts';
-import type { LockService } from '../env/index.ts';
+import { assert, unavailable } from '../base/index.ts';
+import { type Clock, followChanges, listFiles, type LockService } from '../env/index.ts';
 import { decodeSchema, METADATA_SCHEMA, schemaPath } from '../metadata/index.ts';
 import type { TableSchema } from '../model/index.ts';
 
@@ -24,8 +24,13 @@ interface Reading {
   next: Promise<void> | undefined;
 }
 
+export interface SchemaCacheParts {
+  readonly lockService: LockService;
+  readonly clock: Clock;
+}
+
 export class SchemaCache {
-  readonly #lockService: LockService;
+  readonly #parts: SchemaCacheParts;
   readonly #byName = new Map<string, Known>();
   readonly #byId = new Map<string, TableSchema>([[METADATA_SCHEMA.id, METADATA_SCHEMA]]);
   /** By table, the read of its file that is under way. */
@@ -33,25 +38,31 @@ export class SchemaCache {
   readonly #onError: (error: unknown) => void;
   /** The last one requested by name: calls name the same table over and over, by one string. */
   #last: { readonly name: string; readonly schema: TableSchema | undefined } | undefined;
+  #isStarted = false;
   #stopWatching: (() => void) | undefined;
 
-  constructor(lockService: LockService, onError: (error: unknown) => void) {
-    this.#lockService = lockService;
+  constructor(parts: SchemaCacheParts, onError: (error: unknown) => void) {
+    this.#parts = parts;
     this.#onError = onError;
   }
 
   async start(): Promise<void> {
-    assert(this.#stopWatching === undefined, 'a cache of schemas is started once');
+    assert(!this.#isStarted, 'a cache of schemas is started once');
+    this.#isStarted = true;
     const prefix = schemaPath('');
     const changed = new Set<string>();
-    this.#stopWatching = this.#lockService.watch(prefix, (event) => {
-      if (event.kind !== 'changed' && event.kind !== 'deleted') return;
-      const name = event.path.slice(prefix.length);
-      changed.add(name);
-      this.refresh(name).catch(this.#onError);
+    this.#stopWatching = await followChanges(this.#parts, prefix, {
+      onChange: (event) => {
+        if (event.kind !== 'changed' && event.kind !== 'deleted') return;
+        const name = event.path.slice(prefix.length);
+        changed.add(name);
+        this.refresh(name).catch(this.#onError);
+      },
+      readAgain: () => this.#readChanged(),
+      onEnd: () => this.#onError(unavailable('changes of schemas are no longer reported')),
     });
     try {
-      for (const file of await this.#lockService.list(prefix)) {
+      for (const file of await listFiles(this.#parts.lockService, prefix)) {
         const name = file.path.slice(prefix.length);
         if (!changed.has(name))
           this.#set(name, { schema: decodeSchema(file.path, file.contents), version: file.version });
@@ -101,6 +112,18 @@ export class SchemaCache {
     return under.next;
   }
 
+  /** Reads the files that have changed since they were read, after changes were missed. */
+  async #readChanged(): Promise<void> {
+    const prefix = schemaPath('');
+    const missing = new Set(this.#byName.keys());
+    for (const { path, version } of await listFiles(this.#parts.lockService, prefix)) {
+      const name = path.slice(prefix.length);
+      missing.delete(name);
+      if (this.#byName.get(name)?.version !== version) await this.refresh(name).catch(this.#onError);
+    }
+    for (const name of missing) await this.refresh(name).catch(this.#onError);
+  }
+
   #startReading(name: string): Promise<void> {
     const before = this.#readings.get(name);
     assert(before === undefined || before.next !== undefined, 'one read of a schema runs at a time');
@@ -115,7 +138,7 @@ export class SchemaCache {
 
   async #readFile(name: string): Promise<void> {
     const path = schemaPath(name);
-    const file = await this.#lockService.read(path);
+    const file = await this.#parts.lockService.read(path);
     const known = this.#byName.get(name);
     if (file === undefined) this.#set(name, undefined);
     else if (known?.version !== file.version)

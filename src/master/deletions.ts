@@ -7,7 +7,7 @@
  * never given to a server.
  */
 import { assert } from '../base/index.ts';
-import type { Env, LockHandle } from '../env/index.ts';
+import { type Env, listFiles, type LockHandle } from '../env/index.ts';
 import type { SchemaCache } from '../locator/index.ts';
 import { decodeDeletionMark, deletionPath, encodeDeletionMark } from '../metadata/index.ts';
 
@@ -24,7 +24,7 @@ export class Deletions {
 
   /** Finds the deletions that an earlier master left. If the schema exists the deletion has not happened. */
   async start(schemas: SchemaCache): Promise<void> {
-    for (const { path, contents } of await this.#env.lockService.list(deletionPath())) {
+    for (const { path, contents } of await listFiles(this.#env.lockService, deletionPath())) {
       const { tableId, name } = decodeDeletionMark(path, contents);
       this.#names.set(tableId, name);
       if (schemas.byId(tableId) !== undefined) await this.end(tableId);

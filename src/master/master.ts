@@ -10,6 +10,7 @@ import { assert, BigtableError, type ByteString, Code, toBigtableError, unavaila
 import {
   type CallHandler,
   type Env,
+  followChanges,
   type LockHandle,
   type RequestContext,
   requestContext,
@@ -108,7 +109,7 @@ export class Master {
     this.#lock = lock;
     const locator = new Locator(env);
     this.#metadata = new MetadataClient({ ...env, locator, stopped: () => this.#ended || isCancelled() });
-    this.#schemas = new SchemaCache(env.lockService, (error) =>
+    this.#schemas = new SchemaCache(env, (error) =>
       env.logger.error('a schema could not be read', { error: toBigtableError(error).message }),
     );
     this.#servers = new Servers(env, lock);
@@ -140,7 +141,7 @@ export class Master {
     try {
       await master.#schemas.start();
       await master.#deletions.start(master.#schemas);
-      master.#watch();
+      await master.#watch();
       // a server that comes or dies meanwhile schedules the next one
       await master.#oneByOne('assign', () => master.#assignAll());
       master.#stopServing = await env.transport.serve(address, master.#handler());
@@ -184,32 +185,40 @@ export class Master {
   }
 
   /** Deaths of servers, new servers, and the end of this master's own session. */
-  #watch(): void {
-    this.#stopWatching = this.#env.lockService.watch('', (event) => {
-      if (
-        event.kind === 'session-expired'
-          ? event.sessionId === this.#lock.sessionId
-          : event.kind === 'lock-lost' && event.path === MASTER_PATH
-      ) {
-        if (this.#ended) return;
-        this.#env.logger.error('the master has lost its lock and ends itself');
-        this.#end();
-        void this.#stopServing?.();
-      } else if (
-        event.kind !== 'session-expired' &&
-        event.kind !== 'changed' &&
-        event.path.startsWith(SERVERS_DIRECTORY)
-      ) {
-        // an assignment under way may wait for METADATA, which that server served: it begins anew with the remaining
-        // servers
-        this.#assignmentIsDue = true;
-        this.#assigning.abort();
-        this.#later('assign', 0);
-      } else if (event.kind === 'changed' && event.path.startsWith(SERVERS_DIRECTORY)) {
-        this.#assignmentIsDue = true;
-        this.#later('assign', REASSIGN_MS);
-      }
+  async #watch(): Promise<void> {
+    this.#stopWatching = await followChanges(this.#env, '', {
+      onChange: (event) => {
+        if (
+          event.kind === 'session-expired'
+            ? event.sessionId === this.#lock.sessionId
+            : event.kind === 'lock-lost' && event.path === MASTER_PATH
+        )
+          this.#lockLost();
+        else if (event.kind !== 'session-expired' && event.path.startsWith(SERVERS_DIRECTORY))
+          this.#serversChanged(event.kind === 'changed' ? 'come' : 'gone');
+      },
+      readAgain: async () => {
+        const holder = await this.#env.lockService.holder(MASTER_PATH);
+        if (holder?.epoch === this.#lock.epoch) this.#serversChanged('gone');
+        else this.#lockLost();
+      },
+      onEnd: () => this.#lockLost(),
     });
+  }
+
+  #lockLost(): void {
+    if (this.#ended) return;
+    this.#env.logger.error('the master has lost its lock and ends itself');
+    this.#end();
+    void this.#stopServing?.();
+  }
+
+  #serversChanged(how: 'come' | 'gone'): void {
+    this.#assignmentIsDue = true;
+    // an assignment under way may wait for METADATA, which that server served: it begins anew with the remaining
+    // servers
+    if (how === 'gone') this.#assigning.abort();
+    this.#later('assign', how === 'gone' ? 0 : REASSIGN_MS);
   }
 
   async #assignAll(): Promise<void> {

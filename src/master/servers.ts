@@ -6,7 +6,7 @@
  * away before its log is fenced. A server that was found dead is never given a tablet again: names do not come back.
  */
 import { assert, BigtableError, toBigtableError, unavailable } from '../base/index.ts';
-import type { Env, LockHandle, RequestContext } from '../env/index.ts';
+import { type Env, listFiles, type LockHandle, type RequestContext } from '../env/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';
 import {
   callServer,
@@ -81,7 +81,7 @@ export class Servers {
   async scan(context: RequestContext): Promise<void> {
     const live = new Map<string, LiveServer>();
     const deleted = [...this.#deletedLogs];
-    const files = await this.#env.lockService.list(SERVERS_DIRECTORY);
+    const files = await listFiles(this.#env.lockService, SERVERS_DIRECTORY);
     for (const file of files) {
       const peer = decodePeerFile(file.path, file.contents);
       const answer = await this.#requestStatus(peer, context);

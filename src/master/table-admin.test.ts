@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ByteBudget, type Env, type Guard, MemoryLockService, requestContext, silentLogger } from '../env/index.ts';
+import { ByteBudget, type Env, type Guard, ManualClock, MemoryLockService, requestContext, silentLogger } from '../env/index.ts';
 import { type MetadataClient, SchemaCache } from '../locator/index.ts';
 import { deletionPath, encodeSchema, schemaPath } from '../metadata/index.ts';
 import type { Assignment } from './assignment.ts';
@@ -29,8 +29,8 @@ test('a second attempt of a deletion keeps its mark while the failed first one i
     assert.ok(lock);
     const schema = { name: 't', id, granularity: 'micros', families: {}, deletionProtection: false } as const;
     await lockService.write(schemaPath('t'), encodeSchema(schema));
-    const env = { lockService, logger: silentLogger } as unknown as Env;
-    const schemas = new SchemaCache(lockService, (error) => assert.fail(String(error)));
+    const env = { lockService, clock: new ManualClock(), logger: silentLogger } as unknown as Env;
+    const schemas = new SchemaCache(env, (error) => assert.fail(String(error)));
     await schemas.start();
     // the master that made the mark could not remove the schema
     const deletions = new Deletions(env, lock);

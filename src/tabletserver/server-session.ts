@@ -6,42 +6,37 @@
  * knows the server is dead.
  */
 import { assert } from '../base/index.ts';
-import type { Clock, LockHandle, LockService } from '../env/index.ts';
+import { type Clock, followChanges, type LockHandle, type LockService } from '../env/index.ts';
 import { encodePeerFile, type PeerFile, SERVERS_DIRECTORY } from '../protocol/index.ts';
+
+interface SessionParts {
+  readonly lockService: LockService;
+  readonly clock: Clock;
+}
 
 export class ServerSession {
   readonly #lockService: LockService;
-  readonly #clock: Clock;
   readonly #lock: LockHandle;
-  readonly #stopWatching: () => void;
+  readonly #onLost: () => void;
+  #stopWatching = (): void => {};
   #lost = false;
 
-  private constructor(lockService: LockService, clock: Clock, lock: LockHandle, onLost: () => void) {
+  private constructor(lockService: LockService, lock: LockHandle, onLost: () => void) {
     this.#lockService = lockService;
-    this.#clock = clock;
     this.#lock = lock;
-    const lose = (): void => {
-      if (this.#lost) return;
-      this.#lost = true;
-      onLost();
-    };
-    this.#stopWatching = lockService.watch(lock.path, (event) => {
-      if (
-        event.kind === 'session-expired'
-          ? event.sessionId === lock.sessionId
-          : event.path === lock.path && event.kind !== 'changed'
-      )
-        lose();
-    });
+    this.#onLost = onLost;
   }
 
   /** Takes the lock. From now on files with the server's name do not count as a dead server's. */
-  static async open(lockService: LockService, clock: Clock, name: string, onLost: () => void): Promise<ServerSession> {
+  static async open(parts: SessionParts, name: string, onLost: () => void): Promise<ServerSession> {
+    const { lockService } = parts;
     const sessionId = await lockService.openSession();
     try {
       const lock = await lockService.tryAcquire(SERVERS_DIRECTORY + name, sessionId);
       assert(lock !== undefined, `the name ${name} of a new tablet server is free`);
-      return new ServerSession(lockService, clock, lock, onLost);
+      const session = new ServerSession(lockService, lock, onLost);
+      await session.#watch(parts);
+      return session;
     } catch (error) {
       // the caller gets this error, not that of closing the session
       await lockService.closeSession(sessionId).catch(() => {});
@@ -58,9 +53,12 @@ export class ServerSession {
     });
   }
 
-  /** True when the lock surely holds at this instant. */
+  /**
+   * True when the lock surely holds at this instant. While the lease has lapsed and the session may live the server
+   * serves nothing and waits: the lock holds again if the session is kept alive in time, and else is lost.
+   */
   held(): boolean {
-    return !this.#lost && this.#clock.monotonicMs() < this.#lockService.leaseDeadlineMs(this.#lock.sessionId);
+    return !this.#lost && this.#lockService.leaseHolds(this.#lock.sessionId);
   }
 
   /** Releases the lock and deletes the file. */
@@ -68,5 +66,32 @@ export class ServerSession {
     this.#lost = true;
     this.#stopWatching();
     await this.#lockService.closeSession(this.#lock.sessionId);
+  }
+
+  async #watch(parts: SessionParts): Promise<void> {
+    const { path, sessionId } = this.#lock;
+    this.#stopWatching = await followChanges(parts, path, {
+      onChange: (event) => {
+        if (
+          event.kind === 'session-expired' ? event.sessionId === sessionId : event.path === path && event.kind !== 'changed'
+        )
+          this.#lose();
+      },
+      readAgain: () => this.#checkLock(),
+      onEnd: () => this.#lose(),
+    });
+    // it may have been lost before the watch began
+    await this.#checkLock();
+  }
+
+  async #checkLock(): Promise<void> {
+    const holder = await this.#lockService.holder(this.#lock.path);
+    if (holder?.epoch !== this.#lock.epoch) this.#lose();
+  }
+
+  #lose(): void {
+    if (this.#lost) return;
+    this.#lost = true;
+    this.#onLost();
   }
 }

@@ -14,6 +14,7 @@ import {
   requestContext,
   SeededRandom,
   silentLogger,
+  sleep,
 } from '../env/index.ts';
 import { LIMITS } from '../model/index.ts';
 import { callServer } from '../protocol/index.ts';
@@ -125,6 +126,56 @@ describe('a tablet server', () => {
       await assert.rejects(callServer(env.transport, 'a', 'status', {}, context), { code: Code.UNAVAILABLE });
     }),
   );
+
+  test(
+    'whose lease lapses serves nothing, and serves again if the lock turns out to be held; it ends when it is lost',
+    inTime(async (clock) => {
+      const lockService = new MemoryLockService({ clock, leaseMs: 10_000 });
+      const env = envWith(lockService, clock);
+      const reasons: string[] = [];
+      const onEnd = ({ message }: { message: string }): void => void reasons.push(message);
+      const server = await TabletServer.start({ env, settings, address: 'a', onEnd });
+      const path = `servers/${server.name}`;
+      const lock = await lockService.holder(path);
+      assert.ok(lock);
+      const isLocked = async (): Promise<boolean> => {
+        const context = requestContext({ budget: env.requestBudget });
+        return (await callServer(env.transport, 'a', 'status', {}, context)).locked;
+      };
+      lockService.cut(lock.sessionId, true);
+      await sleep(clock, 9950);
+      assert.deepEqual([await isLocked(), await lockService.holder(path)], [false, lock]);
+      lockService.cut(lock.sessionId, false);
+      assert.deepEqual([await isLocked(), reasons], [true, []]);
+      lockService.cut(lock.sessionId, true);
+      await sleep(clock, 11_000);
+      assert.equal(await lockService.read(path), undefined);
+      assert.deepEqual(reasons, ['the tablet server has lost its lock']);
+    }),
+  );
+
+  for (const loses of [true, false]) {
+    test(
+      `that missed changes of the lock service ${loses ? 'ends if its lock is lost' : 'serves on if it has its lock'}`,
+      inTime(async (clock) => {
+        const lockService = new MemoryLockService();
+        const env = envWith(lockService, clock);
+        const reasons: string[] = [];
+        const onEnd = ({ message }: { message: string }): void => void reasons.push(message);
+        const server = await TabletServer.start({ env, settings, address: 'a', onEnd });
+        const end = lockService.missChanges();
+        const lock = await lockService.holder(`servers/${server.name}`);
+        assert.ok(lock);
+        if (loses) await lockService.closeSession(lock.sessionId);
+        await sleep(clock, 1000);
+        assert.deepEqual(reasons, []);
+        end();
+        await sleep(clock, 1000);
+        assert.deepEqual(reasons, loses ? ['the tablet server has lost its lock'] : []);
+        await server.close();
+      }),
+    );
+  }
 
   test(
     'that is closed loads nothing more, and is closed once',

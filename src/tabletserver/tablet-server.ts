@@ -91,14 +91,14 @@ export class TabletServer {
 
   private constructor(options: TabletServerOptions, name: string, log: ServerLog, session: ServerSession) {
     const { env, settings, address, onEnd } = options;
-    const { clock, logger, lockService, metrics } = env;
+    const { clock, logger, metrics } = env;
     this.name = name;
     this.address = address;
     this.#env = env;
     this.#onEnd = onEnd;
     this.#log = log;
     this.#session = session;
-    this.#schemas = new SchemaCache(lockService, (error) =>
+    this.#schemas = new SchemaCache(env, (error) =>
       logger.error('a schema could not be read', { error: toBigtableError(error).message }),
     );
     this.#budget = new MemtableBudget({
@@ -172,7 +172,7 @@ export class TabletServer {
       if (server) server.#end(reason);
     };
     const onLost = (): void => onFailure(unavailable('the tablet server has lost its lock'));
-    const session = await ServerSession.open(env.lockService, env.clock, name, onLost);
+    const session = await ServerSession.open(env, name, onLost);
     let log: ServerLog | undefined;
     try {
       log = await ServerLog.open({ fileSystem: env.fileSystem, path: logPathOf(name), onFailure, env });

@@ -12,7 +12,9 @@ import {
   type LockEvent,
   type LockHandle,
   type LockService,
+  listFiles,
   ManualClock,
+  MAX_PAGE_BYTES,
   removeSettled,
   writeSettled,
 } from '../../src/env/index.ts';
@@ -92,6 +94,24 @@ function filesHaveVersions(contract: Contract): void {
     assert.deepEqual(await paths('x'), []);
     const [root] = await service.list('root');
     assert.deepEqual(root, await service.read('root'));
+  });
+
+  contract('a long list comes in pages', async (service) => {
+    const paths = Array.from({ length: 7 }, (_, i) => `p/${i}`);
+    for (const path of paths) await service.write(path, new Uint8Array(path === 'p/3' ? MAX_PAGE_BYTES : 300_000));
+    await service.write('q', bytes('x'));
+    const first = await service.list('p/');
+    assert.ok(first.length > 0 && first.length < 4, `${first.length} files`);
+    assert.deepEqual(
+      (await service.list('p/', 'p/2')).map(({ path }) => path),
+      ['p/3'],
+    );
+    assert.deepEqual(await service.list('p/', 'p/6'), []);
+    assert.deepEqual(
+      (await listFiles(service, 'p/')).map(({ path }) => path),
+      paths,
+    );
+    assert.equal((await listFiles(service, '')).length, 8);
   });
 
   contract('paths are any text in parts', async (service) => {
@@ -194,13 +214,13 @@ function locksBelongToSessions(contract: Contract): void {
     const ids = await Promise.all(Array.from({ length: 10 }, () => service.openSession()));
     assert.equal(new Set(ids).size, 10);
     const [one, two] = ids as [string, string];
-    assert.ok(service.leaseDeadlineMs(one) > 0);
+    assert.equal(service.leaseHolds(one), true);
     await service.closeSession(one);
     await subject.endSession(two);
     await service.read('a');
-    assert.ok(service.leaseDeadlineMs(one) <= 0);
-    assert.ok(service.leaseDeadlineMs(two) <= 0);
-    assert.ok(service.leaseDeadlineMs('no such session') <= 0);
+    assert.equal(service.leaseHolds(one), false);
+    assert.equal(service.leaseHolds(two), false);
+    assert.equal(service.leaseHolds('no such session'), false);
     await service.closeSession(one);
     await service.closeSession('no such session');
   });
@@ -315,12 +335,17 @@ function watchersSeeEveryChange(contract: Contract): void {
 
   contract('a listener runs neither inside the call that watches nor in one that changes', async (service) => {
     let inside = true;
-    const called = new Promise<boolean>((resolve) => {
-      service.watch('', () => resolve(inside));
+    const calledInside: boolean[] = [];
+    const changed = new Promise<void>((resolve) => {
+      service.watch('', ({ kind }) => {
+        calledInside.push(inside);
+        if (kind === 'changed') resolve();
+      });
     });
     const writing = service.write('a', bytes('x'));
     inside = false;
-    assert.equal(await called, false);
+    await changed;
+    assert.deepEqual(calledInside, [false, false]);
     await writing;
   });
 
@@ -546,7 +571,7 @@ function sendingAgain(service: LockService, clock: ManualClock): LockService {
     get: (target, name: keyof LockService) => {
       const value = target[name] as unknown;
       assert.ok(typeof value === 'function');
-      if (name === 'watch' || name === 'leaseDeadlineMs') return value.bind(target);
+      if (name === 'watch' || name === 'leaseHolds') return value.bind(target);
       return async (...args: unknown[]) => {
         const guard = args[name === 'write' ? 2 : 1] as { version?: number; sessionId?: string } | undefined;
         if (guard?.version !== undefined) {
@@ -583,7 +608,11 @@ class Events {
   #arrived: () => void = () => {};
 
   constructor(service: LockService, prefix: string) {
+    let isEstablished = false;
     this.stop = service.watch(prefix, (event) => {
+      assert.equal(event.kind === 'established', !isEstablished, 'a watch begins with one event, that it does');
+      isEstablished = true;
+      if (event.kind === 'established') return;
       this.#count++;
       this.#seen.push(event);
       this.#arrived();

@@ -23,7 +23,7 @@ export function losingAnswers(
     get: (target, method: keyof LockService) => {
       const value = target[method] as unknown;
       if (typeof value !== 'function') return value;
-      if (method === 'watch' || method === 'leaseDeadlineMs') return value.bind(target);
+      if (method === 'watch' || method === 'leaseHolds') return value.bind(target);
       return async (...args: unknown[]) => {
         const answer = (await value.apply(target, args)) as unknown;
         const call = JSON.stringify([method, args]);

@@ -179,11 +179,11 @@ export function workersOverPort(workers: Workers): OverPort<Workers> {
   };
 }
 
-/** The deadlines of the sessions travel beside every answer and event, as another process's client would learn them. */
+/** The leases of the sessions travel beside every answer and event, as another process's client would learn them. */
 export function lockServiceOverPort(service: LockService): OverPort<LockService> {
   const { port1, port2 } = new MessageChannel();
   const sessions = new Set<string>();
-  const deadlines = new Map<string, number>();
+  const leases = new Map<string, boolean>();
   const stops = new Map<number, () => void>();
   const listeners = new Map<number, (event: LockEvent) => void>();
   let lastWatch = 0;
@@ -197,7 +197,7 @@ export function lockServiceOverPort(service: LockService): OverPort<LockService>
       },
       closeSession: ([sessionId]) => service.closeSession(sessionId as string),
       read: ([path]) => service.read(path as string),
-      list: ([prefix]) => service.list(prefix as string),
+      list: ([prefix, after]) => service.list(prefix as string, after as string | undefined),
       write: ([path, contents, options]) => service.write(path as string, contents as Uint8Array, options as object),
       remove: ([path, guard]) => service.remove(path as string, guard as object),
       tryAcquire: ([path, sessionId]) => service.tryAcquire(path as string, sessionId as string),
@@ -211,23 +211,22 @@ export function lockServiceOverPort(service: LockService): OverPort<LockService>
       },
       unwatch: ([id]) => stops.get(id as number)?.(),
     },
-    () => new Map([...sessions].map((sessionId) => [sessionId, service.leaseDeadlineMs(sessionId)])),
+    () => new Map([...sessions].map((sessionId) => [sessionId, service.leaseHolds(sessionId)])),
   );
   const caller = new PortPeer(
     port2,
     { event: ([id, event]) => listeners.get(id as number)?.(event as LockEvent) },
     undefined,
     (beside) => {
-      for (const [sessionId, deadlineMs] of (beside as Map<string, number> | undefined) ?? [])
-        deadlines.set(sessionId, deadlineMs);
+      for (const [sessionId, holds] of (beside as Map<string, boolean> | undefined) ?? []) leases.set(sessionId, holds);
     },
   );
   const proxy: LockService = {
     openSession: () => caller.call('openSession', []) as Promise<string>,
     closeSession: (sessionId) => caller.call('closeSession', [sessionId]) as Promise<void>,
-    leaseDeadlineMs: (sessionId) => deadlines.get(sessionId) ?? Number.NEGATIVE_INFINITY,
+    leaseHolds: (sessionId) => leases.get(sessionId) ?? false,
     read: (path) => caller.call('read', [path]) as Promise<SmallFile | undefined>,
-    list: (prefix) => caller.call('list', [prefix]) as Promise<SmallFile[]>,
+    list: (prefix, after) => caller.call('list', [prefix, after]) as Promise<SmallFile[]>,
     write: (path, contents, options) => caller.call('write', [path, contents, options]) as Promise<number>,
     remove: (path, guard) => caller.call('remove', [path, guard]) as Promise<boolean>,
     tryAcquire: (path, sessionId) => caller.call('tryAcquire', [path, sessionId]) as Promise<LockHandle | undefined>,

@@ -84,7 +84,7 @@ export const LOCATOR_FAULTS: readonly Fault[] = [
     fault: 'schemas are watched twice',
     message: /a cache of schemas is started once/,
     run: async (planted) => {
-      const schemas = new SchemaCache(new MemoryLockService(), () => {});
+      const schemas = new SchemaCache({ lockService: new MemoryLockService(), clock: new ManualClock() }, () => {});
       await schemas.start();
       try {
         if (planted) await schemas.start();

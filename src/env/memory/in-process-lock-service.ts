@@ -8,7 +8,15 @@
  * ascending sequence, of which none is used twice.
  */
 import { assert, BigtableError, Code, invalidArgument } from '../../base/index.ts';
-import type { Guard, LockEvent, LockHandle, LockService, SmallFile } from '../seams/lock-service.ts';
+import {
+  type Guard,
+  type LockChange,
+  type LockEvent,
+  type LockHandle,
+  type LockService,
+  MAX_PAGE_BYTES,
+  type SmallFile,
+} from '../seams/lock-service.ts';
 
 /** A file that outlasts its session. */
 export interface LastingFile {
@@ -68,8 +76,9 @@ export class InProcessLockService implements LockService {
     return this.endSession(sessionId, 'closed');
   }
 
-  leaseDeadlineMs(sessionId: string): number {
-    return this.#sessions.has(sessionId) ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
+  /** A session of this process lives until it is ended. */
+  leaseHolds(sessionId: string): boolean {
+    return this.#sessions.has(sessionId);
   }
 
   async read(path: string): Promise<SmallFile | undefined> {
@@ -78,9 +87,12 @@ export class InProcessLockService implements LockService {
     return file && copyOf(file);
   }
 
-  async list(prefix: string): Promise<SmallFile[]> {
-    const found = [...this.#files.values()].filter(({ path }) => path.startsWith(prefix));
-    return found.sort((a, b) => (a.path < b.path ? -1 : 1)).map(copyOf);
+  async list(prefix: string, after = ''): Promise<SmallFile[]> {
+    const found = [...this.#files.values()].filter(({ path }) => path.startsWith(prefix) && path > after);
+    found.sort((a, b) => (a.path < b.path ? -1 : 1));
+    let bytes = 0;
+    const tooMany = found.findIndex(({ contents }, i) => (bytes += contents.length) > MAX_PAGE_BYTES && i > 0);
+    return found.slice(0, tooMany === -1 ? undefined : tooMany).map(copyOf);
   }
 
   async write(
@@ -150,6 +162,7 @@ export class InProcessLockService implements LockService {
   watch(prefix: string, listener: (event: LockEvent) => void): () => void {
     const watcher: Watcher = { prefix, listener, stopped: false };
     this.#watchers.add(watcher);
+    report(watcher, { kind: 'established' });
     return () => {
       watcher.stopped = true;
       this.#watchers.delete(watcher);
@@ -219,18 +232,31 @@ export class InProcessLockService implements LockService {
     this.#notify(path, { kind: 'lock-lost', path, sessionId });
   }
 
-  /**
-   * Microtasks run in the order they were made, so each watcher receives the events in the order of the changes, and
-   * never during its own call.
-   */
-  #notify(path: string | undefined, event: LockEvent): void {
-    for (const watcher of this.#watchers) {
-      if (path !== undefined && !path.startsWith(watcher.prefix)) continue;
-      void Promise.resolve().then(() => {
-        if (!watcher.stopped) watcher.listener({ ...event });
-      });
-    }
+  /** An event for every watcher. */
+  protected reportToAll(event: LockEvent): void {
+    for (const watcher of this.#watchers) report(watcher, event);
   }
+
+  /** False: the watchers miss the change. */
+  protected reports(): boolean {
+    return true;
+  }
+
+  #notify(path: string | undefined, event: LockChange): void {
+    if (!this.reports()) return;
+    for (const watcher of this.#watchers)
+      if (path === undefined || path.startsWith(watcher.prefix)) report(watcher, event);
+  }
+}
+
+/**
+ * Microtasks run in the order they were made, so each watcher receives the events in the order of the changes, and
+ * never during its own call.
+ */
+function report(watcher: Watcher, event: LockEvent): void {
+  void Promise.resolve().then(() => {
+    if (!watcher.stopped) watcher.listener({ ...event });
+  });
 }
 
 function copyOf(file: SmallFile): SmallFile {

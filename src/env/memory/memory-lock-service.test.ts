@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { lockServiceContract } from '../../../test/contracts/lock-service-contract.ts';
 import { lockServiceOverPort } from '../../../test/contracts/over-port.ts';
+import { inSimulatedTime } from '../../../test/simulated-time.ts';
+import { sleep } from '../seams/clock.ts';
 import type { LockEvent } from '../seams/lock-service.ts';
+import { ManualClock } from './manual-clock.ts';
 import { MemoryLockService } from './memory-lock-service.ts';
 
 lockServiceContract('memory', async () => {
@@ -26,22 +29,32 @@ lockServiceContract('memory, over a port', async () => {
 });
 
 describe('MemoryLockService', () => {
-  test('leases hold for ever unless a test says otherwise', async () => {
-    const service = new MemoryLockService();
+  test('a session with a lease that is cut off loses the lease first, and then its locks', async () => {
+    const clock = new ManualClock();
+    const service = new MemoryLockService({ clock, leaseMs: 10_000 });
     const session = await service.openSession();
-    assert.equal(service.leaseDeadlineMs(session), Number.POSITIVE_INFINITY);
-    service.setLeaseDeadlineMs(session, 1234);
-    assert.equal(service.leaseDeadlineMs(session), 1234);
-    assert.ok(await service.tryAcquire('l', session), 'the session itself continues');
-    await service.expireSession(session);
-    assert.equal(service.leaseDeadlineMs(session), Number.NEGATIVE_INFINITY);
+    const lock = await service.tryAcquire('l', session);
+    assert.ok(lock);
+    await inSimulatedTime(clock, sleep(clock, 60_000));
+    assert.equal(service.leaseHolds(session), true);
+    service.cut(session, true);
+    await inSimulatedTime(clock, sleep(clock, 9950));
+    assert.deepEqual([service.leaseHolds(session), await service.holder('l')], [false, lock]);
+    service.cut(session, false);
+    assert.deepEqual([service.leaseHolds(session), await service.holder('l')], [true, lock], 'it never was free');
+    service.cut(session, true);
+    await inSimulatedTime(clock, sleep(clock, 10_050));
+    assert.deepEqual([service.leaseHolds(session), await service.holder('l')], [false, undefined]);
   });
 
   test('an expired session is reported to every watcher, last, and a closed one is not', async () => {
     const service = new MemoryLockService();
     const reported: LockEvent[] = [];
-    service.watch('elsewhere/', (event) => reported.push(event));
-    service.watch('l', (event) => reported.push(event));
+    const report = (event: LockEvent): void => {
+      if (event.kind !== 'established') reported.push(event);
+    };
+    service.watch('elsewhere/', report);
+    service.watch('l', report);
     const [one, two] = [await service.openSession(), await service.openSession()];
     await service.tryAcquire('l', one);
     await service.expireSession(one);
@@ -58,9 +71,10 @@ describe('MemoryLockService', () => {
   test('a watch stopped between a change and its report receives nothing', async () => {
     const service = new MemoryLockService();
     let heard = 0;
-    const stop = service.watch('', () => heard++);
-    service.watch('', () => stop());
-    const late = service.watch('', () => {
+    const watch = (onChange: () => void) => service.watch('', ({ kind }) => kind !== 'established' && onChange());
+    const stop = watch(() => heard++);
+    watch(() => stop());
+    const late = watch(() => {
       late();
       heard += 10;
     });
@@ -68,6 +82,18 @@ describe('MemoryLockService', () => {
     await service.write('a', new Uint8Array(0));
     await turns();
     assert.equal(heard, 11);
+  });
+
+  test('changes that are not reported leave a gap, which is', async () => {
+    const service = new MemoryLockService();
+    const reported: LockEvent['kind'][] = [];
+    service.watch('a', ({ kind }) => reported.push(kind));
+    const end = service.missChanges();
+    await service.write('a', new Uint8Array(0));
+    end();
+    await service.remove('a');
+    await turns();
+    assert.deepEqual(reported, ['established', 'gap', 'deleted']);
   });
 });
 

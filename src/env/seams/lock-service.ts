@@ -28,6 +28,9 @@ export interface LockHandle {
   readonly epoch: number;
 }
 
+/** Contents in one page of a list. */
+export const MAX_PAGE_BYTES = 1024 * 1024;
+
 /** Conditions of a change. All must hold in the instant of the change, else ABORTED and nothing changes. */
 export interface Guard {
   /** The file's version now; 0 = there must be no file. Left out: any version. */
@@ -37,6 +40,15 @@ export interface Guard {
 }
 
 export type LockEvent =
+  /** The first event of a watch: it reports every later change. */
+  | { readonly kind: 'established' }
+  /** Changes may have been missed: the watcher reads again. The watch reports every later change. */
+  | { readonly kind: 'gap' }
+  /** The last event, of a watch that was not stopped: the service cannot be reached again. */
+  | { readonly kind: 'ended' }
+  | LockChange;
+
+export type LockChange =
   | { readonly kind: 'changed'; readonly path: string; readonly version: number }
   | { readonly kind: 'deleted'; readonly path: string }
   /** A lock has ended by release, close or expiry: a caller that waits for it may try. */
@@ -51,14 +63,17 @@ export interface LockService {
   /** Ends the session: its locks are released and its ephemeral files deleted. */
   closeSession(sessionId: string): Promise<void>;
   /**
-   * The time, on the monotonic clock in ms, until which the session's lease surely holds; read without the network, in
-   * any tick. Infinity where leases cannot lapse (in process). A time in the past: it may be lost.
+   * True when the session surely lives at this instant: read without the network, in any tick. A lease that has lapsed
+   * holds again if the session turns out to live: then its locks were never free.
    */
-  leaseDeadlineMs(sessionId: string): number;
+  leaseHolds(sessionId: string): boolean;
 
   read(path: string): Promise<SmallFile | undefined>;
-  /** Files whose path starts with `prefix`, by path. */
-  list(prefix: string): Promise<SmallFile[]>;
+  /**
+   * Files whose path starts with `prefix` and is above `after`, by path: at most MAX_PAGE_BYTES of contents, but one
+   * file at least, if there is any. Each page is of one instant, several together are not (`listFiles` reads all).
+   */
+  list(prefix: string, after?: string): Promise<SmallFile[]>;
   /** Creates or replaces the file; returns the new version. With `sessionId` the file dies with that session. */
   write(path: string, contents: Uint8Array, options?: Guard & { readonly sessionId?: string }): Promise<number>;
   /** Deletes the file; false where there was none, so also where an earlier attempt has deleted it. */
@@ -71,8 +86,8 @@ export interface LockService {
   holder(path: string): Promise<LockHandle | undefined>;
 
   /**
-   * Calls `listener` after every change under `prefix`, lost locks and expired sessions included, in order; returns a
-   * function that stops it.
+   * Calls `listener` with 'established', and then after every change under `prefix`, lost locks and expired sessions
+   * included, in order; returns a function that stops it. `followChanges` does what each watcher has to.
    */
   watch(prefix: string, listener: (event: LockEvent) => void): () => void;
 }

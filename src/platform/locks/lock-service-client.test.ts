@@ -40,9 +40,9 @@ describe('LockServiceClient', () => {
   test('a lease holds in shared memory: when the handler removes it the thread sees that in the same instant', async () => {
     const { client, handler, close } = await overPort();
     const session = await client.openSession();
-    assert.equal(client.leaseDeadlineMs(session), Number.POSITIVE_INFINITY);
+    assert.equal(client.leaseHolds(session), true);
     const closing = handler.close();
-    assert.equal(client.leaseDeadlineMs(session), Number.NEGATIVE_INFINITY, 'before the session has ended');
+    assert.equal(client.leaseHolds(session), false, 'before the session has ended');
     await closing;
     await assert.rejects(client.openSession(), /none after its end/);
     close();
@@ -60,12 +60,24 @@ describe('LockServiceClient', () => {
     close();
   });
 
+  test('a watch ends with an event when the other thread does, unless it was stopped', async () => {
+    const { client, close } = await overPort();
+    const events: string[] = [];
+    client.watch('', ({ kind }) => events.push(kind));
+    const stop = client.watch('', ({ kind }) => events.push(kind));
+    await client.read('a');
+    stop();
+    close();
+    for (let i = 0; i < 50 && !events.includes('ended'); i++) await systemClock.yield();
+    assert.deepEqual(events, ['established', 'established', 'ended']);
+  });
+
   test('a closed session holds no lease, and its slot in memory is free for another', async () => {
     const { client, leases, close } = await overPort();
     for (let i = 0; i < 3; i++) {
       const session = await client.openSession();
       await client.closeSession(session);
-      assert.equal(client.leaseDeadlineMs(session), Number.NEGATIVE_INFINITY);
+      assert.equal(client.leaseHolds(session), false);
     }
     assert.ok(leases.every((number) => number === 0));
     close();

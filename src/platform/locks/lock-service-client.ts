@@ -2,7 +2,7 @@
  * The lock service as seen by another thread: calls over the transport to the LockServiceHandler that was made for this
  * thread, and the leases in shared memory.
  *
- * Invariants: watches begin before any later call is answered (calls keep their order); `leaseDeadlineMs` reads shared
+ * Invariants: watches begin before any later call is answered (calls keep their order); `leaseHolds` reads shared
  * memory alone. A lease has no end of its own: it holds until the handler removes its number.
  */
 import {
@@ -45,20 +45,17 @@ export class LockServiceClient implements LockService {
     this.#numbers.delete(sessionId);
   }
 
-  leaseDeadlineMs(sessionId: string): number {
+  leaseHolds(sessionId: string): boolean {
     const number = this.#numbers.get(sessionId);
-    if (number === undefined) return Number.NEGATIVE_INFINITY;
-    return Atomics.load(this.#options.leases, number % MAX_LEASES) === number
-      ? Number.POSITIVE_INFINITY
-      : Number.NEGATIVE_INFINITY;
+    return number !== undefined && Atomics.load(this.#options.leases, number % MAX_LEASES) === number;
   }
 
   read(path: string): Promise<SmallFile | undefined> {
     return this.#call('read', path);
   }
 
-  list(prefix: string): Promise<SmallFile[]> {
-    return this.#call('list', prefix);
+  list(prefix: string, after?: string): Promise<SmallFile[]> {
+    return this.#call('list', prefix, after);
   }
 
   write(path: string, contents: Uint8Array, options: Guard & { readonly sessionId?: string } = {}): Promise<number> {
@@ -91,14 +88,15 @@ export class LockServiceClient implements LockService {
     let next = events.next();
     const follow = async (): Promise<void> => {
       for (;;) {
-        const { done, value } = await next;
-        if (done || stopped) return;
-        for (const event of value) if (!stopped) listener(event);
+        const batch = await next.catch(() => undefined);
+        if (stopped) return;
+        // the other thread has ended, and this one ends with it
+        if (batch === undefined || batch.done) return listener({ kind: 'ended' });
+        for (const event of batch.value) if (!stopped) listener(event);
         next = events.next();
       }
     };
-    // it fails when the other thread has ended, and this one ends with it
-    follow().catch(() => {});
+    void follow();
     return () => {
       stopped = true;
       events.return?.().catch(() => {});

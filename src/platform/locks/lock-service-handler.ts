@@ -50,7 +50,7 @@ export class LockServiceHandler implements CallHandler {
       openSession: () => this.#openSession(),
       closeSession: (sessionId) => this.#closeSession(sessionId),
       read: (path) => service.read(path),
-      list: (prefix) => service.list(prefix),
+      list: (prefix, after) => service.list(prefix, after),
       write: (path, contents, options) => service.write(path, contents, options),
       remove: (path, guard) => service.remove(path, guard),
       tryAcquire: (path, sessionId) => service.tryAcquire(path, sessionId),

@@ -1,0 +1,60 @@
+/**
+ * Watches the lock service for an owner that must miss no change: begins when the watch is established, so that a list
+ * read afterwards and the events together are complete, and has the owner read again after a gap.
+ */
+import { unavailable } from '../../base/index.ts';
+import type { Clock } from '../seams/clock.ts';
+import type { LockChange, LockService } from '../seams/lock-service.ts';
+
+/** The delay before the owner reads again after it failed to. */
+const READ_AGAIN_MS = 1000;
+
+export interface Follower {
+  onChange(change: LockChange): void;
+  /** Changes may have been missed. Called again if it fails. */
+  readAgain(): Promise<void>;
+  /** No change will be reported any more. */
+  onEnd(): void;
+}
+
+/** Resolves once every later change is reported; returns the function that stops it. */
+export function followChanges(
+  { lockService, clock }: { readonly lockService: LockService; readonly clock: Clock },
+  prefix: string,
+  follower: Follower,
+): Promise<() => void> {
+  let isEstablished = false;
+  let stopped = false;
+  let isReading = false;
+  let isGap = false;
+  const readAgain = async (): Promise<void> => {
+    isReading = true;
+    while (isGap && !stopped) {
+      isGap = false;
+      await follower.readAgain().catch(async () => {
+        isGap = true;
+        await new Promise<void>((resolve) => clock.timer(READ_AGAIN_MS, resolve));
+      });
+    }
+    isReading = false;
+  };
+  return new Promise((resolve, reject) => {
+    const stopWatching = lockService.watch(prefix, (event) => {
+      if (event.kind === 'established') {
+        isEstablished = true;
+        resolve(() => {
+          stopped = true;
+          stopWatching();
+        });
+      } else if (event.kind === 'ended') {
+        if (isEstablished) follower.onEnd();
+        else reject(unavailable('the lock service cannot be watched'));
+      } else if (event.kind === 'gap') {
+        isGap = true;
+        if (!isReading) void readAgain();
+      } else {
+        follower.onChange(event);
+      }
+    });
+  });
+}
