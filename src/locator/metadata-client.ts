@@ -189,13 +189,9 @@ export class MetadataClient {
 
   #send({ tablet, pending }: CommitBatch, context: RequestContext): Promise<readonly CommitOutcome[]> {
     if (tablet === undefined) return Promise.all(pending.map(({ commit }) => this.#commitRoot(commit)));
-    return callServer(
-      this.#options.transport,
-      tablet.server.address,
-      'commit',
-      { commits: pending.map(({ commit }) => commit) },
-      context,
-    );
+    const { name, address } = tablet.server;
+    const message = { to: name, commits: pending.map(({ commit }) => commit) };
+    return callServer(this.#options.transport, address, 'commit', message, context);
   }
 
   /** A commit on the root tablet's row, by compare-and-set. */

@@ -10,9 +10,24 @@
  * - A row that has ever named a server is removed only if its table was deleted
  *   (docs/decisions/0021-tables-without-a-schema.md).
  */
-import { assert, BigtableError, checksInvariants, Code, CorruptionError } from '../base/index.ts';
+import {
+  assert,
+  BigtableError,
+  checksInvariants,
+  Code,
+  CorruptionError,
+  toBigtableError,
+  unavailable,
+} from '../base/index.ts';
 import { readAppends } from '../commitlog/index.ts';
-import { type Env, fromPlainError, type RequestContext, within } from '../env/index.ts';
+import {
+  type Env,
+  fromPlainError,
+  type PlainError,
+  type RequestContext,
+  toPlainError,
+  within,
+} from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
 import {
   assertDisjoint,
@@ -27,7 +42,7 @@ import {
   USER_RANGE,
 } from '../metadata/index.ts';
 import { ALL_ROWS, type RowRange } from '../model/index.ts';
-import { callServer, type CommitOutcome, type TabletRef } from '../protocol/index.ts';
+import type { CommitOutcome, TabletRef } from '../protocol/index.ts';
 import { chooseMoves } from './balance.ts';
 import type { Creations } from './creations.ts';
 import type { Deletions } from './deletions.ts';
@@ -131,12 +146,10 @@ export class Assignment {
 
   /** Has the servers named by the rows load them. Returns the failures. */
   async load(rows: readonly MetadataRow[], context: RequestContext): Promise<BigtableError[]> {
-    const { env } = this.#options;
     const failures: BigtableError[] = [];
     await Promise.all(
       [...this.#byServer(rows)].map(async ([server, tablets]) => {
-        const answers = await callServer(env.transport, server.address, 'load', { tablets }, context);
-        for (const [i, answer] of answers.entries()) {
+        for (const [i, answer] of (await this.#callLoad(server, tablets, context)).entries()) {
           const ref = tablets[i]!;
           if (answer === undefined) {
             server.tablets.set(ref.key, ref.epoch);
@@ -151,6 +164,22 @@ export class Assignment {
       }),
     );
     return failures;
+  }
+
+  /** The answer by tablet. A server that cannot be called does not fail the loads of the others. */
+  async #callLoad(
+    server: LiveServer,
+    tablets: readonly TabletRef[],
+    context: RequestContext,
+  ): Promise<readonly (PlainError | undefined)[]> {
+    try {
+      return await this.#options.servers.callUntilDone(server, 'load', { tablets }, context);
+    } catch (thrown) {
+      if (context.signal?.aborted) throw thrown;
+      const error = toBigtableError(thrown);
+      // it was not carried out for another reason than "released at this epoch"
+      return tablets.map(() => toPlainError(unavailable(error.message, error)));
+    }
   }
 
   /**
@@ -201,8 +230,8 @@ export class Assignment {
 
   /** Has the server flush the tablet and release it at that epoch, for ever. */
   async #release(server: LiveServer, ref: TabletRef, context: RequestContext): Promise<boolean> {
-    const { env } = this.#options;
-    const [error] = await callServer(env.transport, server.address, 'unload', { tablets: [ref], flush: true }, context);
+    const { env, servers } = this.#options;
+    const [error] = await servers.callUntilDone(server, 'unload', { tablets: [ref], flush: true }, context);
     server.tablets.delete(ref.key);
     if (error === undefined) this.#released.add(ref);
     else if (error.code === Code.FAILED_PRECONDITION)
@@ -219,7 +248,7 @@ export class Assignment {
    * tablets once the rows are gone; a row that has changed meanwhile stays.
    */
   async removeRows(rows: readonly MetadataRow[], context: RequestContext): Promise<void> {
-    const { metadata, env } = this.#options;
+    const { metadata, env, servers } = this.#options;
     const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;
     const outcomes = await metadata.commit(
       rows.map((row) => commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, undefined)),
@@ -228,7 +257,7 @@ export class Assignment {
     const byServer = this.#byServer(rows.filter((_, i) => outcomes[i]?.kind === 'done'));
     await Promise.all(
       [...byServer].map(async ([server, tablets]) => {
-        await callServer(env.transport, server.address, 'unload', { tablets, flush: false }, context);
+        await servers.callUntilDone(server, 'unload', { tablets, flush: false }, context);
         for (const { key } of tablets) server.tablets.delete(key);
       }),
     );

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { Cluster, inCluster } from '../../test/cluster.ts';
 import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
 import { BigtableError, Code, unavailable } from '../base/index.ts';
-import { sleep, toPlainError } from '../env/index.ts';
+import { sleep, toPlainError, within } from '../env/index.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
 import { keyOfRow, keysOfTable, type MetadataRow } from '../metadata/index.ts';
 import { callMaster, callServer, encodePeerFile, PROTOCOL } from '../protocol/index.ts';
@@ -21,8 +21,8 @@ async function rowsOf(cluster: Cluster, tables: Tables, table = 't'): Promise<Me
   return rows;
 }
 
-const ownersOf = async (cluster: Cluster, tables: Tables): Promise<(string | undefined)[]> =>
-  (await rowsOf(cluster, tables)).map(({ server }) => server?.address);
+const ownersOf = async (cluster: Cluster, tables: Tables, table?: string): Promise<(string | undefined)[]> =>
+  (await rowsOf(cluster, tables, table)).map(({ server }) => server?.address);
 
 const linesOf = ({ messages }: Cluster, words: RegExp): number => messages.filter((line) => words.test(line)).length;
 
@@ -42,6 +42,29 @@ describe('assignments', () => {
       assert.deepEqual(await tables.rows('t'), ['a', 'd', 'g', 'k', 'n', 'q']);
       assert.deepEqual(new Set(await ownersOf(cluster, tables)), new Set(['server-0']));
     }),
+  );
+
+  test(
+    'do not wait for a server that has its lock and does not answer the master',
+    inCluster(
+      async (cluster, tables) => {
+        const { clock } = cluster;
+        const names = ['t1', 't2', 't3', 't4', 't5', 't6'];
+        for (const name of names) await tables.create(name);
+        for (const name of names) await tables.set(name, 'a', '1');
+        const owners = new Set<unknown>();
+        for (const name of names) for (const owner of await ownersOf(cluster, tables, name)) owners.add(owner);
+        assert.equal(owners.size, 3);
+        cluster.onCall = ({ address, context }) =>
+          context.principal === 'master' && address === 'server-2' ? within(new Promise(() => {}), context, clock) : undefined;
+        await cluster.kill(0);
+        const killedMs = clock.monotonicMs();
+        for (const name of names) await tables.set(name, 'b', '2');
+        assert.ok(clock.monotonicMs() - killedMs < 5000, `${clock.monotonicMs() - killedMs} ms`);
+        cluster.onCall = undefined;
+      },
+      { servers: 3 },
+    ),
   );
 
   test(

@@ -14,11 +14,13 @@ import {
   type LockHandle,
   type RequestContext,
   requestContext,
+  sleep,
   type Timer,
 } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
 import {
   callHandler,
+  checkAddressed,
   encodePeerFile,
   type Handlers,
   MASTER_PATH,
@@ -143,7 +145,7 @@ export class Master {
       await master.#deletions.start(master.#schemas);
       await master.#watch();
       // a server that comes or dies meanwhile schedules the next one
-      await master.#oneByOne('assign', () => master.#assignAll());
+      await master.#oneByOne('assign', () => master.#assignFirst(isCancelled));
       master.#stopServing = await env.transport.serve(address, master.#handler());
       await env.lockService.write(MASTER_PATH, encodePeerFile({ name: sessionId, address, protocol: PROTOCOL }), {
         lock,
@@ -221,6 +223,18 @@ export class Master {
     this.#later('assign', how === 'gone' ? 0 : REASSIGN_MS);
   }
 
+  /** A server that does not answer in time may be all that there is. */
+  async #assignFirst(isCancelled: () => boolean): Promise<void> {
+    for (;;) {
+      try {
+        return await this.#assignAll();
+      } catch (thrown) {
+        if (!toBigtableError(thrown).retry || !this.#servers.anySilent || this.#ended || isCancelled()) throw thrown;
+        await sleep(this.#env.clock, CALL_AGAIN_MS);
+      }
+    }
+  }
+
   async #assignAll(): Promise<void> {
     assert(!this.#isAssigning, 'one assignment runs at a time');
     this.#isAssigning = true;
@@ -250,8 +264,7 @@ export class Master {
 
   /** Servers that are left out because they did not answer come in again when they do. */
   async #callSilent(): Promise<void> {
-    const context = { ...this.#context(), deadlineMs: this.#env.clock.monotonicMs() + CALL_AGAIN_MS };
-    const answered = await this.#servers.callSilent(context);
+    const answered = await this.#servers.callSilent(this.#context());
     if (answered) this.#later('assign', 0);
     else if (this.#servers.anySilent) this.#later('call silent servers', CALL_AGAIN_MS);
   }
@@ -349,12 +362,15 @@ export class Master {
         await this.#oneByOne('assign', () => this.#merge(name, row));
         return undefined;
       },
-      tabletSplit: async ({ server, tablets }) => {
+      tabletSplit: async (message) => {
+        checkAddressed(message, this.#lock.sessionId);
+        const { server, tablets } = message;
         for (const { key, epoch } of tablets) this.#servers.get(server)?.tablets.set(key, epoch);
         if (this.#servers.all().length > 1) this.#later('balance', BALANCE_DELAY_MS);
         return undefined;
       },
-      filesLeft: async () => {
+      filesLeft: async (message) => {
+        checkAddressed(message, this.#lock.sessionId);
         this.#later('sweep', SWEEP_DELAY_MS);
         return undefined;
       },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { losingAnswers } from '../../test/contracts/lost-answers.ts';
+import { inSimulatedTime } from '../../test/simulated-time.ts';
 import { Code } from '../base/index.ts';
 import {
   ByteBudget,
@@ -12,6 +13,7 @@ import {
   MemoryFileSystem,
   MemoryLockService,
   Metrics,
+  type RequestContext,
   requestContext,
   SeededRandom,
   silentLogger,
@@ -25,6 +27,8 @@ interface Fixture {
   /** Announces a server; returns the function that ends it. */
   announce(name: string, onStatus?: () => Promise<void>): Promise<() => Promise<void>>;
   scan(): Promise<void>;
+  context(): RequestContext;
+  readonly clock: ManualClock;
   /** Calls of the lock service whose next answer is lost. */
   readonly losing: Set<keyof LockService>;
 }
@@ -51,6 +55,8 @@ async function fixture(): Promise<Fixture> {
     env,
     servers,
     losing,
+    clock,
+    context: () => requestContext({ budget: requestBudget }),
     scan: () => servers.scan(requestContext({ budget: requestBudget })),
     announce: async (name, onStatus) => {
       const session = await lockService.openSession();
@@ -123,6 +129,41 @@ describe('the tablet servers as the master sees them', () => {
       assert.equal(servers.deadCount, 0);
     }
     assert.throws(() => servers.logDeleted('living'), /only the logs of dead servers/);
+  });
+
+  test('a call that takes long is repeated as long as its server answers a status, and joins its own work', async () => {
+    const { env, servers, announce, scan, clock, context } = await fixture();
+    let status = async (): Promise<void> => {};
+    await announce('a', () => status());
+    const handler = (env.transport as LocalTransport).handlerOf('a');
+    const done = new Promise<undefined[]>((resolve) => clock.timer(23_000, () => resolve([undefined])));
+    let loads = 0;
+    const inner = handler.call.bind(handler);
+    handler.call = (method, message, callContext) => {
+      if (method !== 'load') return inner(method, message, callContext);
+      loads++;
+      return done;
+    };
+    await scan();
+    const load = () =>
+      inSimulatedTime(clock, servers.callUntilDone({ name: 'a', address: 'a' }, 'load', { tablets: [] }, context()));
+    assert.deepEqual(await load(), [undefined]);
+    assert.equal(loads, 5);
+    status = () => new Promise(() => {});
+    handler.call = (method, message, callContext) =>
+      method === 'load' ? new Promise(() => {}) : inner(method, message, callContext);
+    const beganMs = clock.monotonicMs();
+    await assert.rejects(load(), { code: Code.DEADLINE_EXCEEDED });
+    assert.equal(clock.monotonicMs() - beganMs, 6000);
+  });
+
+  test('are called at the same time, and those that do not answer are left out after a second', async () => {
+    const { servers, announce, scan, clock } = await fixture();
+    for (const name of ['a', 'b', 'c', 'd']) await announce(name, name < 'd' ? () => new Promise(() => {}) : undefined);
+    const beganMs = clock.monotonicMs();
+    await inSimulatedTime(clock, scan());
+    assert.equal(clock.monotonicMs() - beganMs, 1000);
+    assert.deepEqual([servers.all().map(({ name }) => name), servers.anySilent], [['d'], true]);
   });
 
   for (const method of ['tryAcquire', 'remove', 'release'] as const) {

@@ -5,19 +5,30 @@
  * Invariants: a server counts as dead only once its lock is free or its file is gone, and none of its tablets is given
  * away before its log is fenced. A server that was found dead is never given a tablet again: names do not come back.
  */
-import { assert, BigtableError, toBigtableError, unavailable } from '../base/index.ts';
+import { assert, BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
 import { type Env, listFiles, type LockHandle, type RequestContext } from '../env/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';
 import {
+  type Addressed,
   callServer,
   checkProtocol,
   decodePeerFile,
   isNotServing,
   logPathOf,
   type PeerFile,
+  PROTOCOL,
   SERVERS_DIRECTORY,
   type TabletServerCalls,
 } from '../protocol/index.ts';
+
+/** A status is answered from memory. A server that takes longer counts as silent, and is called again. */
+const STATUS_MS = 1000;
+/** Deadline of all other calls. */
+const CALL_MS = 5000;
+
+/** A tablet server by its incarnation. */
+type ServerName = Pick<PeerFile, 'name' | 'address'>;
+type Message<M extends keyof TabletServerCalls> = Omit<TabletServerCalls[M]['message'], keyof Addressed>;
 
 export interface LiveServer {
   readonly name: string;
@@ -82,16 +93,15 @@ export class Servers {
     const live = new Map<string, LiveServer>();
     const deleted = [...this.#deletedLogs];
     const files = await listFiles(this.#env.lockService, SERVERS_DIRECTORY);
-    for (const file of files) {
-      const peer = decodePeerFile(file.path, file.contents);
-      const answer = await this.#requestStatus(peer, context);
-      if (!(answer instanceof BigtableError)) live.set(peer.name, answer);
-      else if (!(await this.#removeDead(peer.name))) {
-        this.#logSilence(peer.name, answer);
-        continue;
-      }
-      this.#silent.delete(peer.name);
-    }
+    await Promise.all(
+      files.map(async ({ path, contents }) => {
+        const peer = decodePeerFile(path, contents);
+        const answer = await this.#requestStatus(peer, context);
+        if (!(answer instanceof BigtableError)) live.set(peer.name, answer);
+        else if (!(await this.#removeDead(peer.name))) return this.#logSilence(peer.name, answer);
+        this.#silent.delete(peer.name);
+      }),
+    );
     const names = new Set(files.map(({ path }) => path.slice(SERVERS_DIRECTORY.length)));
     for (const name of this.#silent) if (!names.has(name)) this.#silent.delete(name);
     // a server that answered and was found dead since then
@@ -106,28 +116,63 @@ export class Servers {
 
   /** Calls those that did not answer once more. True when any answers now, or is gone: then a scan is due. */
   async callSilent(context: RequestContext): Promise<boolean> {
-    for (const name of [...this.#silent]) {
-      const file = await this.#env.lockService.read(SERVERS_DIRECTORY + name);
-      if (
-        file === undefined ||
-        !((await this.#requestStatus(decodePeerFile(file.path, file.contents), context)) instanceof BigtableError)
-      )
-        return true;
+    const answered = await Promise.all(
+      [...this.#silent].map(async (name) => {
+        const file = await this.#env.lockService.read(SERVERS_DIRECTORY + name);
+        if (file === undefined) return true;
+        return !((await this.#requestStatus(decodePeerFile(file.path, file.contents), context)) instanceof BigtableError);
+      }),
+    );
+    return answered.includes(true);
+  }
+
+  /** Calls that incarnation of the server. DEADLINE_EXCEEDED if it does not answer in time. */
+  call<M extends keyof TabletServerCalls>(
+    { name, address }: ServerName,
+    method: M,
+    message: Message<M>,
+    context: RequestContext,
+    timeoutMs = CALL_MS,
+  ): Promise<TabletServerCalls[M]['answer']> {
+    const { transport, clock } = this.#env;
+    const deadlineMs = Math.min(context.deadlineMs, clock.monotonicMs() + timeoutMs);
+    return callServer(transport, address, method, { ...message, to: name }, { ...context, deadlineMs });
+  }
+
+  /**
+   * A call that may take minutes, and that joins its own work when it is repeated: called again for as long as the
+   * server answers a status.
+   */
+  async callUntilDone<M extends 'load' | 'unload' | 'flush'>(
+    server: ServerName,
+    method: M,
+    message: Message<M>,
+    context: RequestContext,
+  ): Promise<TabletServerCalls[M]['answer']> {
+    for (;;) {
+      try {
+        return await this.call(server, method, message, context);
+      } catch (thrown) {
+        const error = toBigtableError(thrown);
+        const isOver = context.deadlineMs <= this.#env.clock.monotonicMs();
+        if (error.code !== Code.DEADLINE_EXCEEDED || isOver) throw error;
+        if ((await this.#requestStatus({ ...server, protocol: PROTOCOL }, context)) instanceof BigtableError) throw error;
+      }
     }
-    return false;
   }
 
   /** Calls every live server; a failure is logged, and its server left out. */
   async callAll<M extends keyof TabletServerCalls>(
     method: M,
-    message: TabletServerCalls[M]['message'],
+    message: Message<M>,
     context: RequestContext,
   ): Promise<Map<string, TabletServerCalls[M]['answer']>> {
     const answers = new Map<string, TabletServerCalls[M]['answer']>();
     await Promise.all(
-      this.all().map(async ({ name, address }) => {
+      this.all().map(async (server) => {
+        const { name } = server;
         try {
-          answers.set(name, await callServer(this.#env.transport, address, method, message, context));
+          answers.set(name, await this.call(server, method, message, context));
         } catch (thrown) {
           const error = toBigtableError(thrown);
           // a server that has ended is an event of its own
@@ -200,7 +245,7 @@ export class Servers {
   async #requestStatus(peer: PeerFile, context: RequestContext): Promise<LiveServer | BigtableError> {
     try {
       checkProtocol(`tablet server ${peer.name}`, peer.protocol);
-      const status = await callServer(this.#env.transport, peer.address, 'status', {}, context);
+      const status = await this.call(peer, 'status', {}, context, STATUS_MS);
       if (status.name !== peer.name) return unavailable(`another one, ${status.name}, answers at its address`);
       if (!status.locked) return unavailable('its lease may have lapsed');
       return {

@@ -20,7 +20,6 @@ import {
   ROOT_RANGE,
 } from '../metadata/index.ts';
 import { rangeContains, type TableSchema } from '../model/index.ts';
-import { callServer } from '../protocol/index.ts';
 import type { Assignment } from './assignment.ts';
 import type { LiveServer, Servers } from './servers.ts';
 
@@ -38,13 +37,13 @@ export async function mergeTablets(
   row: ByteString,
   context: RequestContext,
 ): Promise<void> {
-  const { env, metadata, assignment } = parts;
+  const { env, metadata, servers, assignment } = parts;
   const [low, high] = await neighbours(metadata, { id, name }, row, context);
   await checkTogether(metadata, [low, high], context);
   const owned = [low, high].map((tablet) => ({ tablet, owner: ownerOf(parts, tablet) }));
   // most is written while both are still served
   for (const { tablet, owner } of owned)
-    await callServer(env.transport, owner.address, 'flush', { keys: [keyOfRow(tablet)] }, context);
+    await servers.callUntilDone(owner, 'flush', { keys: [keyOfRow(tablet)] }, context);
   await Promise.all(owned.map(({ tablet, owner }) => release(parts, tablet, owner, context)));
   const [lowNow, highNow] = await neighbours(metadata, { id, name }, row, context);
   // one of them may have been split before its server released it: then the part at the row is another tablet, which is
@@ -93,20 +92,15 @@ async function checkTogether(
 
 /** Leaves the tablet without a server, and with no record to be replayed. */
 async function release(
-  { env, metadata }: MergeParts,
+  { env, metadata, servers }: MergeParts,
   tablet: MetadataRow,
   owner: LiveServer,
   context: RequestContext,
 ): Promise<void> {
   const { epoch } = tablet;
   const key = keyOfRow(tablet);
-  const [error] = await callServer(
-    env.transport,
-    owner.address,
-    'unload',
-    { tablets: [{ key, epoch }], flush: true },
-    context,
-  );
+  const unload = { tablets: [{ key, epoch }], flush: true };
+  const [error] = await servers.callUntilDone(owner, 'unload', unload, context);
   owner.tablets.delete(key);
   if (error !== undefined) throw fromPlainError(error);
   const now = await metadata.readRow(key, context);

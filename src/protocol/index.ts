@@ -6,6 +6,7 @@
 export type { FamilyChange, NewTable } from '../service/index.ts';
 export { callHandler, callMaster, callServer, type Handlers, readTablet } from './calls.ts';
 export type {
+  Addressed,
   CheckAndMutateMessage,
   CommitOutcome,
   Holdings,
@@ -16,7 +17,7 @@ export type {
   TabletRef,
   TabletServerCalls,
 } from './messages.ts';
-export { isNotServing, notServing } from './not-serving.ts';
+export { checkAddressed, isNotServing, notServing } from './not-serving.ts';
 export {
   checkProtocol,
   decodePeerFile,

@@ -22,6 +22,14 @@ import type {
 import type { CheckAndMutateRequest, FamilyChange, KeySample, NewTable, TableChange } from '../service/index.ts';
 import type { ProtocolVersion } from './version.ts';
 
+/**
+ * In the calls between masters and tablet servers: the name of the incarnation that the call is meant for. Another one
+ * at its address refuses the call as "not reached". A caller that means the address leaves it out.
+ */
+export interface Addressed {
+  readonly to?: string;
+}
+
 /** A tablet under one assignment. */
 export interface TabletRef {
   readonly key: MetadataKey;
@@ -80,18 +88,21 @@ export interface Holdings {
 
 /** Calls answered by tablet servers. */
 export interface TabletServerCalls {
-  status: { message: Record<string, never>; answer: ServerStatus };
+  status: { message: Addressed; answer: ServerStatus };
   /**
    * Serves tablets whose rows name this server and the epoch. Answers by tablet: undefined = serving, else why not.
    * Repeating it is harmless.
    */
-  load: { message: { readonly tablets: readonly TabletRef[] }; answer: readonly (PlainError | undefined)[] };
+  load: {
+    message: Addressed & { readonly tablets: readonly TabletRef[] };
+    answer: readonly (PlainError | undefined)[];
+  };
   /**
    * Releases tablets at their epochs, for ever, with nothing left to replay. Without `flush` the contents of memory are
    * dropped if the tablet's row is gone. Answers as load does.
    */
   unload: {
-    message: { readonly tablets: readonly TabletRef[]; readonly flush: boolean };
+    message: Addressed & { readonly tablets: readonly TabletRef[]; readonly flush: boolean };
     answer: readonly (PlainError | undefined)[];
   };
   mutateRow: { message: RowMutations & { readonly tableId: string }; answer: undefined };
@@ -142,12 +153,12 @@ export interface TabletServerCalls {
   /** Inside one tablet. */
   dropRows: { message: { readonly tableId: string; readonly range: RowRange }; answer: undefined };
   /** Conditional commits on rows of one METADATA tablet, each by itself. */
-  commit: { message: { readonly commits: readonly MetadataCommit[] }; answer: readonly CommitOutcome[] };
+  commit: { message: Addressed & { readonly commits: readonly MetadataCommit[] }; answer: readonly CommitOutcome[] };
   /** Writes all memtables of the tablets named (all tablets, when left out) to SSTables. */
-  flush: { message: { readonly keys?: readonly MetadataKey[] }; answer: undefined };
-  holdings: { message: Record<string, never>; answer: Holdings };
+  flush: { message: Addressed & { readonly keys?: readonly MetadataKey[] }; answer: undefined };
+  holdings: { message: Addressed; answer: Holdings };
   /** The schema file was changed: answers once the server has read it. */
-  schemaChanged: { message: { readonly tableName: string }; answer: undefined };
+  schemaChanged: { message: Addressed & { readonly tableName: string }; answer: undefined };
 }
 
 /** Calls answered by the master. */
@@ -162,9 +173,12 @@ export interface MasterCalls {
   /** Merges the two tablets that meet at `row`. FAILED_PRECONDITION if none do. */
   mergeTablets: { message: { readonly name: string; readonly row: ByteString }; answer: undefined };
   /** The server has split a tablet, and serves these now. The notice may get lost: METADATA says the same. */
-  tabletSplit: { message: { readonly server: string; readonly tablets: readonly TabletStatus[] }; answer: undefined };
+  tabletSplit: {
+    message: Addressed & { readonly server: string; readonly tablets: readonly TabletStatus[] };
+    answer: undefined;
+  };
   /** Some files are no longer needed by one tablet, and perhaps by none: a sweep is worthwhile. */
-  filesLeft: { message: Record<string, never>; answer: undefined };
+  filesLeft: { message: Addressed; answer: undefined };
   counters: { message: Record<string, never>; answer: NamedCounters };
   /** Deletes files and logs that nothing refers to. Answers how many. */
   sweep: { message: Record<string, never>; answer: { readonly files: number; readonly logs: number } };

@@ -3,11 +3,20 @@
  * location it used, climbs, and sends the same call again.
  */
 import { BigtableError, type ByteString, Code, quote } from '../base/index.ts';
+import type { Addressed } from './messages.ts';
 
 export function notServing(tableId: string, row: ByteString): BigtableError {
   return new BigtableError(Code.UNAVAILABLE, `row ${quote(row)} of table ${tableId} is not served here now`, {
     details: { notServing: true },
   });
+}
+
+/** UNAVAILABLE, not reached, if the call is meant for another incarnation than `name`. */
+export function checkAddressed({ to }: Addressed, name: string): void {
+  if (to !== undefined && to !== name)
+    throw new BigtableError(Code.UNAVAILABLE, `the call is meant for ${to}, and reached ${name}`, {
+      details: { notReached: true },
+    });
 }
 
 /**

@@ -10,6 +10,9 @@ import type { ServedTablet } from './tablet-map.ts';
 /** Notices of files left within this time lead to one sweep. */
 const SWEEP_DELAY_MS = 30_000;
 
+/** The time that the master has to take a notice. */
+const NOTICE_MS = 5000;
+
 export interface MasterNoticesOptions {
   readonly transport: Transport;
   readonly lockService: LockService;
@@ -51,11 +54,13 @@ export class MasterNotices {
   }
 
   async #notify<M extends 'tabletSplit' | 'filesLeft'>(method: M, message: MasterCalls[M]['message']): Promise<void> {
-    const { transport, lockService, logger, serverContext } = this.#options;
+    const { transport, lockService, clock, logger, serverContext } = this.#options;
     try {
       const file = await lockService.read(MASTER_PATH);
       if (file === undefined || this.#stopped) return;
-      await callMaster(transport, decodePeerFile(MASTER_PATH, file.contents).address, method, message, serverContext());
+      const master = decodePeerFile(MASTER_PATH, file.contents);
+      const context = { ...serverContext(), deadlineMs: clock.monotonicMs() + NOTICE_MS };
+      await callMaster(transport, master.address, method, { ...message, to: master.name }, context);
     } catch (thrown) {
       logger.info('the master could not be notified', { what: method, error: toBigtableError(thrown).message });
     }

@@ -5,7 +5,9 @@ import type { SchemaCache } from '../locator/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';
 import type { RowRange, TabletStatistics } from '../model/index.ts';
 import {
+  type Addressed,
   callHandler,
+  checkAddressed,
   type Handlers,
   type Holdings,
   logPathOf,
@@ -57,9 +59,11 @@ export class ServerCalls {
     const { env, loader, aftermath, splits } = this.#options;
     const rows = this.#rows;
     const handlers: Handlers<TabletServerCalls> = {
-      status: async () => this.#status(),
-      load: ({ tablets }) => this.#each(tablets, (ref) => this.#load(ref)).finally(() => aftermath.callEnded()),
-      unload: ({ tablets, flush }) => this.#each(tablets, (ref) => loader.unload(ref, flush)),
+      status: this.#addressed(async () => this.#status()),
+      load: this.#addressed(({ tablets }) =>
+        this.#each(tablets, (ref) => this.#load(ref)).finally(() => aftermath.callEnded()),
+      ),
+      unload: this.#addressed(({ tablets, flush }) => this.#each(tablets, (ref) => loader.unload(ref, flush))),
       mutateRow: (message, context) => rows.mutateRow(message, context),
       mutateRows: ({ tableId, entries }, context) => rows.mutateRows(tableId, entries, context),
       checkAndMutateRow: (message, context) => rows.checkAndMutateRow(message, context),
@@ -84,18 +88,28 @@ export class ServerCalls {
         return undefined;
       },
       dropRows: (message, context) => rows.dropRows(message, context),
-      commit: ({ commits }, context) => rows.commit(commits, context),
-      flush: async ({ keys }) => {
+      commit: this.#addressed(({ commits }, context) => rows.commit(commits, context)),
+      flush: this.#addressed(async ({ keys }) => {
         await this.#flush(keys);
         return undefined;
-      },
-      holdings: async () => this.#holdings(),
-      schemaChanged: async ({ tableName }) => {
+      }),
+      holdings: this.#addressed(async () => this.#holdings()),
+      schemaChanged: this.#addressed(async ({ tableName }) => {
         await this.#schemaChanged(tableName);
         return undefined;
-      },
+      }),
     };
     return callHandler<TabletServerCalls>(handlers, (message, context) => rows.read(message, context));
+  }
+
+  /** A call that is answered by the incarnation it names only. */
+  #addressed<M extends Addressed, A>(
+    answer: (message: M, context: RequestContext) => Promise<A>,
+  ): (message: M, context: RequestContext) => Promise<A> {
+    return async (message, context) => {
+      checkAddressed(message, this.#options.serverName);
+      return answer(message, context);
+    };
   }
 
   #status(): ServerStatus {

@@ -17,7 +17,7 @@ import {
   sleep,
 } from '../env/index.ts';
 import { LIMITS } from '../model/index.ts';
-import { callServer } from '../protocol/index.ts';
+import { callServer, isNotServing, type TabletServerCalls } from '../protocol/index.ts';
 import { TabletServer, type TabletServerSettings } from './index.ts';
 
 const settings: TabletServerSettings = {
@@ -176,6 +176,30 @@ describe('a tablet server', () => {
       }),
     );
   }
+
+  test(
+    'that took the address of another answers no call that is meant for that one',
+    inTime(async (clock) => {
+      const env = envWith(new MemoryLockService(), clock);
+      const old = await TabletServer.start({ env, settings, address: 'a' });
+      await old.close();
+      const now = await TabletServer.start({ env, settings, address: 'a' });
+      const messages: { [M in keyof TabletServerCalls]?: TabletServerCalls[M]['message'] } = {
+        status: {},
+        load: { tablets: [] },
+        unload: { tablets: [], flush: true },
+        flush: { keys: [] },
+        holdings: {},
+        schemaChanged: { tableName: 't' },
+      };
+      const context = requestContext({ budget: env.requestBudget });
+      for (const [method, message] of Object.entries({ ...messages, commit: { commits: [] } })) {
+        await assert.rejects(env.transport.call('a', method, { ...message, to: old.name }, context), isNotServing);
+        if (method in messages) await env.transport.call('a', method, { ...message, to: now.name }, context);
+      }
+      await now.close();
+    }),
+  );
 
   test(
     'that is closed loads nothing more, and is closed once',
