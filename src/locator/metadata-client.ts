@@ -8,6 +8,7 @@
 import { assert, BigtableError, Code, type ByteString, toBigtableError } from '../base/index.ts';
 import {
   type Clock,
+  type LockHandle,
   type LockService,
   type Random,
   type RequestContext,
@@ -26,7 +27,7 @@ import {
   ROOT_KEY,
 } from '../metadata/index.ts';
 import { rangeOfRow, type RowRange } from '../model/index.ts';
-import { callServer, type CommitOutcome, isNotServing, readTablet } from '../protocol/index.ts';
+import { callServer, type CommitOutcome, isDeposed, isNotServing, readTablet } from '../protocol/index.ts';
 import { Backoff } from './backoff.ts';
 import type { AssignedTablet } from './location-cache.ts';
 import { type Locator, ROOT_PATH } from './locator.ts';
@@ -41,6 +42,10 @@ export interface MetadataClientOptions {
   readonly lockService: LockService;
   readonly clock: Clock;
   readonly random: Random;
+  /** The owner's: the root tablet's row is changed only while it is held. */
+  readonly lock?: LockHandle;
+  /** Where the owner is a master: the epoch of its lock. */
+  readonly masterEpoch?: number;
   /** True when the owner has ended: then no call is sent again. */
   stopped(): boolean;
 }
@@ -134,6 +139,7 @@ export class MetadataClient {
           const error = toBigtableError(thrown);
           if (batch.tablet) this.#options.locator.drop(batch.tablet);
           if (!isNotServing(error)) {
+            if (isDeposed(error)) throw error;
             if (!error.retry && !maybeDone && error.code !== Code.DEADLINE_EXCEEDED) throw error;
             maybeDone = true;
           }
@@ -190,13 +196,15 @@ export class MetadataClient {
   #send({ tablet, pending }: CommitBatch, context: RequestContext): Promise<readonly CommitOutcome[]> {
     if (tablet === undefined) return Promise.all(pending.map(({ commit }) => this.#commitRoot(commit)));
     const { name, address } = tablet.server;
-    const message = { to: name, commits: pending.map(({ commit }) => commit) };
-    return callServer(this.#options.transport, address, 'commit', message, context);
+    const { transport, masterEpoch } = this.#options;
+    const commits = pending.map(({ commit }) => commit);
+    const message = { to: name, commits, ...(masterEpoch !== undefined && { masterEpoch }) };
+    return callServer(transport, address, 'commit', message, context);
   }
 
   /** A commit on the root tablet's row, by compare-and-set. */
   async #commitRoot(commit: MetadataCommit): Promise<CommitOutcome> {
-    const { lockService } = this.#options;
+    const { lockService, lock } = this.#options;
     const row = commit.rows[0]?.row;
     assert(row !== undefined && commit.rows.length === 1, 'the root tablet is never deleted nor changed with another');
     assert(commit.rows[0]?.key === ROOT_KEY, 'the root file holds the row of the root tablet');
@@ -206,14 +214,22 @@ export class MetadataClient {
       const verdict = judge(commit, () => now);
       if (verdict === 'done') return { kind: 'done' };
       if (verdict === 'refused') return { kind: 'refused', rows: [now] };
+      const version = file?.version ?? 0;
       try {
-        await lockService.write(ROOT_PATH, encodeRootFile(row), { version: file?.version ?? 0 });
+        await lockService.write(ROOT_PATH, encodeRootFile(row), { version, ...(lock && { lock }) });
         return { kind: 'done' };
-      } catch (error) {
-        if (!(error instanceof BigtableError && error.code === Code.ABORTED)) throw error;
+      } catch (thrown) {
+        if (toBigtableError(thrown).code !== Code.ABORTED) throw thrown;
+        // the file is as it was, so the owner's lock is lost
+        if (((await lockService.read(ROOT_PATH))?.version ?? 0) === version) throw lockLost(thrown);
       }
     }
   }
+}
+
+/** Not to be sent again: the lock does not come back. */
+function lockLost(cause: unknown): BigtableError {
+  return new BigtableError(Code.FAILED_PRECONDITION, 'the lock of the sender of a commit is lost', { cause });
 }
 
 interface CommitBatch {

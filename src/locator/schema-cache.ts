@@ -58,7 +58,7 @@ export class SchemaCache {
         changed.add(name);
         this.refresh(name).catch(this.#onError);
       },
-      readAgain: () => this.#readChanged(),
+      readAgain: () => this.refreshAll(),
       onEnd: () => this.#onError(unavailable('changes of schemas are no longer reported')),
     });
     try {
@@ -112,8 +112,8 @@ export class SchemaCache {
     return under.next;
   }
 
-  /** Reads the files that have changed since they were read, after changes were missed. */
-  async #readChanged(): Promise<void> {
+  /** Reads all files that have changed: afterwards this cache has every table that existed when this was called. */
+  async refreshAll(): Promise<void> {
     const prefix = schemaPath('');
     const missing = new Set(this.#byName.keys());
     for (const { path, version } of await listFiles(this.#parts.lockService, prefix)) {

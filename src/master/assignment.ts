@@ -42,7 +42,7 @@ import {
   USER_RANGE,
 } from '../metadata/index.ts';
 import { ALL_ROWS, type RowRange } from '../model/index.ts';
-import type { CommitOutcome, TabletRef } from '../protocol/index.ts';
+import { type CommitOutcome, isDeposed, type TabletRef } from '../protocol/index.ts';
 import { chooseMoves } from './balance.ts';
 import type { Creations } from './creations.ts';
 import type { Deletions } from './deletions.ts';
@@ -175,8 +175,8 @@ export class Assignment {
     try {
       return await this.#options.servers.callUntilDone(server, 'load', { tablets }, context);
     } catch (thrown) {
-      if (context.signal?.aborted) throw thrown;
       const error = toBigtableError(thrown);
+      if (context.signal?.aborted || isDeposed(error)) throw thrown;
       // it was not carried out for another reason than "released at this epoch"
       return tablets.map(() => toPlainError(unavailable(error.message, error)));
     }
@@ -250,6 +250,7 @@ export class Assignment {
   async removeRows(rows: readonly MetadataRow[], context: RequestContext): Promise<void> {
     const { metadata, env, servers } = this.#options;
     const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;
+    await servers.checkMastership();
     const outcomes = await metadata.commit(
       rows.map((row) => commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, undefined)),
       context,
@@ -360,6 +361,8 @@ export class Assignment {
    */
   async #withSchema(rows: readonly MetadataRow[], context: RequestContext): Promise<MetadataRow[]> {
     const { schemas, deletions, creations } = this.#options;
+    // what the watch has not reported yet may be a new table
+    if (rows.some(({ tableId }) => schemas.byId(tableId) === undefined)) await schemas.refreshAll();
     const [known, unknown]: [MetadataRow[], MetadataRow[]] = [[], []];
     for (const row of rows) (schemas.byId(row.tableId) === undefined ? unknown : known).push(row);
     const left = unknown.filter(({ tableId, epoch }) => epoch === 0 && !creations.mayHappen(tableId));

@@ -3,10 +3,10 @@ import { describe, test } from 'node:test';
 import { Cluster, inCluster } from '../../test/cluster.ts';
 import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
 import { BigtableError, Code, unavailable } from '../base/index.ts';
-import { sleep, toPlainError, within } from '../env/index.ts';
+import { type LockService, sleep, toPlainError, within } from '../env/index.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
-import { keyOfRow, keysOfTable, type MetadataRow } from '../metadata/index.ts';
-import { callMaster, callServer, encodePeerFile, PROTOCOL } from '../protocol/index.ts';
+import { keyOfRow, keysOfTable, METADATA_TABLE_ID, type MetadataRow, USER_RANGE } from '../metadata/index.ts';
+import { callMaster, callServer, encodePeerFile, PROTOCOL, type ReadMessage } from '../protocol/index.ts';
 import { Master } from './index.ts';
 
 const T = `${TABLES}t`;
@@ -300,4 +300,86 @@ describe('a master', () => {
       { servers: 2 },
     ),
   );
+});
+
+class Gate {
+  open!: () => void;
+  readonly passed = new Promise<void>((resolve) => (this.open = resolve));
+}
+
+/** Ways in which the link of a master to the lock service may fail it: what its calls answer from then on. */
+const CUTS: Record<string, (inner: LockService) => Promise<Partial<LockService>>> = {
+  'cannot reach the lock service': async () => {
+    const away = () => Promise.reject(unavailable('away'));
+    return { read: away, list: away, holder: away, write: away, remove: away, tryAcquire: away, leaseHolds: () => true };
+  },
+  'hears nothing from the lock service': async () => ({ leaseHolds: () => true }),
+  'reads the lock service as it was': async (inner) => {
+    const [files, holder] = [await inner.list(''), await inner.holder('master')];
+    return {
+      list: async (prefix, after = '') => files.filter(({ path }) => path.startsWith(prefix) && path > after),
+      read: async (path) => files.find((file) => file.path === path),
+      holder: async (path) => (path === 'master' ? holder : inner.holder(path)),
+      leaseHolds: () => true,
+    };
+  },
+};
+
+describe('a master that has lost its lock and does not know it', () => {
+  for (const [how, cutOff] of Object.entries(CUTS)) {
+    test(`does not remove the rows of a table that its successor makes: it ${how}`, async () => {
+      const cluster = new Cluster({ servers: 2 });
+      const { lockService: inner } = cluster.env;
+      let cut: Partial<LockService> | undefined;
+      const lockService = new Proxy(inner, {
+        get: (target, name: keyof LockService) => {
+          if (name !== 'watch') return cut?.[name] ?? (target[name] as (...args: unknown[]) => unknown).bind(target);
+          const watch: LockService['watch'] = (prefix, listener) =>
+            target.watch(prefix, (event) => cut === undefined && listener(event));
+          return watch;
+        },
+      });
+      await cluster.inTime(async () => {
+        await cluster.startServer();
+        await cluster.startServer();
+        await Master.start({ env: { ...cluster.env, lockService }, address: 'first-master' });
+        await cluster.openClient();
+        await cluster.tables.create('x');
+        await sleep(cluster.clock, 5000);
+        const [reached, go] = [new Gate(), new Gate()];
+        cluster.onStream = ({ message, context, go: read }) => {
+          const { tableId, ranges } = message as ReadMessage;
+          if (context.principal !== 'master' || tableId !== METADATA_TABLE_ID || ranges[0]?.start !== USER_RANGE.start)
+            return undefined;
+          cluster.onStream = undefined;
+          return (async function* () {
+            reached.open();
+            await go.passed;
+            yield* read();
+          })();
+        };
+        await cluster.startServer();
+        await reached.passed;
+        cut = await cutOff(inner);
+        const lock = await inner.holder('master');
+        assert.ok(lock);
+        await inner.closeSession(lock.sessionId);
+        await cluster.startMaster();
+        await cluster.openClient();
+        const { tables } = cluster;
+        await tables.create('t');
+        await tables.set('t', 'a', '1');
+        go.open();
+        await sleep(cluster.clock, 120_000);
+        assert.equal((await rowsOf(cluster, tables)).length, 1);
+        await tables.set('t', 'b', '2');
+        assert.deepEqual(await tables.rows('t'), ['a', 'b']);
+        await assert.rejects(
+          callMaster(cluster.env.transport, 'first-master', 'sweep', {}, tables.context()),
+          { code: Code.UNAVAILABLE },
+        );
+        await cluster.close();
+      });
+    });
+  }
 });

@@ -3,8 +3,10 @@
  * tablets, and from then on creates, changes and deletes tables, handles dead servers and deletes files that no row
  * refers to. No data of clients moves through it.
  *
- * Invariant: its changes of METADATA are conditional on the rows, those in the lock service on its lock; so a master
- * that lost its lock does no harm.
+ * Invariant: its changes of METADATA are conditional on the rows, those in the lock service on its lock. Its calls carry
+ * the epoch of its lock, and a server that a later master has called refuses them; it removes or releases rows only
+ * after it has seen that it still has the lock (docs/decisions/0051-fencing-of-masters.md). So a master that lost its
+ * lock and does not know it does no harm.
  */
 import { assert, BigtableError, type ByteString, Code, toBigtableError, unavailable } from '../base/index.ts';
 import {
@@ -23,6 +25,7 @@ import {
   checkAddressed,
   encodePeerFile,
   type Handlers,
+  isDeposed,
   MASTER_PATH,
   type MasterCalls,
   PROTOCOL,
@@ -110,7 +113,13 @@ export class Master {
     this.#env = env;
     this.#lock = lock;
     const locator = new Locator(env);
-    this.#metadata = new MetadataClient({ ...env, locator, stopped: () => this.#ended || isCancelled() });
+    this.#metadata = new MetadataClient({
+      ...env,
+      locator,
+      lock,
+      masterEpoch: lock.epoch,
+      stopped: () => this.#ended || isCancelled(),
+    });
     this.#schemas = new SchemaCache(env, (error) =>
       env.logger.error('a schema could not be read', { error: toBigtableError(error).message }),
     );
@@ -325,8 +334,10 @@ export class Master {
   }
 
   /** Logs each failure once: the work is retried again and again. */
-  #failed(what: Work, { code, message }: BigtableError): void {
+  #failed(what: Work, error: BigtableError): void {
+    if (isDeposed(error)) this.#lockLost();
     if (this.#ended) return;
+    const { code, message } = error;
     // an assignment that a death has ended begins anew
     if (code !== Code.CANCELLED && this.#loggedFailures.get(what) !== message) {
       this.#loggedFailures.set(what, message);
@@ -338,6 +349,8 @@ export class Master {
   #oneByOne<T>(lane: 'sweep' | 'assign', work: () => Promise<T>): Promise<T> {
     const result = this.#lastWork[lane].then(() => {
       if (this.#ended) throw unavailable('the master has ended');
+      if (!this.#env.lockService.leaseHolds(this.#lock.sessionId))
+        throw unavailable('the lease of the master may have lapsed');
       return work();
     });
     this.#lastWork[lane] = result.catch(() => {});
@@ -380,7 +393,16 @@ export class Master {
       }),
       sweep: () => this.#sweep(),
     };
-    return callHandler<MasterCalls>(handlers);
+    const { call, stream } = callHandler<MasterCalls>(handlers);
+    return {
+      stream,
+      call: (method, message, context) =>
+        call(method, message, context).catch((thrown: unknown) => {
+          if (!isDeposed(toBigtableError(thrown))) throw thrown;
+          this.#lockLost();
+          throw unavailable('another master has taken the place of this one', thrown);
+        }),
+    };
   }
 }
 

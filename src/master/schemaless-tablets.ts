@@ -40,6 +40,7 @@ export class SchemalessTablets {
     if (server === undefined || servers.get(server.name) !== undefined || !(await servers.isDead(server.name))) return;
     const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;
     const released = { ...row, server: undefined, epoch: epoch + 1 };
+    await servers.checkMastership();
     await metadata.commit([commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, released)], context);
   }
 }

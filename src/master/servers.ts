@@ -9,10 +9,11 @@ import { assert, BigtableError, Code, toBigtableError, unavailable } from '../ba
 import { type Env, listFiles, type LockHandle, type RequestContext } from '../env/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';
 import {
-  type Addressed,
   callServer,
   checkProtocol,
   decodePeerFile,
+  type FromMaster,
+  isDeposed,
   isNotServing,
   logPathOf,
   type PeerFile,
@@ -28,7 +29,7 @@ const CALL_MS = 5000;
 
 /** A tablet server by its incarnation. */
 type ServerName = Pick<PeerFile, 'name' | 'address'>;
-type Message<M extends keyof TabletServerCalls> = Omit<TabletServerCalls[M]['message'], keyof Addressed>;
+type Message<M extends keyof TabletServerCalls> = Omit<TabletServerCalls[M]['message'], keyof FromMaster>;
 
 export interface LiveServer {
   readonly name: string;
@@ -88,6 +89,17 @@ export class Servers {
     return this.#silent.size > 0;
   }
 
+  /**
+   * Resolves if this master has its lock now, and surely still has it at the next instant. Required before a change
+   * that removes or releases rows: a master that was replaced may know less than its successor.
+   */
+  async checkMastership(): Promise<void> {
+    const { lockService } = this.#env;
+    const holder = await lockService.holder(this.#lock.path);
+    if (holder?.epoch !== this.#lock.epoch || !lockService.leaseHolds(this.#lock.sessionId))
+      throw unavailable('this master may have lost its lock');
+  }
+
   /** Reads the directory, requests the lock and the tablets of every server, and fences those whose lock is free. */
   async scan(context: RequestContext): Promise<void> {
     const live = new Map<string, LiveServer>();
@@ -136,7 +148,8 @@ export class Servers {
   ): Promise<TabletServerCalls[M]['answer']> {
     const { transport, clock } = this.#env;
     const deadlineMs = Math.min(context.deadlineMs, clock.monotonicMs() + timeoutMs);
-    return callServer(transport, address, method, { ...message, to: name }, { ...context, deadlineMs });
+    const stamped = { ...message, to: name, masterEpoch: this.#lock.epoch };
+    return callServer(transport, address, method, stamped, { ...context, deadlineMs });
   }
 
   /**
@@ -175,6 +188,7 @@ export class Servers {
           answers.set(name, await this.call(server, method, message, context));
         } catch (thrown) {
           const error = toBigtableError(thrown);
+          if (isDeposed(error)) throw error;
           // a server that has ended is an event of its own
           if (!isNotServing(error))
             this.#env.logger.warn('a tablet server failed a call', { server: name, method, error: error.message });
@@ -257,7 +271,7 @@ export class Servers {
     } catch (thrown) {
       if (!(thrown instanceof BigtableError)) throw thrown;
       // a death is an event of its own
-      if (context.signal?.aborted) throw thrown;
+      if (context.signal?.aborted || isDeposed(thrown)) throw thrown;
       return thrown;
     }
   }

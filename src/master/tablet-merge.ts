@@ -50,6 +50,7 @@ export async function mergeTablets(
   // served
   for (const { server, logs } of [lowNow, highNow]) if (server !== undefined || logs.length > 0) throw changed();
   const commit = commitOfMerge(env.random.uniqueName(), env.clock.nowMicros(), lowNow, highNow);
+  await servers.checkMastership();
   await commitAll(metadata, commit, context);
   env.metrics.add('master.mergedTablets');
   const merged = commit.rows[1]?.row;
@@ -106,6 +107,7 @@ async function release(
   const now = await metadata.readRow(key, context);
   if (now?.epoch !== epoch || now.logs.length > 0) throw changed();
   const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;
+  await servers.checkMastership();
   await commitAll(
     metadata,
     commitOfRow(env.random.uniqueName(), event, key, now, { ...now, server: undefined, epoch: epoch + 1 }),

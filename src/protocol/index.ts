@@ -5,10 +5,12 @@
 /** The parts of messages that are as in `service`. */
 export type { FamilyChange, NewTable } from '../service/index.ts';
 export { callHandler, callMaster, callServer, type Handlers, readTablet } from './calls.ts';
+export { deposed, isDeposed } from './deposed.ts';
 export type {
   Addressed,
   CheckAndMutateMessage,
   CommitOutcome,
+  FromMaster,
   Holdings,
   MasterCalls,
   NamedCounters,

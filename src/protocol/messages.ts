@@ -30,6 +30,14 @@ export interface Addressed {
   readonly to?: string;
 }
 
+/**
+ * In the calls of a master: the epoch of its lock. A server that a later master has called refuses the call, so that a
+ * master which has lost its lock and does not know it changes nothing more.
+ */
+export interface FromMaster extends Addressed {
+  readonly masterEpoch?: number;
+}
+
 /** A tablet under one assignment. */
 export interface TabletRef {
   readonly key: MetadataKey;
@@ -88,13 +96,13 @@ export interface Holdings {
 
 /** Calls answered by tablet servers. */
 export interface TabletServerCalls {
-  status: { message: Addressed; answer: ServerStatus };
+  status: { message: FromMaster; answer: ServerStatus };
   /**
    * Serves tablets whose rows name this server and the epoch. Answers by tablet: undefined = serving, else why not.
    * Repeating it is harmless.
    */
   load: {
-    message: Addressed & { readonly tablets: readonly TabletRef[] };
+    message: FromMaster & { readonly tablets: readonly TabletRef[] };
     answer: readonly (PlainError | undefined)[];
   };
   /**
@@ -102,7 +110,7 @@ export interface TabletServerCalls {
    * dropped if the tablet's row is gone. Answers as load does.
    */
   unload: {
-    message: Addressed & { readonly tablets: readonly TabletRef[]; readonly flush: boolean };
+    message: FromMaster & { readonly tablets: readonly TabletRef[]; readonly flush: boolean };
     answer: readonly (PlainError | undefined)[];
   };
   mutateRow: { message: RowMutations & { readonly tableId: string }; answer: undefined };
@@ -153,12 +161,15 @@ export interface TabletServerCalls {
   /** Inside one tablet. */
   dropRows: { message: { readonly tableId: string; readonly range: RowRange }; answer: undefined };
   /** Conditional commits on rows of one METADATA tablet, each by itself. */
-  commit: { message: Addressed & { readonly commits: readonly MetadataCommit[] }; answer: readonly CommitOutcome[] };
+  commit: {
+    message: FromMaster & { readonly commits: readonly MetadataCommit[] };
+    answer: readonly CommitOutcome[];
+  };
   /** Writes all memtables of the tablets named (all tablets, when left out) to SSTables. */
-  flush: { message: Addressed & { readonly keys?: readonly MetadataKey[] }; answer: undefined };
-  holdings: { message: Addressed; answer: Holdings };
+  flush: { message: FromMaster & { readonly keys?: readonly MetadataKey[] }; answer: undefined };
+  holdings: { message: FromMaster; answer: Holdings };
   /** The schema file was changed: answers once the server has read it. */
-  schemaChanged: { message: Addressed & { readonly tableName: string }; answer: undefined };
+  schemaChanged: { message: FromMaster & { readonly tableName: string }; answer: undefined };
 }
 
 /** Calls answered by the master. */

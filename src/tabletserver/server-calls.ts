@@ -5,9 +5,8 @@ import type { SchemaCache } from '../locator/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';
 import type { RowRange, TabletStatistics } from '../model/index.ts';
 import {
-  type Addressed,
   callHandler,
-  checkAddressed,
+  type FromMaster,
   type Handlers,
   type Holdings,
   logPathOf,
@@ -19,6 +18,7 @@ import {
 } from '../protocol/index.ts';
 import type { CompactionSchedule } from './compaction-schedule.ts';
 import type { LoadAftermath } from './load-aftermath.ts';
+import { MasterFence } from './master-fence.ts';
 import type { MemtableBudget } from './memtable-budget.ts';
 import { RowCalls } from './row-calls.ts';
 import type { TabletLoader } from './tablet-loader.ts';
@@ -43,10 +43,12 @@ export interface ServerCallsOptions {
 export class ServerCalls {
   readonly #options: ServerCallsOptions;
   readonly #rows: RowCalls;
+  readonly #fence: MasterFence;
 
   constructor(options: ServerCallsOptions) {
     const { env, schemas, loader } = options;
     this.#options = options;
+    this.#fence = new MasterFence(options.serverName);
     this.#rows = new RowCalls({
       ...options,
       clock: env.clock,
@@ -59,11 +61,11 @@ export class ServerCalls {
     const { env, loader, aftermath, splits } = this.#options;
     const rows = this.#rows;
     const handlers: Handlers<TabletServerCalls> = {
-      status: this.#addressed(async () => this.#status()),
-      load: this.#addressed(({ tablets }) =>
+      status: this.#fenced(async () => this.#status()),
+      load: this.#fenced(({ tablets }) =>
         this.#each(tablets, (ref) => this.#load(ref)).finally(() => aftermath.callEnded()),
       ),
-      unload: this.#addressed(({ tablets, flush }) => this.#each(tablets, (ref) => loader.unload(ref, flush))),
+      unload: this.#fenced(({ tablets, flush }) => this.#each(tablets, (ref) => loader.unload(ref, flush))),
       mutateRow: (message, context) => rows.mutateRow(message, context),
       mutateRows: ({ tableId, entries }, context) => rows.mutateRows(tableId, entries, context),
       checkAndMutateRow: (message, context) => rows.checkAndMutateRow(message, context),
@@ -88,13 +90,13 @@ export class ServerCalls {
         return undefined;
       },
       dropRows: (message, context) => rows.dropRows(message, context),
-      commit: this.#addressed(({ commits }, context) => rows.commit(commits, context)),
-      flush: this.#addressed(async ({ keys }) => {
+      commit: this.#fenced(({ commits }, context) => rows.commit(commits, context)),
+      flush: this.#fenced(async ({ keys }) => {
         await this.#flush(keys);
         return undefined;
       }),
-      holdings: this.#addressed(async () => this.#holdings()),
-      schemaChanged: this.#addressed(async ({ tableName }) => {
+      holdings: this.#fenced(async () => this.#holdings()),
+      schemaChanged: this.#fenced(async ({ tableName }) => {
         await this.#schemaChanged(tableName);
         return undefined;
       }),
@@ -102,12 +104,12 @@ export class ServerCalls {
     return callHandler<TabletServerCalls>(handlers, (message, context) => rows.read(message, context));
   }
 
-  /** A call that is answered by the incarnation it names only. */
-  #addressed<M extends Addressed, A>(
+  /** A call that is carried out only for the incarnation that it names, and not for a master that was replaced. */
+  #fenced<M extends FromMaster, A>(
     answer: (message: M, context: RequestContext) => Promise<A>,
   ): (message: M, context: RequestContext) => Promise<A> {
     return async (message, context) => {
-      checkAddressed(message, this.#options.serverName);
+      this.#fence.check(message);
       return answer(message, context);
     };
   }

@@ -16,14 +16,14 @@ interface SessionParts {
 
 export class ServerSession {
   readonly #lockService: LockService;
-  readonly #lock: LockHandle;
+  readonly lock: LockHandle;
   readonly #onLost: () => void;
   #stopWatching = (): void => {};
   #lost = false;
 
   private constructor(lockService: LockService, lock: LockHandle, onLost: () => void) {
-    this.#lockService = lockService;
-    this.#lock = lock;
+    this.lockService = lockService;
+    this.lock = lock;
     this.#onLost = onLost;
   }
 
@@ -46,10 +46,10 @@ export class ServerSession {
 
   /** Creates the file, by which masters find the server. */
   async announce(peer: PeerFile): Promise<void> {
-    await this.#lockService.write(this.#lock.path, encodePeerFile(peer), {
+    await this.lockService.write(this.lock.path, encodePeerFile(peer), {
       version: 0,
-      lock: this.#lock,
-      sessionId: this.#lock.sessionId,
+      lock: this.lock,
+      sessionId: this.lock.sessionId,
     });
   }
 
@@ -58,18 +58,18 @@ export class ServerSession {
    * serves nothing and waits: the lock holds again if the session is kept alive in time, and else is lost.
    */
   held(): boolean {
-    return !this.#lost && this.#lockService.leaseHolds(this.#lock.sessionId);
+    return !this.#lost && this.lockService.leaseHolds(this.lock.sessionId);
   }
 
   /** Releases the lock and deletes the file. */
   async close(): Promise<void> {
     this.#lost = true;
     this.#stopWatching();
-    await this.#lockService.closeSession(this.#lock.sessionId);
+    await this.lockService.closeSession(this.lock.sessionId);
   }
 
   async #watch(parts: SessionParts): Promise<void> {
-    const { path, sessionId } = this.#lock;
+    const { path, sessionId } = this.lock;
     this.#stopWatching = await followChanges(parts, path, {
       onChange: (event) => {
         if (
@@ -85,8 +85,8 @@ export class ServerSession {
   }
 
   async #checkLock(): Promise<void> {
-    const holder = await this.#lockService.holder(this.#lock.path);
-    if (holder?.epoch !== this.#lock.epoch) this.#lose();
+    const holder = await this.lockService.holder(this.lock.path);
+    if (holder?.epoch !== this.lock.epoch) this.#lose();
   }
 
   #lose(): void {

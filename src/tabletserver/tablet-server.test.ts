@@ -17,7 +17,7 @@ import {
   sleep,
 } from '../env/index.ts';
 import { LIMITS } from '../model/index.ts';
-import { callServer, isNotServing, type TabletServerCalls } from '../protocol/index.ts';
+import { callServer, isDeposed, isNotServing, type TabletServerCalls } from '../protocol/index.ts';
 import { TabletServer, type TabletServerSettings } from './index.ts';
 
 const settings: TabletServerSettings = {
@@ -198,6 +198,30 @@ describe('a tablet server', () => {
         if (method in messages) await env.transport.call('a', method, { ...message, to: now.name }, context);
       }
       await now.close();
+    }),
+  );
+
+  test(
+    'that a master has called refuses every call of the masters before it',
+    inTime(async (clock) => {
+      const env = envWith(new MemoryLockService(), clock);
+      const server = await TabletServer.start({ env, settings, address: 'a' });
+      const context = requestContext({ budget: env.requestBudget });
+      const messages: { [M in keyof TabletServerCalls]?: TabletServerCalls[M]['message'] } = {
+        status: {},
+        load: { tablets: [] },
+        unload: { tablets: [], flush: true },
+        flush: { keys: [] },
+        holdings: {},
+        schemaChanged: { tableName: 't' },
+      };
+      for (const masterEpoch of [3, 3, 7])
+        for (const [method, message] of Object.entries(messages))
+          await env.transport.call('a', method, { ...message, masterEpoch }, context);
+      for (const [method, message] of Object.entries({ ...messages, commit: { commits: [] } }))
+        await assert.rejects(env.transport.call('a', method, { ...message, masterEpoch: 6 }, context), isDeposed);
+      await callServer(env.transport, 'a', 'status', {}, context);
+      await server.close();
     }),
   );
 

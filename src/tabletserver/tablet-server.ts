@@ -121,7 +121,12 @@ export class TabletServer {
       schemas: this.#schemas,
       budget: this.#budget,
       compactions: this.#compactions,
-      metadata: new MetadataClient({ ...env, locator: new Locator(env), stopped: () => !this.#mayCommit() }),
+      metadata: new MetadataClient({
+        ...env,
+        lock: session.lock,
+        locator: new Locator(env),
+        stopped: () => !this.#mayCommit(),
+      }),
       serverContext: () => this.#context(),
       leaseHeld: () => this.#leaseHeld(),
     };

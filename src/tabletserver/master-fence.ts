@@ -1,0 +1,24 @@
+/**
+ * Refuses calls that are meant for another incarnation, and calls of a master after one of a later master.
+ *
+ * Invariant: the highest epoch seen only grows. A server that is given a tablet of METADATA has seen the epoch of the
+ * master that gave it.
+ */
+import { checkAddressed, deposed, type FromMaster } from '../protocol/index.ts';
+
+export class MasterFence {
+  readonly #serverName: string;
+  #highestEpoch = 0;
+
+  constructor(serverName: string) {
+    this.#serverName = serverName;
+  }
+
+  check(message: FromMaster): void {
+    checkAddressed(message, this.#serverName);
+    const { masterEpoch } = message;
+    if (masterEpoch === undefined) return;
+    if (masterEpoch < this.#highestEpoch) throw deposed(masterEpoch, this.#highestEpoch);
+    this.#highestEpoch = masterEpoch;
+  }
+}
