@@ -6,6 +6,7 @@ import { hotRows } from './hot-rows.mjs';
 import { serving } from './serving.mjs';
 import { slots } from './slots.mjs';
 import { structure } from './structure.mjs';
+import { tables } from './tables.mjs';
 
 /** The models, and the faults and moves that a run may allow. `fault:2` in a run allows it twice. */
 const MODELS = {
@@ -13,12 +14,14 @@ const MODELS = {
   B: { model: slots, faults: 'lapse time sw flush' },
   C: { model: structure, faults: 'expire put comp split merge master sweep lose' },
   D: { model: hotRows, faults: 'refuse error crash lapse gone' },
+  E: { model: tables, faults: 'create master crash lost move' },
 };
 
 const WRITES = { ops: ['w', 'w'] };
 const WRITE = { ops: ['w'] };
 const READ_TOO = { ops: ['w', 'w', 'r'] };
 const THREE = { servers: 3 };
+const HARMLESS = { harmless: true };
 
 /** [title, model, planted bugs, faults and moves allowed, options]. */
 export const PLANTED = [
@@ -215,6 +218,24 @@ export const PLANTED = [
     'lapse gone',
     { ops: ['w', 'c', 'r'] },
   ],
+  [
+    'E01 a master that was replaced removes rows, and METADATA takes what it sends',
+    'E',
+    'noCheck noFence',
+    'create master',
+    {},
+  ],
+  [
+    'E02 a master that was replaced removes rows, and the epoch of the next one is forgotten when METADATA moves',
+    'E',
+    'noCheck loadNoEpoch',
+    'create master move',
+    {},
+  ],
+  ['E03 rows are removed without a look at the lock, fence kept', 'E', 'noCheck', 'create:2 master crash', HARMLESS],
+  ['E04 METADATA does not compare epochs, look at the lock kept', 'E', 'noFence', 'create:2 master crash', HARMLESS],
+  ['E05 the lost answer to the write of a schema is taken for a failure', 'E', 'unknownIsFailure', 'create lost', {}],
+  ['E06 a schema is written without the lock', 'E', 'noGuard', 'create master', {}],
 ];
 
 /** [title, model, faults and moves allowed, options]. */
@@ -246,6 +267,9 @@ export const SOUND = [
   ['merge + two masters', 'C', 'merge master put', { two: 1, wedge: true }],
   ['merge + death + lost calls', 'C', 'merge expire put lose', { two: 1 }],
   ['merge + split + sweep', 'C', 'merge split comp sweep', { two: 1, compOne: 1, K: 3 }],
+  ['tables, two masters', 'E', 'create:2 master', { wedge: true }],
+  ['tables, two masters, lost answers, METADATA moved', 'E', 'create master lost move', { wedge: true }],
+  ['tables, masters that crash and lose the lock', 'E', 'create:2 master crash lost', {}],
   ['hot row, full disk twice', 'D', 'refuse:2', { ops: ['i', 'i', 'i', 'w', 'c'], wedge: true }],
   ['hot row, crash', 'D', 'refuse crash', { ops: ['i', 'i', 'w', 'c', 'r'] }],
   ['hot row, append of unknown outcome', 'D', 'refuse error', { ops: ['i', 'i', 'w', 'c', 'r'] }],

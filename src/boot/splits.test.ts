@@ -194,13 +194,8 @@ describe('merges of tablets', () => {
     let merging: Promise<PromiseSettledResult<void>[]> | undefined;
     // notified after the master was, before it does other work
     const stop = db.env.lockService.watch('', (event) => {
-      if (
-        merging !== undefined ||
-        event.kind === 'session-expired' ||
-        event.kind === 'changed' ||
-        !event.path.startsWith(SERVERS_DIRECTORY)
-      )
-        return;
+      if (merging !== undefined || (event.kind !== 'deleted' && event.kind !== 'lock-lost')) return;
+      if (!event.path.startsWith(SERVERS_DIRECTORY)) return;
       merging = Promise.allSettled([merge(db, 'k030')]);
     });
     [failing] = await world.fileSystem.listLogs('logs/');

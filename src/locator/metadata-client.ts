@@ -221,7 +221,7 @@ export class MetadataClient {
       } catch (thrown) {
         if (toBigtableError(thrown).code !== Code.ABORTED) throw thrown;
         // the file is as it was, so the owner's lock is lost
-        if (((await lockService.read(ROOT_PATH))?.version ?? 0) === version) throw lockLost(thrown);
+        if (lock && ((await lockService.read(ROOT_PATH))?.version ?? 0) === version) throw lockLost(thrown);
       }
     }
   }

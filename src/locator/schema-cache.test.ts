@@ -7,7 +7,9 @@ import { encodeSchema, schemaPath } from '../metadata/index.ts';
 import { SchemaCache } from './schema-cache.ts';
 
 test('a cache of schemas that is started twice would watch twice, and is a bug', async () => {
-  const schemas = new SchemaCache({ lockService: new MemoryLockService(), clock: new ManualClock() }, (error) => assert.fail(String(error)));
+  const schemas = new SchemaCache({ lockService: new MemoryLockService(), clock: new ManualClock() }, (error) =>
+    assert.fail(String(error)),
+  );
   await schemas.start();
   await assert.rejects(schemas.start(), /a cache of schemas is started once/);
   schemas.stop();

@@ -20,14 +20,7 @@ import {
   unavailable,
 } from '../base/index.ts';
 import { readAppends } from '../commitlog/index.ts';
-import {
-  type Env,
-  fromPlainError,
-  type PlainError,
-  type RequestContext,
-  toPlainError,
-  within,
-} from '../env/index.ts';
+import { type Env, fromPlainError, type PlainError, type RequestContext, toPlainError, within } from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
 import {
   assertDisjoint,

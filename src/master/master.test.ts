@@ -56,7 +56,9 @@ describe('assignments', () => {
         for (const name of names) for (const owner of await ownersOf(cluster, tables, name)) owners.add(owner);
         assert.equal(owners.size, 3);
         cluster.onCall = ({ address, context }) =>
-          context.principal === 'master' && address === 'server-2' ? within(new Promise(() => {}), context, clock) : undefined;
+          context.principal === 'master' && address === 'server-2'
+            ? within(new Promise(() => {}), context, clock)
+            : undefined;
         await cluster.kill(0);
         const killedMs = clock.monotonicMs();
         for (const name of names) await tables.set(name, 'b', '2');
@@ -311,7 +313,15 @@ class Gate {
 const CUTS: Record<string, (inner: LockService) => Promise<Partial<LockService>>> = {
   'cannot reach the lock service': async () => {
     const away = () => Promise.reject(unavailable('away'));
-    return { read: away, list: away, holder: away, write: away, remove: away, tryAcquire: away, leaseHolds: () => true };
+    return {
+      read: away,
+      list: away,
+      holder: away,
+      write: away,
+      remove: away,
+      tryAcquire: away,
+      leaseHolds: () => true,
+    };
   },
   'hears nothing from the lock service': async () => ({ leaseHolds: () => true }),
   'reads the lock service as it was': async (inner) => {
@@ -374,10 +384,9 @@ describe('a master that has lost its lock and does not know it', () => {
         assert.equal((await rowsOf(cluster, tables)).length, 1);
         await tables.set('t', 'b', '2');
         assert.deepEqual(await tables.rows('t'), ['a', 'b']);
-        await assert.rejects(
-          callMaster(cluster.env.transport, 'first-master', 'sweep', {}, tables.context()),
-          { code: Code.UNAVAILABLE },
-        );
+        await assert.rejects(callMaster(cluster.env.transport, 'first-master', 'sweep', {}, tables.context()), {
+          code: Code.UNAVAILABLE,
+        });
         await cluster.close();
       });
     });

@@ -3,10 +3,10 @@
  * tablets, and from then on creates, changes and deletes tables, handles dead servers and deletes files that no row
  * refers to. No data of clients moves through it.
  *
- * Invariant: its changes of METADATA are conditional on the rows, those in the lock service on its lock. Its calls carry
- * the epoch of its lock, and a server that a later master has called refuses them; it removes or releases rows only
- * after it has seen that it still has the lock (docs/decisions/0051-fencing-of-masters.md). So a master that lost its
- * lock and does not know it does no harm.
+ * Invariant: its changes of METADATA are conditional on the rows, those in the lock service on its lock. Its calls
+ * carry the epoch of its lock, and a server that a later master has called refuses them; it removes or releases rows
+ * only after it has seen that it still has the lock (docs/decisions/0051-fencing-of-masters.md). So a master that lost
+ * its lock and does not know it does no harm.
  */
 import { assert, BigtableError, type ByteString, Code, toBigtableError, unavailable } from '../base/index.ts';
 import {
@@ -209,12 +209,18 @@ export class Master {
           this.#serversChanged(event.kind === 'changed' ? 'come' : 'gone');
       },
       readAgain: async () => {
-        const holder = await this.#env.lockService.holder(MASTER_PATH);
-        if (holder?.epoch === this.#lock.epoch) this.#serversChanged('gone');
-        else this.#lockLost();
+        await this.#checkLock();
+        this.#serversChanged('gone');
       },
       onEnd: () => this.#lockLost(),
     });
+    // it may have been lost before the watch began
+    await this.#checkLock();
+  }
+
+  async #checkLock(): Promise<void> {
+    const holder = await this.#env.lockService.holder(MASTER_PATH);
+    if (holder?.epoch !== this.#lock.epoch) this.#lockLost();
   }
 
   #lockLost(): void {

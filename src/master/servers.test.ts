@@ -173,7 +173,7 @@ describe('the tablet servers as the master sees them', () => {
       await scan();
       await die();
       // the file of a server outlasts its lock if its session ends in between
-      await env.lockService.write('servers/a', encodePeerFile({ name: 'a', address: 'a', protocol: PROTOCOL }));
+      await env.lockService.write('servers/a', encodePeerFile({ name: 'a', address: 'nowhere', protocol: PROTOCOL }));
       losing.add(method);
       await assert.rejects(scan(), { code: Code.UNAVAILABLE });
       await scan();

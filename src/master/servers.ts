@@ -132,7 +132,9 @@ export class Servers {
       [...this.#silent].map(async (name) => {
         const file = await this.#env.lockService.read(SERVERS_DIRECTORY + name);
         if (file === undefined) return true;
-        return !((await this.#requestStatus(decodePeerFile(file.path, file.contents), context)) instanceof BigtableError);
+        return !(
+          (await this.#requestStatus(decodePeerFile(file.path, file.contents), context)) instanceof BigtableError
+        );
       }),
     );
     return answered.includes(true);
@@ -169,7 +171,8 @@ export class Servers {
         const error = toBigtableError(thrown);
         const isOver = context.deadlineMs <= this.#env.clock.monotonicMs();
         if (error.code !== Code.DEADLINE_EXCEEDED || isOver) throw error;
-        if ((await this.#requestStatus({ ...server, protocol: PROTOCOL }, context)) instanceof BigtableError) throw error;
+        if ((await this.#requestStatus({ ...server, protocol: PROTOCOL }, context)) instanceof BigtableError)
+          throw error;
       }
     }
   }

@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ByteBudget, type Env, type Guard, ManualClock, MemoryLockService, requestContext, silentLogger } from '../env/index.ts';
+import {
+  ByteBudget,
+  type Env,
+  type Guard,
+  ManualClock,
+  MemoryLockService,
+  requestContext,
+  silentLogger,
+} from '../env/index.ts';
 import { type MetadataClient, SchemaCache } from '../locator/index.ts';
 import { deletionPath, encodeSchema, schemaPath } from '../metadata/index.ts';
 import type { Assignment } from './assignment.ts';

@@ -95,10 +95,7 @@ describe('tables', () => {
       await tables.set('t', 'a', '1');
       await rejectsWith(Code.ALREADY_EXISTS, tables.create('t'));
       await tables.service.updateTable(tables.context(), T, { extra: { a: '1' } });
-      assert.deepEqual(
-        { ...(await tables.service.getTable(tables.context(), T)).extra },
-        { a: '1' },
-      );
+      assert.deepEqual({ ...(await tables.service.getTable(tables.context(), T)).extra }, { a: '1' });
       await tables.delete('t');
       assert.equal(calls, 6);
       assert.equal(await marks(cluster), 0);

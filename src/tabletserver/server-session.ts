@@ -22,7 +22,7 @@ export class ServerSession {
   #lost = false;
 
   private constructor(lockService: LockService, lock: LockHandle, onLost: () => void) {
-    this.lockService = lockService;
+    this.#lockService = lockService;
     this.lock = lock;
     this.#onLost = onLost;
   }
@@ -46,7 +46,7 @@ export class ServerSession {
 
   /** Creates the file, by which masters find the server. */
   async announce(peer: PeerFile): Promise<void> {
-    await this.lockService.write(this.lock.path, encodePeerFile(peer), {
+    await this.#lockService.write(this.lock.path, encodePeerFile(peer), {
       version: 0,
       lock: this.lock,
       sessionId: this.lock.sessionId,
@@ -58,14 +58,14 @@ export class ServerSession {
    * serves nothing and waits: the lock holds again if the session is kept alive in time, and else is lost.
    */
   held(): boolean {
-    return !this.#lost && this.lockService.leaseHolds(this.lock.sessionId);
+    return !this.#lost && this.#lockService.leaseHolds(this.lock.sessionId);
   }
 
   /** Releases the lock and deletes the file. */
   async close(): Promise<void> {
     this.#lost = true;
     this.#stopWatching();
-    await this.lockService.closeSession(this.lock.sessionId);
+    await this.#lockService.closeSession(this.lock.sessionId);
   }
 
   async #watch(parts: SessionParts): Promise<void> {
@@ -73,7 +73,9 @@ export class ServerSession {
     this.#stopWatching = await followChanges(parts, path, {
       onChange: (event) => {
         if (
-          event.kind === 'session-expired' ? event.sessionId === sessionId : event.path === path && event.kind !== 'changed'
+          event.kind === 'session-expired'
+            ? event.sessionId === sessionId
+            : event.path === path && event.kind !== 'changed'
         )
           this.#lose();
       },
@@ -85,7 +87,7 @@ export class ServerSession {
   }
 
   async #checkLock(): Promise<void> {
-    const holder = await this.lockService.holder(this.lock.path);
+    const holder = await this.#lockService.holder(this.lock.path);
     if (holder?.epoch !== this.lock.epoch) this.#lose();
   }
 

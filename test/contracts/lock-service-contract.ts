@@ -421,18 +421,21 @@ function clientsShareOneService(contract: Contract): void {
     assert.deepEqual(await service.list(''), []);
   });
 
-  contract('a lock of one is refused to the other, with its guards, until its session ends', async (service, subject) => {
-    const { other } = subject;
-    const [one, two] = [await service.openSession(), await other.openSession()];
-    const lock = await acquire(service, 'l', one);
-    assert.equal(await other.tryAcquire('l', two), undefined);
-    assert.deepEqual(await other.holder('l'), lock);
-    const version = await other.write('a', bytes('x'), { lock });
-    await subject.endSession(one);
-    assert.ok((await acquire(other, 'l', two)).epoch > lock.epoch);
-    await fails(service.write('a', bytes('y'), { lock }), Code.ABORTED);
-    assert.equal((await service.read('a'))?.version, version);
-  });
+  contract(
+    'a lock of one is refused to the other, with its guards, until its session ends',
+    async (service, subject) => {
+      const { other } = subject;
+      const [one, two] = [await service.openSession(), await other.openSession()];
+      const lock = await acquire(service, 'l', one);
+      assert.equal(await other.tryAcquire('l', two), undefined);
+      assert.deepEqual(await other.holder('l'), lock);
+      const version = await other.write('a', bytes('x'), { lock });
+      await subject.endSession(one);
+      assert.ok((await acquire(other, 'l', two)).epoch > lock.epoch);
+      await fails(service.write('a', bytes('y'), { lock }), Code.ABORTED);
+      assert.equal((await service.read('a'))?.version, version);
+    },
+  );
 
   contract('a watch of one reports the changes of both', async (service, { other }) => {
     const seen = new Events(service, '');

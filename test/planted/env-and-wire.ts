@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { BudgetParts, Part } from '../../src/env/budget/budget-parts.ts';
-import { ManualClock, MemoryFileSystem } from '../../src/env/index.ts';
+import { listFiles, ManualClock, MemoryFileSystem, MemoryLockService } from '../../src/env/index.ts';
 import { DynamicTable } from '../../src/wire/hpack/dynamic-table.ts';
 import { ANSWER_HEADERS, withHeaders } from '../../src/wire/grpc/answer-blocks.ts';
 import { ConnectionInput } from '../../src/wire/http2/connection-input.ts';
@@ -43,6 +43,18 @@ export const ENV_FAULTS: readonly Fault[] = [
     fault: 'a clock goes back',
     message: /does not go/,
     run: (planted) => new ManualClock().advance(planted ? -1 : 1),
+  },
+  {
+    fault: 'a page of a list begins anew',
+    message: /pages of a list ascend/,
+    run: async (planted) => {
+      const service = new MemoryLockService();
+      await service.write('a', PAYLOAD[0]!);
+      const list = service.list.bind(service);
+      let pages = 0;
+      service.list = (prefix, after) => (planted && ++pages < 3 ? list(prefix) : list(prefix, after));
+      await listFiles(service, '');
+    },
   },
 ];
 

@@ -11,6 +11,7 @@ import {
   silentLogger,
 } from '../../src/env/index.ts';
 import { chooseMoves, type TabletLoad } from '../../src/master/balance.ts';
+import { Creations } from '../../src/master/creations.ts';
 import { Deletions } from '../../src/master/deletions.ts';
 import { changeFamilies } from '../../src/master/family-changes.ts';
 import { ReleasedTablets } from '../../src/master/released-tablets.ts';
@@ -63,6 +64,25 @@ export const MASTER_FAULTS: readonly Fault[] = [
       await deletions.begin('00000010', SCHEMA.name);
       await deletions.end('00000010');
       if (planted) await deletions.end('00000010');
+    },
+  },
+  {
+    fault: 'two tables are created with one id',
+    message: /a table id is given once/,
+    run: (planted) => {
+      const creations = new Creations();
+      creations.begin('00000010');
+      creations.begin(planted ? '00000010' : '00000011');
+    },
+  },
+  {
+    fault: 'the schema of a table may yet be written that is not being created',
+    message: /written while the table is created/,
+    run: (planted) => {
+      const creations = new Creations();
+      creations.begin('00000010');
+      if (planted) creations.end('00000010');
+      creations.outcomeUnknown('00000010');
     },
   },
   {

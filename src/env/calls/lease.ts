@@ -35,7 +35,7 @@ export class Lease {
   /** A keep-alive that was sent then has been answered. Answers may come in any order. */
   renewed(sent: Instant): void {
     const monotonicMs = sent.monotonicMs + this.#leaseMs;
-    if (monotonicMs > this.#until.monotonicMs) this.#until = { monotonicMs, wallMs: sent.wallMs + this.#leaseMs };
+    if (monotonicMs >= this.#until.monotonicMs) this.#until = { monotonicMs, wallMs: sent.wallMs + this.#leaseMs };
   }
 
   holds(): boolean {

@@ -2,7 +2,7 @@
 import { assert } from '../../base/index.ts';
 import type { LockService, SmallFile } from '../seams/lock-service.ts';
 
-/** All files whose path starts with `prefix`, by path. A file that exists from the first page to the last is among them. */
+/** All files whose path starts with `prefix`, by path. A file that exists from the first page to the last is in it. */
 export async function listFiles(lockService: LockService, prefix: string): Promise<SmallFile[]> {
   const all: SmallFile[] = [];
   for (;;) {

@@ -38,7 +38,9 @@ export function writeSettled(
     () => lockService.write(path, contents, guard),
     async () => {
       const file = await lockService.read(path);
-      return file !== undefined && file.version > guard.version && hasContents(file, contents) ? file.version : undefined;
+      return file !== undefined && file.version > guard.version && hasContents(file, contents)
+        ? file.version
+        : undefined;
     },
   );
 }

@@ -65,7 +65,7 @@ describe('LockServiceClient', () => {
     const events: string[] = [];
     client.watch('', ({ kind }) => events.push(kind));
     const stop = client.watch('', ({ kind }) => events.push(kind));
-    await client.read('a');
+    for (let i = 0; i < 50 && events.length < 2; i++) await systemClock.yield();
     stop();
     close();
     for (let i = 0; i < 50 && !events.includes('ended'); i++) await systemClock.yield();
