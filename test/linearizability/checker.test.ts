@@ -95,6 +95,28 @@ test('forty operations of unknown outcome are no burden while they are not seen'
   assert.ok(checker.take([read('7', 60, 61)]), 'each lands once');
 });
 
+test('many appends of unknown outcome are tried few at a time, and in the end all of them', () => {
+  const lost = Array.from({ length: 12 }, (_, i) => lostAppend(`${i};`, 1 + i));
+  const checker = new Checker('');
+  assert.equal(
+    checker.take([...lost, write('', 20, 21), append('x;', 22, 23, '7;x;'), read('7;x;', 24, 25)]),
+    undefined,
+  );
+  assert.ok(checker.maxConfigurations <= 500, `${checker.maxConfigurations} configurations`);
+  assert.equal(checker.take([read('7;x;3;1;0;', 26, 27)]), undefined, 'three more, in a later piece');
+  assert.equal(checker.take([read('7;x;3;1;0;', 28, 29)]), undefined);
+});
+
+test('an order that was left out at first is found later', () => {
+  // the write hides whether the appends before it took effect, the comparison tells that all three did
+  const lost = ['a', 'b', 'c'].map((value, i) => lostAppend(value, 1 + i));
+  const compared = operation({ kind: 'compareAndSet', expected: 'abc', value: 'd' }, 4, 8, 'true');
+  const checker = new Checker('');
+  assert.equal(checker.take([...lost, compared]), undefined);
+  assert.equal(checker.take([read('d', 9, 10)]), undefined);
+  assert.ok(checker.take([read('da', 11, 12)]), 'each lands once');
+});
+
 const seeds = fc.integer({ min: 0, max: 2 ** 31 });
 
 describe('random histories', () => {

@@ -7,14 +7,18 @@
  * that have taken effect. When an operation ends, each configuration in which it has not taken effect is continued by
  * operations under way, in every order, until it has. A history is linearizable while a configuration is left.
  *
- * Three rules keep the configurations few, and change no verdict:
+ * Four rules keep the configurations few, and change no verdict:
  * - A read takes effect as soon as its answer is right.
  * - An operation of unknown outcome takes effect only where it changes the state.
  * - Of two configurations that differ in operations of unknown outcome alone, the one that has used fewer of them
  *   explains whatever the other does.
+ * - A configuration that another one can still reach is left out.
  *
- * Memory: the operations under way and the configurations, so a history may be taken in pieces. `sim/` and tests share
- * this file: it imports nothing of the product.
+ * Operations that may take effect at any later time are many where servers are slow or unreachable. So few of them are
+ * tried before an operation ends, and more only if the history would not be linearizable otherwise.
+ *
+ * Memory: the operations under way and the configurations, so a history may be taken in pieces. A piece is kept while
+ * it may have to be searched again. `sim/` and tests share this file: it imports nothing of the product.
  */
 import assert from 'node:assert/strict';
 
@@ -51,6 +55,8 @@ export interface Violation {
   readonly concurrent: readonly Operation[];
 }
 
+/** Operations without an end that take effect before the end of another one; tried first. */
+const FEW = 2;
 /** Configurations that a history may have before the search ends without a verdict. */
 const MAX_CONFIGURATIONS = 500_000;
 
@@ -68,23 +74,31 @@ interface Pending {
   readonly bit: bigint;
 }
 
+/** A search that can be continued from there. */
+interface Position {
+  readonly configurations: ConfigurationSet;
+  readonly pending: ReadonlyMap<Operation, Pending>;
+  readonly takenUntil: number;
+}
+
 export class Checker {
-  #configurations: ConfigurationSet;
-  readonly #pending = new Map<Operation, Pending>();
-  #usedBits = 0n;
+  #configurations = new ConfigurationSet();
+  #pending = new Map<Operation, Pending>();
   #takenUntil = Number.NEGATIVE_INFINITY;
+  /** The last position before which no order was left out, and what was taken since. */
+  #complete: Position;
+  #sinceComplete: Operation[] = [];
+  /** The most operations without an end that are tried before the end of another one. */
+  #tried = FEW;
+  /** True if orders were left out since the last complete position. */
+  #hasLeftOut = false;
+  #violation: Violation | undefined;
   /** The most configurations that one event led to. */
   maxConfigurations = 1;
-  #violation: Violation | undefined;
 
   constructor(initial: string) {
-    this.#configurations = new ConfigurationSet();
     this.#configurations.add({ state: initial, done: 0n, used: 0n });
-  }
-
-  /** States that the object may have now, if no operation of unknown outcome is still to take effect. */
-  get states(): readonly string[] {
-    return [...new Set([...this.#configurations].map(({ state }) => state))];
+    this.#complete = this.#position();
   }
 
   /**
@@ -94,15 +108,41 @@ export class Checker {
    */
   take(operations: readonly Operation[]): Violation | undefined {
     if (this.#violation !== undefined) return this.#violation;
+    this.#sinceComplete.push(...operations);
+    let violation = this.#search(operations);
+    while (violation !== undefined && this.#hasLeftOut) {
+      this.#tried *= 2;
+      this.#returnTo(this.#complete);
+      violation = this.#search(this.#sinceComplete);
+    }
+    this.#tried = FEW;
+    this.#violation = violation;
+    if (!this.#hasLeftOut) {
+      this.#complete = this.#position();
+      this.#sinceComplete = [];
+    }
+    return violation;
+  }
+
+  #position(): Position {
+    return { configurations: this.#configurations, pending: new Map(this.#pending), takenUntil: this.#takenUntil };
+  }
+
+  #returnTo({ configurations, pending, takenUntil }: Position): void {
+    this.#configurations = configurations;
+    this.#pending = new Map(pending);
+    this.#takenUntil = takenUntil;
+    this.#hasLeftOut = false;
+  }
+
+  #search(operations: readonly Operation[]): Violation | undefined {
     const begins = operations.filter(isRelevant).sort((a, b) => a.beganAt - b.beganAt);
-    const ends = [...this.#pending.keys(), ...begins]
-      .filter(({ endedAt }) => endedAt !== Number.POSITIVE_INFINITY)
-      .sort((a, b) => a.endedAt - b.endedAt);
+    const ends = [...this.#pending.keys(), ...begins].filter(hasEnd).sort((a, b) => a.endedAt - b.endedAt);
     let begun = 0;
     for (const operation of ends) {
       while (begun < begins.length && begins[begun]!.beganAt <= operation.endedAt) this.#begin(begins[begun++]!);
-      this.#violation = this.#end(operation);
-      if (this.#violation !== undefined) return this.#violation;
+      const violation = this.#end(operation);
+      if (violation !== undefined) return violation;
     }
     while (begun < begins.length) this.#begin(begins[begun++]!);
     return undefined;
@@ -113,8 +153,8 @@ export class Checker {
     assert.ok(operation.endedAt >= operation.beganAt, 'an operation ends after its beginning');
     this.#takenUntil = operation.beganAt;
     let bit = 1n;
-    while ((this.#usedBits & bit) !== 0n) bit <<= 1n;
-    this.#usedBits |= bit;
+    const bits = [...this.#pending.values()].reduce((set, other) => set | other.bit, 0n);
+    while ((bits & bit) !== 0n) bit <<= 1n;
     this.#pending.set(operation, { operation, bit });
   }
 
@@ -123,14 +163,13 @@ export class Checker {
     this.#takenUntil = operation.endedAt;
     const pending = this.#pending.get(operation);
     assert.ok(pending !== undefined, 'an operation that ends has begun');
-    const next = this.#linearized(pending);
-    if (next.size === 0) {
-      const concurrent = [...this.#pending.keys()].filter((other) => other !== operation);
-      return { operation, states: this.states, concurrent };
-    }
-    this.#configurations = next;
+    const found = this.#linearized(pending);
     this.#pending.delete(operation);
-    this.#usedBits &= ~pending.bit;
+    if (found.size === 0) {
+      const states = new Set([...this.#configurations].map(({ state }) => state));
+      return { operation, states: [...states], concurrent: [...this.#pending.keys()] };
+    }
+    this.#configurations = this.#withoutReachable(found);
     return undefined;
   }
 
@@ -138,31 +177,44 @@ export class Checker {
   #linearized({ operation: ending, bit }: Pending): ConfigurationSet {
     const found = new ConfigurationSet();
     const visited = new ConfigurationSet();
-    const left: Configuration[] = [];
-    const visit = (configuration: Configuration): void => {
-      const settled = this.#withReads(configuration);
-      if (visited.add(settled)) left.push(settled);
-    };
-    for (const configuration of this.#configurations) visit(configuration);
-    for (let configuration = left.pop(); configuration; configuration = left.pop()) {
-      const { state, done, used } = configuration;
-      const hasEnded = ((done | used) & bit) !== 0n;
-      if (hasEnded || !ending.isAnswered) found.add({ state, done: done & ~bit, used: used & ~bit });
-      if (hasEnded) continue;
-      for (const { operation, bit: other } of this.#pending.values()) {
-        if (operation.isRead || ((done | used) & other) !== 0n) continue;
-        const effect = operation.apply(state);
-        if (!operation.isAnswered) {
-          if (effect.state !== state) visit({ state: effect.state, done, used: used | other });
-        } else if (effect.answer === operation.answer) {
-          visit({ state: effect.state, done: done | other, used });
+    /** Those with the same number of operations of unknown outcome that took effect in this search. */
+    let level: Configuration[] = [...this.#configurations].map((each) => this.#withReads(each));
+    for (let unknown = 0; level.length > 0; unknown++) {
+      const next: Configuration[] = [];
+      for (let configuration = level.pop(); configuration; configuration = level.pop()) {
+        if (!visited.add(configuration)) continue;
+        const { state, done, used } = configuration;
+        const hasEnded = ((done | used) & bit) !== 0n;
+        if (hasEnded || !ending.isAnswered) found.add({ state, done: done & ~bit, used: used & ~bit });
+        if (hasEnded) continue;
+        for (const { operation, configuration: after } of this.#successors(configuration)) {
+          if (operation.isAnswered) level.push(after);
+          else if (unknown < this.#tried || hasEnd(operation)) next.push(after);
+          else this.#hasLeftOut = true;
         }
       }
+      level = next;
       this.maxConfigurations = Math.max(this.maxConfigurations, visited.size);
       if (visited.size > MAX_CONFIGURATIONS)
         throw new Error(`no verdict: more than ${MAX_CONFIGURATIONS} configurations at the end of ${ending}`);
     }
     return found;
+  }
+
+  /** Configurations after one more operation under way. */
+  *#successors({ state, done, used }: Configuration): Iterable<{
+    readonly operation: Operation;
+    readonly configuration: Configuration;
+  }> {
+    for (const { operation, bit } of this.#pending.values()) {
+      if (operation.isRead || ((done | used) & bit) !== 0n) continue;
+      const effect = operation.apply(state);
+      if (operation.isAnswered ? effect.answer !== operation.answer : effect.state === state) continue;
+      const after = operation.isAnswered
+        ? { state: effect.state, done: done | bit, used }
+        : { state: effect.state, done, used: used | bit };
+      yield { operation, configuration: this.#withReads(after) };
+    }
   }
 
   /** The reads under way whose answer is right in this state take effect. */
@@ -171,6 +223,18 @@ export class Checker {
       if (operation.isRead && (done & bit) === 0n && operation.apply(state).answer === operation.answer) done |= bit;
     }
     return { state, done, used };
+  }
+
+  /** Without configurations that others of them lead to by operations under way. */
+  #withoutReachable(configurations: ConfigurationSet): ConfigurationSet {
+    const reachable = new Set<Configuration>();
+    for (const from of configurations) {
+      for (const { configuration } of this.#successors(from))
+        for (const other of configurations.explainedBy(configuration)) reachable.add(other);
+    }
+    const kept = new ConfigurationSet();
+    for (const configuration of configurations) if (!reachable.has(configuration)) kept.add(configuration);
+    return kept;
   }
 }
 
@@ -193,10 +257,17 @@ class ConfigurationSet {
     return true;
   }
 
+  /** Those of which the configuration explains whatever they do. */
+  explainedBy({ state, done, used }: Configuration): readonly Configuration[] {
+    return (this.#sets.get(`${done} ${state}`) ?? []).filter((other) => (other.used & used) === used);
+  }
+
   *[Symbol.iterator](): Iterator<Configuration> {
     for (const configurations of this.#sets.values()) yield* configurations;
   }
 }
+
+const hasEnd = ({ endedAt }: Operation): boolean => endedAt !== Number.POSITIVE_INFINITY;
 
 /** A read without an answer says nothing, nor does an operation that could take effect only before it began. */
 function isRelevant({ isAnswered, isRead, beganAt, endedAt }: Operation): boolean {

@@ -48,6 +48,8 @@ export interface KillRunResult {
 /** A start in this many is killed. */
 const KILLED_STARTS = 4;
 const MAX_DELAY_MS = 8;
+/** A process lives no longer, however few calls are answered. */
+const MAX_LIFE_MS = 600_000;
 const MAX_UNEXPECTED = 5;
 
 /** The time from the start of a process to its kill. */
@@ -113,7 +115,12 @@ export class KillRun {
       if (--left === 0) tellDue();
     });
     const work = connections.map((connection) => this.#work(connection, life));
+    const stuck = setTimeout(() => {
+      this.#noteUnexpected(`calls hang: ${MAX_LIFE_MS} ms after a start the process was not due to be killed`);
+      tellDue();
+    }, MAX_LIFE_MS);
     await Promise.race([due, life.process.ended]);
+    clearTimeout(stuck);
     await pause(this.#draw.below(MAX_DELAY_MS));
     life.isEnding = true;
     await this.#end('SIGKILL', connections, work);
