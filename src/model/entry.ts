@@ -121,6 +121,8 @@ export interface LayerCursor {
   load(): Promise<void>;
   /** Releases its resources (a snapshot, files). Must be called once. */
   close(): void;
+  /** A row that the cursor is probably on: if it is, `row` returns this string, and none of its own is made. */
+  expectRow?(row: ByteString): void;
 }
 
 /**

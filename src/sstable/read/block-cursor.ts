@@ -74,6 +74,10 @@ export class BlockCursor {
     return this.#column.text;
   }
 
+  expectRow(row: ByteString): void {
+    this.#row.expect(row);
+  }
+
   value(): Uint8Array {
     if (this.valueLength === 0) return NO_BYTES;
     const { memory, memoryAt } = this.#openBlock();

@@ -8,16 +8,18 @@ const put = (key: KeyBuffer, text: string, shared = 0): void =>
 const anyKey = fc.string({ unit: fc.constantFrom('\0', 'a', 'b', '\x80', '\xff'), maxLength: 40 });
 
 describe('KeyBuffer', () => {
-  test('is the text of the joined pieces, whether keys recur or not', () => {
+  test('is the text of the joined pieces, whether keys recur or not, and whichever text is expected', () => {
+    const texts = fc.array(fc.tuple(anyKey, fc.boolean()), { maxLength: 30 });
     fc.assert(
-      fc.property(fc.boolean(), fc.array(anyKey, { maxLength: 30 }), (recurs, texts) => {
+      fc.property(fc.boolean(), anyKey, texts, (recurs, expected, keys) => {
         const key = new KeyBuffer(recurs);
         let before = '';
-        for (const text of texts) {
+        for (const [text, isExpected] of keys) {
           let shared = 0;
           while (shared < text.length && text[shared] === before[shared]) shared++;
           const { changes } = key;
           put(key, text, shared);
+          key.expect(isExpected ? text : expected);
           assert.deepEqual([key.text, key.length, key.equals(text), key.compare(text)], [text, text.length, true, 0]);
           assert.equal(key.changes === changes, text === before);
           before = text;

@@ -28,6 +28,11 @@ export class KeyBuffer {
         : this.#bytes.latin1Slice(0, this.#length));
   }
 
+  /** Makes `text` the key's text if it equals the key and there is none yet. */
+  expect(text: ByteString): void {
+    if (this.#text === undefined && this.equals(text)) this.#text = text;
+  }
+
   get length(): number {
     return this.#length;
   }

@@ -102,6 +102,10 @@ export class SsTableCursor implements LayerCursor {
     return this.#at.row;
   }
 
+  expectRow(row: ByteString): void {
+    this.#at.expectRow(row);
+  }
+
   get column(): ColumnKey {
     return this.#at.column;
   }

@@ -58,6 +58,8 @@ export class RowMerge {
 
   #options = NO_OPTIONS;
   #row: ByteString = '';
+  /** The row at which a member arrived last: the next one to leave the row probably arrives there, too. */
+  #nextRow: ByteString = '';
   /** The members that are in the row, or need a load. */
   #active: MergeSource[] = [];
   #loading = false;
@@ -94,6 +96,7 @@ export class RowMerge {
     this.#options = NO_OPTIONS;
     this.members.length = 0;
     this.#active.length = 0;
+    this.#nextRow = '';
     this.#cell = undefined;
     this.#folded = undefined;
     spare.give(this);
@@ -326,10 +329,15 @@ export class RowMerge {
 
   /** Called after a move of the source: it may have left the row. */
   #moved(source: MergeSource): void {
-    if (source.cursor.state === CursorState.needsLoad) {
+    const { cursor } = source;
+    if (cursor.state === CursorState.needsLoad) {
       this.#loading = true;
-    } else if (!isOnRow(source.cursor, this.#row)) {
+      return;
+    }
+    cursor.expectRow?.(this.#nextRow);
+    if (!isOnRow(cursor, this.#row)) {
       source.arrived();
+      this.#nextRow = source.row;
       const index = this.#active.indexOf(source);
       assert(index >= 0, 'a layer leaves a row once');
       this.#active.splice(index, 1);
