@@ -8,7 +8,8 @@ import { runServerThread } from '../../src/boot/index.ts';
 const { index } = workerData as { readonly index: number };
 
 await runServerThread(async (_service, env) => {
-  const stop = env.lockService.watch(`mortal/${index}`, () => {
+  const stop = env.lockService.watch(`mortal/${index}`, ({ kind }) => {
+    if (kind !== 'changed') return;
     setImmediate(() => {
       throw new Error('killed by the test');
     });
