@@ -42,15 +42,15 @@ function chosen<T extends string>(name: string, all: readonly T[], fallback: rea
   return words;
 }
 
-function inChild<T>(job: Job): Promise<T | null> {
+function inChild<T>(job: Job): Promise<T> {
   return new Promise((resolve, reject) => {
     const execArgv = option('node-options', '').split(' ').filter(Boolean);
     const child = fork(CHILD, [JSON.stringify(job)], {
       execArgv: ['--enable-source-maps', ...execArgv],
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
-    let answer: T | null | undefined;
-    child.on('message', (message) => (answer = message as T | null));
+    let answer: T | undefined;
+    child.on('message', (message) => (answer = message as T));
     child.on('exit', (code) =>
       answer === undefined
         ? reject(new Error(`${job.system} ended with status ${code} in ${job.line}`))
@@ -96,8 +96,7 @@ async function measureLine(line: string, shape: Shape): Promise<void> {
       const cacheBytes = reads ? Math.ceil(large ? data / 8 : data * 2) : 64 * 1024 * 1024;
       const outcome = await inChild<Outcome>({ system, line, shape, rows, directory, cacheBytes });
       if (!reads) rmSync(directory, { recursive: true, force: true });
-      if (outcome) found.set(system, best(found.get(system), outcome));
-      else console.error(`${system} has no ${line}`);
+      found.set(system, best(found.get(system), outcome));
     }
   }
   const here = all.flatMap((system) =>
@@ -126,15 +125,14 @@ printTargets(results);
 for (const line of lines) {
   const part = PARTS[line];
   if (!part) continue;
-  const found =
-    (await inChild<Figures>({
-      system: 'edubba',
-      line,
-      shape: 'value',
-      rows,
-      directory: join(scratch, 'part'),
-      cacheBytes: 0,
-    })) ?? {};
+  const found = await inChild<Figures>({
+    system: 'edubba',
+    line,
+    shape: 'value',
+    rows,
+    directory: join(scratch, 'part'),
+    cacheBytes: 0,
+  });
   figures[line] = found;
   const first = Object.values(found)[0] ?? Number.NaN;
   console.log(

@@ -24,5 +24,5 @@ const outcome = part
   : job.line === 'load'
     ? await load(SYSTEMS[job.system], job)
     : await runLine(SYSTEMS[job.system], job);
-process.send?.(outcome ?? null);
+process.send?.(outcome);
 process.disconnect?.();

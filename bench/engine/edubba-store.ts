@@ -1,11 +1,11 @@
 /**
- * Edubba, opened as users open it: one table, one family that keeps the newest version. Unsynced writes are those of a
- * database opened with the setting `durability: 'buffered'`.
+ * Edubba, opened as users open it: one table, one family that keeps the newest version. A store that is not
+ * synced has the setting `durability: 'buffered'`.
  */
 import type { Database, GroupLayout, Row, Table } from '../../src/embedded/index.ts';
 import { CELLS_A_ROW, cellName } from './job.ts';
 import { open, RowMutation } from './package.ts';
-import type { OpenStore, RowToWrite, Store } from './store.ts';
+import type { OpenStore, RowToWrite, Store, StoreOptions } from './store.ts';
 
 const TABLE = 'bench';
 const COLUMNS = Array.from({ length: CELLS_A_ROW }, (_, i) => `f:${cellName(i)}`);
@@ -41,35 +41,29 @@ export function growth(database: Database): () => Promise<boolean> {
 
 const SMALL_BLOCK_BYTES = 8 * 1024;
 
-export const openEdubba: OpenStore = (job) => openWith(job, {});
-export const openEdubbaOfSmallBlocks: OpenStore = (job) =>
-  openWith(job, { small: { families: ['f'], blockSizeBytes: SMALL_BLOCK_BYTES } });
+export const openEdubba: OpenStore = (options) => openWith(options, {});
+export const openEdubbaOfSmallBlocks: OpenStore = (options) =>
+  openWith(options, { small: { families: ['f'], blockSizeBytes: SMALL_BLOCK_BYTES } });
 
-async function openWith({ directory, cacheBytes }: Parameters<OpenStore>[0], groups: GroupLayout): Promise<Store> {
-  const settings = { blockCacheBytes: cacheBytes };
-  let database = await open(directory, settings);
-  let isBuffered = false;
+async function openWith({ directory, cacheBytes, isSynced }: StoreOptions, groups: GroupLayout): Promise<Store> {
+  const database = await open(directory, {
+    blockCacheBytes: cacheBytes,
+    durability: isSynced ? 'synced' : 'buffered',
+  });
   if (!(await database.hasTable(TABLE)))
     await database.createTable(TABLE, { families: { f: { maxVersions: 1 } }, groups });
-  let table = database.table(TABLE);
-  let isBusy = growth(database);
+  const table = database.table(TABLE);
+  const isBusy = growth(database);
   return {
     put: (row) => table.apply(mutationOf(row)),
-    putUnsynced: async (rows) => {
-      if (!isBuffered) {
-        await database.close();
-        database = await open(directory, { ...settings, durability: 'buffered' });
-        [table, isBusy, isBuffered] = [database.table(TABLE), growth(database), true];
-      }
-      await table.applyAll(rows.map(mutationOf));
-    },
-    get: async (key) => bytesOf(await table.get(key)),
+    putBatch: (rows) => table.applyAll(rows.map(mutationOf)),
+    get: (key) => table.get(key).then(bytesOf),
     getNow: (key) => {
       const found = table.getNow(key);
       return found instanceof Promise ? found.then(bytesOf) : bytesOf(found);
     },
     scan: (reverse) => bytesOfScan(table, reverse),
-    isBusy: () => isBusy(),
+    isBusy,
     close: () => database.close(),
   };
 }

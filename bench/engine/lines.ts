@@ -36,18 +36,18 @@ function rowsOf({ rows, shape }: Job, random: boolean): Rows {
 const together = (count: number, work: () => Promise<void>): Promise<unknown> =>
   Promise.all(Array.from({ length: count }, work));
 
-/** 256 writers, each waiting for its row to be on disk before it writes the next. */
-async function writeSynced(store: Store, rows: Rows): Promise<void> {
+/** 256 writers, each waiting for its row to be acknowledged before it writes the next. */
+async function writeRows(store: Store, rows: Rows): Promise<void> {
   await together(WRITERS, async () => {
     for (let row = rows.next(); row; row = rows.next()) await store.put(row);
   });
 }
 
-async function writeUnsynced(store: Store, rows: Rows): Promise<void> {
+async function writeBatches(store: Store, rows: Rows): Promise<void> {
   for (let row = rows.next(); row; ) {
     const batch: RowToWrite[] = [];
     for (; row && batch.length < ROWS_A_BATCH; row = rows.next()) batch.push(row);
-    await store.putUnsynced?.(batch);
+    await store.putBatch(batch);
   }
 }
 
@@ -84,8 +84,8 @@ type Line =
   | {
       readonly what: string;
       readonly kind: 'write';
+      readonly isSynced: boolean;
       readonly write: (store: Store, job: Job) => Promise<void>;
-      readonly unsynced?: boolean;
     }
   | {
       readonly what: string;
@@ -98,18 +98,32 @@ export const LINES: Readonly<Record<string, Line>> = {
   'seq-write': {
     what: 'sequential writes, 256 writers, synced',
     kind: 'write',
-    write: (store, job) => writeSynced(store, rowsOf(job, false)),
+    isSynced: true,
+    write: (store, job) => writeRows(store, rowsOf(job, false)),
+  },
+  'seq-write-buffered': {
+    what: 'the same, unsynced',
+    kind: 'write',
+    isSynced: false,
+    write: (store, job) => writeRows(store, rowsOf(job, false)),
   },
   'random-write': {
     what: 'random writes, 256 writers, synced',
     kind: 'write',
-    write: (store, job) => writeSynced(store, rowsOf(job, true)),
+    isSynced: true,
+    write: (store, job) => writeRows(store, rowsOf(job, true)),
+  },
+  'random-write-buffered': {
+    what: 'the same, unsynced',
+    kind: 'write',
+    isSynced: false,
+    write: (store, job) => writeRows(store, rowsOf(job, true)),
   },
   'batch-write': {
     what: 'random writes, batches of 100, unsynced',
     kind: 'write',
-    unsynced: true,
-    write: (store, job) => writeUnsynced(store, rowsOf(job, true)),
+    isSynced: false,
+    write: (store, job) => writeBatches(store, rowsOf(job, true)),
   },
   'seq-read': {
     what: 'sequential reads, cached, one by one',
@@ -160,12 +174,11 @@ function outcome(job: Job, usage: Usage, operations: number, openMs: number): Ou
 
 const NOT_MEASURED = 0;
 
-/** Writes all rows into an empty directory. Undefined where the system has no such write. */
-async function runWrite(open: OpenStore, job: Job, line: Line & { kind: 'write' }): Promise<Outcome | undefined> {
+/** Writes all rows into an empty directory. */
+async function runWrite(open: OpenStore, job: Job, line: Line & { kind: 'write' }): Promise<Outcome> {
   rmSync(job.directory, { recursive: true, force: true });
-  const store = await open(job);
+  const store = await open({ ...job, isSynced: line.isSynced });
   try {
-    if (line.unsynced && !store.putUnsynced) return undefined;
     const stopwatch = new Stopwatch();
     await line.write(store, job);
     const usage = await untilRest(stopwatch, store.isBusy);
@@ -177,7 +190,7 @@ async function runWrite(open: OpenStore, job: Job, line: Line & { kind: 'write' 
 
 async function runRead(open: OpenStore, job: Job, line: Line & { kind: 'read' }): Promise<Outcome> {
   const opening = new Stopwatch();
-  const store = await open(job);
+  const store = await open({ ...job, isSynced: true });
   try {
     if ((await store.get(rowKey(0), true)) === 0)
       throw new Error(`${job.system}: the loaded directory lacks its first row`);
@@ -194,22 +207,19 @@ async function runRead(open: OpenStore, job: Job, line: Line & { kind: 'read' })
   }
 }
 
-/**
- * The whole table in random order, as quickly as the system takes it, at rest and closed: what the reading lines open.
- */
+/** The whole table in random order, as quickly as the system takes it, at rest and closed: what the reading lines open. */
 export async function load(open: OpenStore, job: Job): Promise<Outcome> {
   rmSync(job.directory, { recursive: true, force: true });
-  const store = await open(job);
+  const store = await open({ ...job, isSynced: false });
   const stopwatch = new Stopwatch();
-  if (store.putUnsynced) await writeUnsynced(store, rowsOf(job, true));
-  else await writeSynced(store, rowsOf(job, true));
+  await writeBatches(store, rowsOf(job, true));
   const usage = await untilRest(stopwatch, store.isBusy);
   const result = outcome(job, usage, job.rows, NOT_MEASURED);
   await store.close();
   return result;
 }
 
-export function runLine(open: OpenStore, job: Job): Promise<Outcome | undefined> {
+export function runLine(open: OpenStore, job: Job): Promise<Outcome> {
   const line = LINES[job.line];
   if (!line) throw new Error(`there is no line "${job.line}"`);
   return line.kind === 'write' ? runWrite(open, job, line) : runRead(open, job, line);

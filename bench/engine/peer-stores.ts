@@ -1,6 +1,6 @@
 /**
- * How each peer is driven. The same chance for all: 256 writers' rows go out as one batch and one sync where the peer
- * has a batch that it syncs, reads and scans use the quickest calls that the peer documents, keys and values are bytes,
+ * How each peer is driven. The same chance for all: 256 writers' rows go out as one batch, and one sync if the store is
+ * synced, where the peer has a batch; reads and scans use the quickest calls that the peer documents, keys and values are bytes,
  * and caches get the same number of bytes where they can be set.
  */
 import { join } from 'node:path';
@@ -36,19 +36,19 @@ interface Level {
 }
 
 /**
- * classic-level: one batch with sync a group; getSync one by one, get many at once; iterator.nextv of 1000 entries.
+ * classic-level: one batch a group, with `sync` if the store is synced; getSync one by one, get many at once; iterator.nextv of 1000 entries.
  * LevelDB's cache is set; its other settings are its own.
  */
-export const openClassicLevel: OpenStore = async ({ directory, shape, cacheBytes }): Promise<Store> => {
+export const openClassicLevel: OpenStore = async ({ directory, shape, cacheBytes, isSynced }): Promise<Store> => {
   const { ClassicLevel } = loadPeer<{ ClassicLevel: new (path: string, options: object) => Level }>('classic-level');
   const db = new ClassicLevel(directory, { keyEncoding: 'utf8', valueEncoding: 'view', cacheSize: cacheBytes });
   await db.open();
-  const write = (rows: readonly RowToWrite[], sync: boolean): Promise<void> =>
+  const write = (rows: readonly RowToWrite[]): Promise<void> =>
     db.batch(
       rows.flatMap((row) => entriesOf(row, NAMES).map(([key, value]) => ({ type: 'put' as const, key, value }))),
-      { sync },
+      { sync: isSynced },
     );
-  const groups = new GroupCommit((rows) => write(rows, true));
+  const groups = new GroupCommit(write);
   const sum = async (range: object): Promise<number> => {
     const iterator = db.iterator(range);
     let bytes = 0;
@@ -64,7 +64,7 @@ export const openClassicLevel: OpenStore = async ({ directory, shape, cacheBytes
   };
   return {
     put: (row) => groups.put(row),
-    putUnsynced: (rows) => write(rows, false),
+    putBatch: write,
     get: hasCells(shape)
       ? (key) => sum(rangeOfCells(key))
       : (key, alone) => (alone ? (db.getSync(key)?.length ?? 0) : db.get(key).then((value) => value?.length ?? 0)),
@@ -108,7 +108,7 @@ export const openRocks: OpenStore = async ({ directory, shape }): Promise<Store>
   };
   return {
     put: (row) => groups.put(row),
-    putUnsynced: write,
+    putBatch: write,
     get: hasCells(shape) ? (key) => sum(rangeOfCells(key)) : async (key) => (await db.get(key))?.length ?? 0,
     scan: (reverse) => sum({ reverse }),
     close: () => db.close(),
@@ -123,14 +123,19 @@ interface Lmdb {
 }
 
 /**
- * lmdb: put, which groups by itself; without overlappingSync a commit is on disk when it resolves. Unsynced: a database
- * opened with noSync. Reads are its synchronous ones out of the memory map, which has no size to set.
+ * lmdb: put, which groups by itself; without overlappingSync a commit is on disk when it resolves. A store that is not
+ * synced is opened with noSync. Reads are its synchronous ones out of the memory map, which has no size to set.
  */
-export const openLmdb: OpenStore = async ({ directory, shape }): Promise<Store> => {
+export const openLmdb: OpenStore = async ({ directory, shape, isSynced }): Promise<Store> => {
   const lmdb = loadPeer<{ open(options: object): Lmdb }>('lmdb');
-  const options = { path: join(directory, 'data'), encoding: 'binary', compression: false, maxReaders: 64 };
-  let unsynced = false;
-  let db = lmdb.open({ ...options, overlappingSync: false });
+  const db = lmdb.open({
+    path: join(directory, 'data'),
+    encoding: 'binary',
+    compression: false,
+    maxReaders: 64,
+    overlappingSync: false,
+    noSync: !isSynced,
+  });
   const write = async (rows: readonly RowToWrite[]): Promise<void> => {
     const done: Promise<boolean>[] = [];
     for (const row of rows) for (const [key, value] of entriesOf(row, NAMES)) done.push(db.put(key, value));
@@ -143,14 +148,7 @@ export const openLmdb: OpenStore = async ({ directory, shape }): Promise<Store> 
   };
   return {
     put: (row) => write([row]),
-    putUnsynced: async (rows) => {
-      if (!unsynced) {
-        await db.close();
-        db = lmdb.open({ ...options, overlappingSync: false, noSync: true });
-        unsynced = true;
-      }
-      await write(rows);
-    },
+    putBatch: write,
     get: hasCells(shape)
       ? (key) => {
           const { gte, lt } = rangeOfCells(key);
@@ -176,15 +174,16 @@ interface Sqlite {
 }
 
 /**
- * better-sqlite3: a table without rowid keyed by text, WAL, one transaction a group; synchronous FULL for synced
- * writes, NORMAL (no sync a commit) else.
+ * better-sqlite3: a table without rowid keyed by text, WAL, one transaction a group; synchronous FULL if the store is
+ * synced, NORMAL (no sync a commit) else.
  */
-export const openSqlite: OpenStore = async ({ directory, shape, cacheBytes }): Promise<Store> => {
+export const openSqlite: OpenStore = async ({ directory, shape, cacheBytes, isSynced }): Promise<Store> => {
   const { mkdirSync } = await import('node:fs');
   mkdirSync(directory, { recursive: true });
   const SqliteDatabase = loadPeer<new (path: string) => Sqlite>('better-sqlite3');
   const db = new SqliteDatabase(join(directory, 'data.sqlite'));
   db.pragma('journal_mode = WAL');
+  db.pragma(`synchronous = ${isSynced ? 'FULL' : 'NORMAL'}`);
   db.pragma(`cache_size = -${Math.floor(cacheBytes / 1024)}`);
   db.exec('CREATE TABLE IF NOT EXISTS entries (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID');
   const insert = db.prepare('INSERT OR REPLACE INTO entries (key, value) VALUES (?, ?)');
@@ -197,12 +196,10 @@ export const openSqlite: OpenStore = async ({ directory, shape, cacheBytes }): P
   const insertAll = db.transaction((rows: readonly RowToWrite[]) => {
     for (const row of rows) for (const [key, value] of entriesOf(row, NAMES)) insert.run(key, value);
   });
-  let level = '';
-  const write = async (rows: readonly RowToWrite[], synchronous: 'FULL' | 'NORMAL'): Promise<void> => {
-    if (level !== synchronous) db.pragma(`synchronous = ${(level = synchronous)}`);
+  const write = async (rows: readonly RowToWrite[]): Promise<void> => {
     insertAll(rows);
   };
-  const groups = new GroupCommit((rows) => write(rows, 'FULL'));
+  const groups = new GroupCommit(write);
   const sum = (found: Iterable<{ value: Uint8Array }>): number => {
     let bytes = 0;
     for (const { value } of found) bytes += value.length;
@@ -210,7 +207,7 @@ export const openSqlite: OpenStore = async ({ directory, shape, cacheBytes }): P
   };
   return {
     put: (row) => groups.put(row),
-    putUnsynced: (rows) => write(rows, 'NORMAL'),
+    putBatch: write,
     get: hasCells(shape)
       ? (key) => {
           const { gte, lt } = rangeOfCells(key);

@@ -11,10 +11,10 @@ export interface RowToWrite {
 }
 
 export interface Store {
-  /** Resolves once the row is on disk. Called by 256 writers at once. */
+  /** Resolves once the row is acknowledged: if the store is synced, once it is on disk. Called by 256 writers. */
   put(row: RowToWrite): Promise<void>;
-  /** A batch of rows whose acknowledgement does not wait for the disk. */
-  putUnsynced?(rows: readonly RowToWrite[]): Promise<void>;
+  /** The same for a batch of rows. */
+  putBatch(rows: readonly RowToWrite[]): Promise<void>;
   /**
    * Bytes of values found; 0 where the row is not there. `alone`: no other read is under way, so a system may use a
    * call that holds the thread.
@@ -29,7 +29,12 @@ export interface Store {
   close(): Promise<void>;
 }
 
-export type OpenStore = (job: Pick<Job, 'directory' | 'shape' | 'cacheBytes'>) => Promise<Store>;
+export interface StoreOptions extends Pick<Job, 'directory' | 'shape' | 'cacheBytes'> {
+  /** True if an acknowledged write is on disk. A system without such writes ignores it. */
+  readonly isSynced: boolean;
+}
+
+export type OpenStore = (options: StoreOptions) => Promise<Store>;
 
 /** Key and value of each entry of a row, for systems without columns. */
 export function entriesOf({ key, values }: RowToWrite, names: readonly string[]): [key: string, value: Buffer][] {
