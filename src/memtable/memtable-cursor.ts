@@ -126,9 +126,8 @@ export class MemtableCursor implements LayerCursor {
 
   /** Moves to the only row, if it lies in the direction of the seek. */
   #seekOnly(only: ByteString, isThere: boolean): void {
-    const leaf = this.#rows.leafOf(only);
-    const index = keyIndex(leaf.keys, only);
-    if (isThere && leaf.keys[index] === only) this.#stand(leaf, index);
+    // the read has searched for the row before, to see whether it is here
+    if (isThere && this.#rows.find(only)) this.#stand(this.#rows.foundLeaf, this.#rows.foundIndex);
     else this.#finish();
   }
 

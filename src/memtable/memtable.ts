@@ -167,7 +167,7 @@ export class Memtable implements Layer {
   }
 
   mayContainRow(row: ByteString): boolean {
-    return this.#rows.get(row) !== undefined;
+    return this.#rows.find(row);
   }
 
   cursor(): MemtableCursor {

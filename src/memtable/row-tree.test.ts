@@ -67,7 +67,10 @@ describe('RowTree', () => {
     tree.set('a', 2);
     tree.set('c', 3);
     assert.equal(tree.get('c'), 3);
+    assert.ok(tree.find('c'));
+    assert.deepEqual([tree.foundLeaf.keys[tree.foundIndex], tree.foundIndex], ['c', 2]);
     tree.removeRange('c', 'd', () => {});
+    assert.ok(!tree.find('c'));
     tree.set('c', 4);
     assert.deepEqual(walk(tree).forward, ['a', 'b', 'c']);
   });

@@ -47,7 +47,7 @@ export class RowTree<V> {
   shape = 0;
   #size = 0;
   #root: RowNode<V>;
-  // the leaf and index of the last `get`: a `set` of the same key needs no second descent
+  // the position of the key that was searched last, or the one it would have: mostly it is searched again
   #leaf: RowLeaf<V>;
   #index = 0;
   #key: ByteString | undefined;
@@ -62,20 +62,35 @@ export class RowTree<V> {
   }
 
   get(key: ByteString): V | undefined {
-    const leaf = this.leafOf(key);
-    const last = leaf.keys.length - 1;
-    // keys often come in order: then the index is after the last one
-    const index = last >= 0 && leaf.keys[last]! < key ? last + 1 : keyIndex(leaf.keys, key);
-    this.#leaf = leaf;
-    this.#index = index;
-    this.#key = key;
-    return leaf.keys[index] === key ? leaf.values[index] : undefined;
+    return this.find(key) ? this.#leaf.values[this.#index] : undefined;
+  }
+
+  /** True if the tree has the key. `foundLeaf` and `foundIndex` are then its position, until the shape changes. */
+  find(key: ByteString): boolean {
+    if (key !== this.#key) {
+      const leaf = this.leafOf(key);
+      const last = leaf.keys.length - 1;
+      // keys often come in order: then the index is after the last one
+      const isLast = leaf.next === undefined && last >= 0 && leaf.keys[last]! < key;
+      this.#leaf = leaf;
+      this.#index = isLast ? last + 1 : keyIndex(leaf.keys, key);
+      this.#key = key;
+    }
+    return this.#leaf.keys[this.#index] === key;
+  }
+
+  get foundLeaf(): RowLeaf<V> {
+    return this.#leaf;
+  }
+
+  get foundIndex(): number {
+    return this.#index;
   }
 
   set(key: ByteString, value: V): void {
-    if (this.#key !== key) this.get(key);
+    const isFound = this.find(key);
     const leaf = this.#leaf;
-    if (leaf.keys[this.#index] === key) {
+    if (isFound) {
       leaf.values[this.#index] = value;
       return;
     }
