@@ -31,6 +31,31 @@ describe('getNow', () => {
     assert.equal(table.getNow('b'), undefined);
   });
 
+  test('returns a row of several batches whole, and nothing for a row that the filter refuses', async () => {
+    await using database = await open(':memory:');
+    const table = await database.createTable('t', FAMILIES);
+    const large = new RowMutation('large');
+    for (let i = 0; i < 5; i++) large.set(`f:${i}`, Buffer.alloc(200_000, i));
+    await table.apply(large);
+    const found = table.getNow('large');
+    assert(found instanceof Row);
+    assert.deepEqual(
+      found.cells.map(({ value }) => [value.length, value[0]]),
+      [0, 1, 2, 3, 4].map((i) => [200_000, i]),
+    );
+    assert.equal(table.getNow('large', { filter: { kind: 'rowKeyRegex', regex: 'other' } }), undefined);
+  });
+
+  test('ends with its signal while it waits', async () => {
+    await using database = await open(':memory:');
+    const abort = new AbortController();
+    // the schema of a table that is not known is looked up elsewhere
+    const found = database.table('absent').getNow('a', { signal: abort.signal });
+    assert(found instanceof Promise);
+    abort.abort();
+    await assert.rejects(found, { name: 'AbortError' });
+  });
+
   test('returns a promise while blocks have to be read, and none after that', async () => {
     const path = join(scratch, 'files');
     await using written = await open(path);

@@ -26,6 +26,7 @@ import { renamed } from './calls/caller-error.ts';
 import type { Calls } from './calls/calls.ts';
 import { type FamilyOptions, familySchema, gcRuleOf } from './schema/families.ts';
 import { getMany } from './rows/get-many.ts';
+import { readRow } from './rows/read-row.ts';
 import { checkedLayout, type GroupLayout, layoutOf } from './schema/groups.ts';
 import {
   asked,
@@ -155,14 +156,7 @@ export class Table {
    * loop makes such reads. An invalid request is thrown.
    */
   getNow(row: Bytes, options: RowOptions = NEWEST): Row | undefined | Promise<Row | undefined> {
-    const rows = new RowStream(
-      this.#calls,
-      () => rowRequest(this.fullName, row, options, this.#calls.newestOfColumn),
-      options,
-    );
-    const found = rows.pull();
-    const ending = found instanceof Promise ? undefined : rows.end();
-    return found instanceof Promise || ending !== undefined ? onlyRow(rows, found, ending) : found;
+    return readRow(this.#calls, () => rowRequest(this.fullName, row, options, this.#calls.newestOfColumn), options);
   }
 
   /**
@@ -343,18 +337,4 @@ function entryOf(mutation: RowMutation): Entry {
   if (!isRowMutation(mutation))
     throw invalidArgument(`a mutation must be a RowMutation, not ${describeValue(mutation)}`);
   return { row: mutation.row, mutations: mutation.mutations };
-}
-
-async function onlyRow(
-  rows: RowStream,
-  found: Row | undefined | Promise<Row | undefined>,
-  ending: void | Promise<void>,
-): Promise<Row | undefined> {
-  if (ending !== undefined) await ending;
-  try {
-    return await found;
-  } finally {
-    const after = rows.end();
-    if (after !== undefined) await after;
-  }
 }
