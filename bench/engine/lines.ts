@@ -207,7 +207,7 @@ async function runRead(open: OpenStore, job: Job, line: Line & { kind: 'read' })
   }
 }
 
-/** The whole table in random order, as quickly as the system takes it, at rest and closed: what the reading lines open. */
+/** Writes the whole table in random order, waits for rest and closes it: the reading lines open it. */
 export async function load(open: OpenStore, job: Job): Promise<Outcome> {
   rmSync(job.directory, { recursive: true, force: true });
   const store = await open({ ...job, isSynced: false });

@@ -1,7 +1,7 @@
 /**
  * How each peer is driven. The same chance for all: 256 writers' rows go out as one batch, and one sync if the store is
- * synced, where the peer has a batch; reads and scans use the quickest calls that the peer documents, keys and values are bytes,
- * and caches get the same number of bytes where they can be set.
+ * synced, where the peer has a batch; reads and scans use the quickest calls that the peer documents, keys and values
+ * are bytes, and caches get the same number of bytes where they can be set.
  */
 import { join } from 'node:path';
 import { CELLS_A_ROW, cellName } from './job.ts';
@@ -36,8 +36,8 @@ interface Level {
 }
 
 /**
- * classic-level: one batch a group, with `sync` if the store is synced; getSync one by one, get many at once; iterator.nextv of 1000 entries.
- * LevelDB's cache is set; its other settings are its own.
+ * classic-level: one batch a group, with `sync` if the store is synced; getSync one by one, get many at once;
+ * iterator.nextv of 1000 entries. LevelDB's cache is set; its other settings are its own.
  */
 export const openClassicLevel: OpenStore = async ({ directory, shape, cacheBytes, isSynced }): Promise<Store> => {
   const { ClassicLevel } = loadPeer<{ ClassicLevel: new (path: string, options: object) => Level }>('classic-level');
