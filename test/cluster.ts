@@ -29,7 +29,7 @@ import { Tables } from './tables.ts';
 
 const MIB = 1 << 20;
 
-const SETTINGS: TabletServerSettings = {
+export const SETTINGS: TabletServerSettings = {
   limits: LIMITS.default,
   blockSizeBytes: 4096,
   blockCacheBytes: MIB,

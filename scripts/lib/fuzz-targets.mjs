@@ -7,7 +7,7 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { BigtableError, Code } from '../../dist/src/base/index.js';
 import { ManualClock, Pacer } from '../../dist/src/env/index.js';
 import { MutationReader } from '../../dist/src/grpc/codec/mutation-reader.js';
-import { readRowsCall } from '../../dist/src/grpc/codec/read-rows-reader.js';
+import { ReadRowsReader } from '../../dist/src/grpc/codec/read-rows-reader.js';
 import { RequestDecoder } from '../../dist/src/grpc/codec/request-decoder.js';
 import * as bigtable from '../../dist/src/grpc/generated/google/bigtable/v2/bigtable_pb.js';
 import { MessageReader } from '../../dist/src/wire/grpc/message-framing.js';
@@ -242,7 +242,7 @@ const codecs = [
         ],
       },
     },
-    (bytes) => readRowsCall(bytes, decoder, pacer),
+    (bytes) => new ReadRowsReader(bytes, decoder, pacer).read(),
   ),
   codec(
     'MutateRow',

@@ -8,6 +8,7 @@ export { connectionLimit } from './open/descriptors.ts';
 export { filePathOf } from './directory/file-url.ts';
 export { findDirectory, openFileForInspection, openForInspection } from './directory/inspection.ts';
 export { type OpenDatabase, openDatabase } from './open/open-database.ts';
+export { AcceptTurns, type AcceptTurnsOptions } from './threads/accept-turns.ts';
 export { openThreadedDatabase, type ThreadedDatabase } from './threads/open-threaded-database.ts';
 export { type Listener, runServerThread } from './threads/thread-program.ts';
 export { repairDirectory, type RepairReport } from './directory/repair-directory.ts';

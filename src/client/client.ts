@@ -19,14 +19,11 @@ import type {
 } from '../model/index.ts';
 import { callMaster, callServer, decodePeerFile, MASTER_PATH, type MasterCalls } from '../protocol/index.ts';
 import {
-  checkCheckAndMutateRow,
   checkDropRowRange,
   checkModifyFamilies,
-  checkMutateRow,
   checkMutateRows,
   checkNewTable,
   checkUpdateTable,
-  checkReadModifyWriteRow,
   checkTableName,
 } from '../service/index.ts';
 import type {
@@ -35,17 +32,22 @@ import type {
   FamilyChange,
   KeySample,
   NewTable,
+  RawCallPasser,
   ReadRequest,
+  RowService,
   Service,
   Slicer,
   TableChange,
 } from '../service/index.ts';
+import { CallPasser } from './call-passer.ts';
 import { checkConsistencyToken, consistencyToken } from './consistency-token.ts';
 import { Control } from './control.ts';
 import { eachTablet } from './each-tablet.ts';
 import { mutateRows } from './mutate-rows.ts';
 import { type ReadRowsParts, readRows } from './read-rows.ts';
 import { isMisdirected, Router } from './router.ts';
+import { RowWrites } from './row-writes.ts';
+import { ServerRows } from './server-rows.ts';
 
 export interface ClientOptions {
   readonly env: Env;
@@ -63,6 +65,7 @@ export class Client implements Service {
   readonly #schemas: SchemaCache;
   readonly #router: Router;
   readonly #reads: ReadRowsParts;
+  readonly #writes: RowWrites;
   readonly #control: Control;
   #masterAddress: string | undefined;
 
@@ -75,6 +78,7 @@ export class Client implements Service {
     );
     this.#router = new Router({ ...env, schemas: this.#schemas, locator: new Locator(env) });
     this.#reads = { router: this.#router, transport: env.transport, clock: env.clock, random: env.random, limits };
+    this.#writes = new RowWrites({ ...env, router: this.#router, limits });
     this.#control = new Control({
       env,
       limits,
@@ -95,19 +99,19 @@ export class Client implements Service {
     this.#schemas.stop();
   }
 
-  mutateRow(context: RequestContext, table: string, entry: RowMutations): Promise<void> {
-    return rejecting(() => {
-      const checking = checkMutateRow(table, entry, this.#limits, this.#slicer);
-      return checking === undefined
-        ? this.#mutateRow(context, table, entry)
-        : checking.then(() => this.#mutateRow(context, table, entry));
-    });
+  /** Passes calls for rows of other servers than `ownAddress` on as bytes. */
+  callPasser(ownAddress: string): RawCallPasser {
+    return new CallPasser({ router: this.#router, transport: this.#env.transport, ownAddress });
   }
 
-  #mutateRow(context: RequestContext, table: string, { row, mutations }: RowMutations): Promise<void> {
-    return this.#router.callRow(table, row, context, ({ id }, { server }) =>
-      callServer(this.#env.transport, server.address, 'mutateRow', { tableId: id, row, mutations }, context),
-    );
+  /** The rows of the server at that address alone, for calls that were passed on to it. */
+  rowsOf(address: string): RowService {
+    const getTable = this.getTable.bind(this);
+    return new ServerRows({ ...this.#env, address, limits: this.#limits, schemas: this.#schemas, getTable });
+  }
+
+  mutateRow(context: RequestContext, table: string, entry: RowMutations): Promise<void> {
+    return this.#writes.mutateRow(context, table, entry);
   }
 
   async mutateRows(
@@ -148,19 +152,7 @@ export class Client implements Service {
   }
 
   checkAndMutateRow(context: RequestContext, request: CheckAndMutateRequest): Promise<boolean> {
-    return rejecting(() => {
-      checkCheckAndMutateRow(request, this.#limits);
-      const { table, row, predicate, whenTrue, whenFalse } = request;
-      return this.#router.callRow(table, row, context, ({ id }, { server }) =>
-        callServer(
-          this.#env.transport,
-          server.address,
-          'checkAndMutateRow',
-          { tableId: id, row, predicate, whenTrue, whenFalse },
-          context,
-        ),
-      );
-    });
+    return this.#writes.checkAndMutateRow(context, request);
   }
 
   readModifyWriteRow(
@@ -170,18 +162,7 @@ export class Client implements Service {
     rules: readonly ReadModifyWriteRule[],
     maxAnswerBytes?: number,
   ): Promise<readonly Cell[]> {
-    return rejecting(() => {
-      checkReadModifyWriteRow(table, row, rules, this.#limits);
-      return this.#router.callRow(table, row, context, ({ id }, { server }) =>
-        callServer(
-          this.#env.transport,
-          server.address,
-          'readModifyWriteRow',
-          { tableId: id, row, rules, maxAnswerBytes },
-          context,
-        ),
-      );
-    });
+    return this.#writes.readModifyWriteRow(context, table, row, rules, maxAnswerBytes);
   }
 
   async createTable(context: RequestContext, table: NewTable): Promise<TableSchema> {
@@ -301,14 +282,5 @@ export class Client implements Service {
     if (file === undefined)
       throw new BigtableError(Code.UNAVAILABLE, 'no master is running now', { details: { notReached: true } });
     return decodePeerFile(MASTER_PATH, file.contents).address;
-  }
-}
-
-/** A thrown error rejects the promise, as in an async function, which would make three more promises of it. */
-function rejecting<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return work();
-  } catch (error) {
-    return Promise.reject(error);
   }
 }

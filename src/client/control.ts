@@ -102,8 +102,8 @@ export class Control implements ControlService {
     } = this.#parts;
     if (row !== undefined) {
       checkTabletBound(table, row, limits);
-      await router.callRow(table, row, context, ({ id }, { server }) =>
-        callServer(transport, server.address, 'split', { tableId: id, row, near: 'row' }, context),
+      await router.callRow(table, row, context, (tableId, address) =>
+        callServer(transport, address, 'split', { tableId, row, near: 'row' }, context),
       );
       return;
     }

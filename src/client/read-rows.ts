@@ -7,7 +7,7 @@
  * Invariant: every row is returned once and whole. A read that is cut short inside a row cannot continue, since the row
  * may have changed: it fails with UNAVAILABLE.
  */
-import { BigtableError, type ByteString, Code, successor, unavailable } from '../base/index.ts';
+import { type ByteString, successor, unavailable } from '../base/index.ts';
 import {
   type Clock,
   PullStream,
@@ -28,7 +28,7 @@ import {
   type TableSchema,
 } from '../model/index.ts';
 import { type ReadMessage, readTablet } from '../protocol/index.ts';
-import { checkReadRows, type ReadRequest } from '../service/index.ts';
+import { canReadOn, checkReadRows, type ReadRequest } from '../service/index.ts';
 import type { RetryPolicy, Router } from './router.ts';
 import { orderedRanges } from './row-ranges.ts';
 
@@ -207,7 +207,7 @@ class RowsStream extends PullStream<ReadBatch> {
     this.#batches = undefined;
     try {
       await batches?.end();
-      if (!(error instanceof BigtableError && error.code === Code.UNAVAILABLE && error.retry)) throw error;
+      if (!canReadOn(error)) throw error;
       if (this.#position?.insideRow) throw unavailable('the tablet moved in the midst of a row: read again', error);
       if (tablet) router.drop(tablet);
       this.#retries ??= router.retryPolicy(this.#context);

@@ -8,6 +8,7 @@ import { type Clock, type Random, type RequestContext, within } from '../env/ind
 import { type AssignedTablet, Backoff, type Locator, type SchemaCache } from '../locator/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import { isNotServing } from '../protocol/index.ts';
+import type { RowRouter } from './row-writes.ts';
 
 /** The time that a caller without a deadline waits for a tablet that no server serves. */
 const MAX_SEARCH_MS = 60_000;
@@ -19,7 +20,7 @@ export interface RouterOptions {
   readonly schemas: SchemaCache;
 }
 
-export class Router {
+export class Router implements RowRouter {
   readonly #options: RouterOptions;
   #closed = false;
 
@@ -50,13 +51,13 @@ export class Router {
     table: string,
     row: ByteString,
     context: RequestContext,
-    call: (schema: TableSchema, tablet: AssignedTablet) => Promise<T>,
+    call: (tableId: string, address: string) => Promise<T>,
   ): Promise<T> {
     const { schemas, locator } = this.#options;
     const schema = schemas.byName(table);
     const tablet = schema && locator.cached(schema.id, row);
     if (tablet === undefined) return this.#search(table, row, context, call);
-    return call(schema!, tablet).catch((error: unknown) => {
+    return call(tablet.tableId, tablet.server.address).catch((error: unknown) => {
       if (!isMisdirected(error)) throw error;
       locator.drop(tablet);
       return this.#search(table, row, context, call);
@@ -107,7 +108,7 @@ export class Router {
     table: string,
     row: ByteString,
     context: RequestContext,
-    call: (schema: TableSchema, tablet: AssignedTablet) => Promise<T>,
+    call: (tableId: string, address: string) => Promise<T>,
   ): Promise<T> {
     const retries = this.retryPolicy(context);
     for (;;) {
@@ -115,7 +116,7 @@ export class Router {
       try {
         const schema = await this.table(table, context);
         tablet = await this.locate(table, schema, context, (locator) => locator.locate(schema.id, row, context));
-        return await call(schema, tablet);
+        return await call(schema.id, tablet.server.address);
       } catch (error) {
         if (!isMisdirected(error)) throw error;
         if (tablet) this.drop(tablet);

@@ -7,3 +7,4 @@
 export { connectService } from './client/connect-service.ts';
 export { wireStatus } from './rpc/status.ts';
 export { registerCloudApi } from './server/cloud-api.ts';
+export { rawCallHandler } from './server/raw-calls.ts';

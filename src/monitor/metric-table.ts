@@ -104,6 +104,11 @@ const MEMORY: readonly MetricDefinition[] = [
     'requests.limitBytes',
     'The most bytes of requests in flight and unsent responses, all parts together.',
   ),
+  gauge(
+    'request_budget_peers_used_bytes',
+    'requests.peersUsedBytes',
+    'Bytes of calls that other threads have passed on, in a budget of their own.',
+  ),
   gauge('requests_waiting', 'requests.waiting', 'Requests that wait for space in the budget.'),
   gauge('memtables_used_bytes', 'memtables.usedBytes', 'Bytes of all memtables: writes that are not in files yet.'),
   gauge(

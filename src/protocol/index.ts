@@ -4,16 +4,19 @@
  */
 /** The parts of messages that are as in `service`. */
 export type { FamilyChange, NewTable } from '../service/index.ts';
-export { callHandler, callMaster, callServer, type Handlers, readTablet } from './calls.ts';
+export { callHandler, callMaster, callServer, type Handlers, readTablet, streamFrom } from './calls.ts';
 export { deposed, isDeposed } from './deposed.ts';
 export type {
   Addressed,
   CheckAndMutateMessage,
   CommitOutcome,
+  Envelope,
   FromMaster,
   Holdings,
   MasterCalls,
   NamedCounters,
+  PassedRead,
+  PassedWrite,
   ReadMessage,
   ServerStatus,
   TabletRef,

@@ -13,13 +13,23 @@ import type { MetadataCommit, MetadataKey, MetadataRow } from '../metadata/index
 import type {
   Cell,
   FamilyUsage,
+  ReadBatch,
   ReadModifyWriteRule,
   RowMutations,
   RowRange,
   TableSchema,
   TabletStatistics,
 } from '../model/index.ts';
-import type { CheckAndMutateRequest, FamilyChange, KeySample, NewTable, TableChange } from '../service/index.ts';
+import type {
+  CheckAndMutateRequest,
+  FamilyChange,
+  KeySample,
+  NewTable,
+  RawRead,
+  RawWrite,
+  ReadPart,
+  TableChange,
+} from '../service/index.ts';
 import type { ProtocolVersion } from './version.ts';
 
 /**
@@ -70,6 +80,20 @@ export interface ReadMessage {
 export interface CheckAndMutateMessage extends Omit<CheckAndMutateRequest, 'table'> {
   readonly tableId: string;
 }
+
+/**
+ * The address on a call that is passed on as bytes (docs/decisions/0047-calls-passed-on-as-bytes.md): the incarnation
+ * that is to answer it, and the tablet as the sender knows it. Any other server, and this one at another epoch, answers
+ * "not serving". Deadline, principal, app profile, priority and trace are in the context.
+ */
+export interface Envelope extends Addressed {
+  readonly to: string;
+  readonly tableId: string;
+  readonly epoch: number;
+}
+
+export type PassedWrite = Envelope & RawWrite;
+export type PassedRead = Envelope & RawRead;
 
 /** Keys that cut a tablet into parts, with the bytes before each, and the bytes of the whole. */
 export interface TabletSamples {
@@ -133,6 +157,8 @@ export interface TabletServerCalls {
     };
     answer: readonly Cell[];
   };
+  /** A client's call as bytes, answered as bytes. */
+  passedWrite: { message: PassedWrite; answer: Uint8Array };
   /** For the tablet of exactly that range. */
   sampleKeys: {
     message: { readonly tableId: string; readonly range: RowRange; readonly partBytes: number };
@@ -170,6 +196,13 @@ export interface TabletServerCalls {
   holdings: { message: FromMaster; answer: Holdings };
   /** The schema file was changed: answers once the server has read it. */
   schemaChanged: { message: FromMaster & { readonly tableName: string }; answer: undefined };
+}
+
+/** Streams answered by tablet servers. */
+export interface TabletServerStreams {
+  read: { message: ReadMessage; item: ReadBatch };
+  /** A client's read as bytes, answered as bytes. */
+  passedRead: { message: PassedRead; item: ReadPart };
 }
 
 /** Calls answered by the master. */

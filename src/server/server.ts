@@ -3,11 +3,11 @@
  * options say so. An address that other machines can reach needs TLS and authentication, or `insecurePublic`.
  */
 import { invalidArgument } from '../base/index.ts';
-import { connectionLimit } from '../boot/index.ts';
+import { AcceptTurns, type AcceptTurnsOptions, connectionLimit } from '../boot/index.ts';
 import type { Logger } from '../env/index.ts';
 import { registerCloudApi, wireStatus } from '../grpc/index.ts';
 import { CallLog, type CallLogOptions } from '../monitor/index.ts';
-import type { Service } from '../service/index.ts';
+import type { RawCallPasser, Service } from '../service/index.ts';
 import {
   type Address,
   type ApiEnv,
@@ -34,6 +34,8 @@ const LOAD_CODEC_AFTER_MS = 1000;
 
 export interface ServerOptions {
   readonly service: Service;
+  /** Passes calls for rows of other servers on as bytes. Default: `service` answers all. */
+  readonly passer?: RawCallPasser;
   readonly env: ApiEnv;
   /** HOST:PORT, [IPV6]:PORT; port 0 chooses a free one. */
   readonly address: string;
@@ -43,6 +45,8 @@ export interface ServerOptions {
    * Number of servers of this process that take connections from that socket and share its limits evenly. Default: 1.
    */
   readonly sharers?: number;
+  /** The numbers of connections of those servers, by which they balance them, and the place of this one. */
+  readonly connections?: Pick<AcceptTurnsOptions, 'counts' | 'index'>;
   /** Serves all who can reach the machine, without TLS or without authentication. Default: false. */
   readonly insecurePublic?: boolean;
   /** Serves TLS only. Default: plain text. */
@@ -99,6 +103,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   try {
     const callLog = new CallLog({ ...env, accessLog: false, slowMs: 0, ...options.callLog });
     const onCall = callLog.isOn ? (call: EndedCall) => callLog.ended(call) : undefined;
+    let turns: AcceptTurns | undefined;
     const server = new WireServer({
       env,
       statusOf: wireStatus,
@@ -106,10 +111,20 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       authenticate: accessControl.authenticate,
       limits,
       onCall,
+      onConnections: (connections) => turns?.changed(connections),
     });
-    const api = registerCloudApi(server, service, env);
-    if (options.listenerFd !== undefined) await server.listenOn(options.listenerFd);
-    const bound = options.listenerFd !== undefined ? port : await server.listen(host, port);
+    const api = registerCloudApi(server, service, env, options.passer);
+    const { listenerFd, connections } = options;
+    if (listenerFd !== undefined) await server.listenOn(listenerFd);
+    if (listenerFd !== undefined && connections !== undefined) {
+      const setListening = (isOn: boolean): void => server.setAccepting(listenerFd, isOn);
+      turns = new AcceptTurns({ ...connections, setListening });
+      stops.push(() => {
+        turns?.close();
+        turns = undefined;
+      });
+    }
+    const bound = listenerFd !== undefined ? port : await server.listen(host, port);
     const loading = env.clock.timer(
       LOAD_CODEC_AFTER_MS,
       () =>

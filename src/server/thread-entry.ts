@@ -3,4 +3,4 @@ import { runServerThread } from '../boot/index.ts';
 import { startServer } from './server.ts';
 import type { ThreadServerOptions } from './threaded-server.ts';
 
-await runServerThread((service, env, options) => startServer({ ...(options as ThreadServerOptions), service, env }));
+await runServerThread((parts, options) => startServer({ ...(options as ThreadServerOptions), ...parts }));

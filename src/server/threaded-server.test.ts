@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { fstatSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer, connect as connectSocket } from 'node:net';
+import { createServer, connect as connectSocket, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -52,6 +52,40 @@ test('two threads on one port: every connection sees every row, and the port is 
     const [error] = (await once(socket, 'error')) as [NodeJS.ErrnoException];
     assert.equal(error.code, 'ECONNREFUSED');
     assert.ok(!fstatSync(0).isSocket());
+  }
+});
+
+test('connections are spread evenly over the threads, also after some have ended, and after a new start', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'edubba-accepts-'));
+  t.after(() => rm(directory, { recursive: true, force: true }));
+  for (const tabletServers of [2, 3]) {
+    const server = await startThreadedServer({ address: '127.0.0.1:0', database: { directory, tabletServers } });
+    const [host, port] = server.address.split(':') as [string, string];
+    const sockets = new Set<Socket>();
+    const open = async (count: number): Promise<void> => {
+      const opened = Array.from({ length: count }, () => connectSocket(Number(port), host));
+      for (const socket of opened) sockets.add(socket);
+      await Promise.all(opened.map((socket) => once(socket, 'connect')));
+    };
+    const counts = async (): Promise<number[]> => {
+      for (;;) {
+        const reports = await server.database.reports();
+        const found = reports.map(({ gauges }) => gauges['wire.connections'] ?? 0);
+        if (found.reduce((sum, each) => sum + each, 0) === sockets.size) return found.sort();
+      }
+    };
+    const even = (each: number): number[] => new Array<number>(tabletServers).fill(each);
+    await open(4 * tabletServers);
+    assert.deepEqual(await counts(), even(4));
+    for (const socket of [...sockets].slice(0, 2 * tabletServers)) {
+      socket.destroy();
+      sockets.delete(socket);
+    }
+    await counts();
+    for (let i = 0; i < 2 * tabletServers; i++) await open(1);
+    assert.deepEqual(await counts(), even(4));
+    for (const socket of sockets) socket.destroy();
+    await server.close();
   }
 });
 

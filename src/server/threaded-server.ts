@@ -1,6 +1,6 @@
 /**
  * A server with one tablet server per thread. Each thread takes connections from the one listening socket, serves its
- * own rows, and calls the other threads for theirs. A connection goes to the thread that is free first. The threads
+ * own rows, and calls the other threads for theirs. A connection goes to a thread that has fewest. The threads
  * share the limits of connections evenly, as they share memory.
  */
 import { mustThreadModule, openThreadedDatabase, type ThreadedDatabase } from '../boot/index.ts';
@@ -10,12 +10,15 @@ import { LISTENER_FD, openSharedListener } from './shared-listener.ts';
 import { warnOfFiles } from './warn-of-files.ts';
 
 export interface ThreadedServerOptions
-  extends Omit<ServerOptions, 'service' | 'env' | 'listenerFd' | 'sharers' | 'compactionsAtOnce'> {
+  extends Omit<
+    ServerOptions,
+    'service' | 'passer' | 'env' | 'connections' | 'listenerFd' | 'sharers' | 'compactionsAtOnce'
+  > {
   readonly database: Omit<Parameters<typeof openThreadedDatabase>[0], 'module'>;
 }
 
 /** The options of the server in each thread. */
-export type ThreadServerOptions = Omit<ServerOptions, 'service' | 'env'>;
+export type ThreadServerOptions = Omit<ServerOptions, 'service' | 'passer' | 'env' | 'connections'>;
 
 export interface ThreadedServer extends RunningServer {
   readonly database: ThreadedDatabase;

@@ -17,6 +17,15 @@ export { checkGroupLayout } from './check-groups.ts';
 export { checkTableName } from './check-names.ts';
 export { checkMutations, checkRules, effectiveMutations } from './check-schema.ts';
 export type { CompactionProgress, ControlService } from './control-service.ts';
+export {
+  canReadOn,
+  type RawCallHandler,
+  type RawCallPasser,
+  type RawRead,
+  type RawWrite,
+  type ReadPart,
+  type RowService,
+} from './raw-calls.ts';
 export type {
   AdminService,
   CheckAndMutateRequest,

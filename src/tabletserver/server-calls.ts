@@ -16,10 +16,12 @@ import {
   type TabletRef,
   type TabletServerCalls,
 } from '../protocol/index.ts';
+import type { RawCallHandler } from '../service/index.ts';
 import type { CompactionSchedule } from './compaction-schedule.ts';
 import type { LoadAftermath } from './load-aftermath.ts';
 import { MasterFence } from './master-fence.ts';
 import type { MemtableBudget } from './memtable-budget.ts';
+import { PassedCalls } from './passed-calls.ts';
 import { RowCalls } from './row-calls.ts';
 import type { TabletLoader } from './tablet-loader.ts';
 import { kindOf, type ServedTablet, TABLET_KINDS, type TabletMap } from './tablet-map.ts';
@@ -38,12 +40,14 @@ export interface ServerCallsOptions {
   readonly leaseHeld: () => boolean;
   readonly hasEnded: () => boolean;
   readonly serverContext: () => RequestContext;
+  readonly rawCalls: RawCallHandler | undefined;
 }
 
 export class ServerCalls {
   readonly #options: ServerCallsOptions;
   readonly #rows: RowCalls;
   readonly #fence: MasterFence;
+  readonly #passed: PassedCalls;
 
   constructor(options: ServerCallsOptions) {
     const { env, schemas, loader } = options;
@@ -55,11 +59,13 @@ export class ServerCalls {
       schemaOf: (tableId) => schemas.byId(tableId),
       damageOver: (tableId, row) => loader.damageOver(tableId, row),
     });
+    this.#passed = new PassedCalls({ ...options, serving: (tableId, row) => this.#rows.serving(tableId, row) });
   }
 
   handler(): CallHandler {
     const { env, loader, aftermath, splits } = this.#options;
     const rows = this.#rows;
+    const passed = this.#passed;
     const handlers: Handlers<TabletServerCalls> = {
       status: this.#fenced(async () => this.#status()),
       load: this.#fenced(({ tablets }) =>
@@ -70,6 +76,7 @@ export class ServerCalls {
       mutateRows: ({ tableId, entries }, context) => rows.mutateRows(tableId, entries, context),
       checkAndMutateRow: (message, context) => rows.checkAndMutateRow(message, context),
       readModifyWriteRow: (message, context) => rows.readModifyWriteRow(message, context),
+      passedWrite: (message, context) => passed.write(message, context),
       sampleKeys: async ({ tableId, range, partBytes }) => {
         const { tablet } = rows.servingAll(tableId, range);
         return { samples: tablet.sampleKeys(partBytes), sizeBytes: tablet.sizeBytes() };
@@ -101,7 +108,10 @@ export class ServerCalls {
         return undefined;
       }),
     };
-    return callHandler<TabletServerCalls>(handlers, (message, context) => rows.read(message, context));
+    return callHandler<TabletServerCalls>(handlers, {
+      read: (message, context) => rows.read(message, context),
+      passedRead: (message, context) => passed.read(message, context),
+    });
   }
 
   /** A call that is carried out only for the incarnation that it names, and not for a master that was replaced. */

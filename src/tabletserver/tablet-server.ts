@@ -10,6 +10,7 @@ import { readEncodedAppends, ServerLog } from '../commitlog/index.ts';
 import { type Env, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
 import { logPathOf, PROTOCOL } from '../protocol/index.ts';
+import type { RawCallHandler } from '../service/index.ts';
 import { CompactionSchedule } from './compaction-schedule.ts';
 import { LoadAftermath } from './load-aftermath.ts';
 import { LogReplay } from './log-replay.ts';
@@ -43,6 +44,8 @@ export interface TabletServerOptions {
   readonly address: string;
   /** Called once when a server that was started ends without having been closed. */
   readonly onEnd?: (reason: BigtableError) => void;
+  /** Carries out calls that other servers pass on as bytes. Default: it takes none. */
+  readonly rawCalls?: RawCallHandler | undefined;
 }
 
 /** A server that is closed may leave this many bytes to be replayed: that is quicker than many small files. */
@@ -90,7 +93,7 @@ export class TabletServer {
   #commitUntilMs = Number.POSITIVE_INFINITY;
 
   private constructor(options: TabletServerOptions, name: string, log: ServerLog, session: ServerSession) {
-    const { env, settings, address, onEnd } = options;
+    const { env, settings, address, onEnd, rawCalls } = options;
     const { clock, logger, metrics } = env;
     this.name = name;
     this.address = address;
@@ -164,6 +167,7 @@ export class TabletServer {
       splits: this.#splits,
       aftermath: this.#aftermath,
       hasEnded: () => this.#phase === 'ended',
+      rawCalls,
     });
     this.#removeGauges = serverGauges(metrics, { ...shared, cache: opener.cache, memory: opener.memory, log });
   }

@@ -7,7 +7,7 @@ import { runServerThread } from '../../src/boot/index.ts';
 
 const { index } = workerData as { readonly index: number };
 
-await runServerThread(async (_service, env) => {
+await runServerThread(async ({ env }) => {
   const stop = env.lockService.watch(`mortal/${index}`, ({ kind }) => {
     if (kind !== 'changed') return;
     setImmediate(() => {

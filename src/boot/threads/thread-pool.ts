@@ -18,6 +18,7 @@ import {
 } from '../../platform/index.ts';
 import { type HostedServer, MASTER_ADDRESS, serverAddress } from '../open/database.ts';
 import type { DatabaseSettings } from '../settings/settings.ts';
+import { connectionCounts, endAcceptTurns } from './accept-turns.ts';
 import { logCounts, takeLine } from './thread-log.ts';
 import {
   threadAddress,
@@ -46,12 +47,14 @@ export class ThreadPool {
   /** The options of `listen`, once it was called; new threads listen with them too. */
   #listening: { readonly options: unknown } | undefined;
   #starts = 0;
+  readonly #connections: Int32Array;
   /** The last reports of threads that have ended. */
   readonly #ended: MetricsReport[] = [];
 
   constructor(options: ThreadPoolOptions) {
     this.#options = options;
     this.#threads = new Array(options.count).fill(undefined);
+    this.#connections = connectionCounts(options.count);
   }
 
   /** Starts a new thread with a new incarnation of the server of that index. */
@@ -78,6 +81,7 @@ export class ThreadPool {
       lockService,
       leases,
       logCounts: counts,
+      connections: this.#connections,
       routes,
     };
     const worker = startThread(module, {
@@ -87,6 +91,7 @@ export class ThreadPool {
     });
     const thread = new ServerThread(worker, index, env, { port: toMain.port2, counts }, async () => {
       if (this.#threads[index] === thread) this.#threads[index] = undefined;
+      endAcceptTurns(this.#connections, index);
       if (thread.report !== undefined) this.#keepEnded({ ...thread.report, gauges: {} });
       await stopServing();
       await locks.close();

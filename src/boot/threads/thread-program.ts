@@ -11,6 +11,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { assert } from '../../base/index.ts';
 import { Client } from '../../client/index.ts';
 import { ByteBudget, type CallHandler, type Env, LocalTransport, type Logger, Metrics } from '../../env/index.ts';
+import { rawCallHandler } from '../../grpc/index.ts';
 import { LIMITS } from '../../model/index.ts';
 import {
   LockServiceClient,
@@ -22,12 +23,13 @@ import {
   systemRandom,
   watchStrayErrors,
 } from '../../platform/index.ts';
-import type { Service } from '../../service/index.ts';
+import type { RawCallPasser, Service } from '../../service/index.ts';
 import { TabletServer } from '../../tabletserver/index.ts';
 import { serverAddress } from '../open/database.ts';
 import { openFilesLimit } from '../open/descriptors.ts';
 import { directoryWorkers } from '../open/open-database.ts';
 import { tabletServerSettings } from '../settings/settings.ts';
+import type { AcceptTurnsOptions } from './accept-turns.ts';
 import { threadLogger } from './thread-log.ts';
 import {
   threadAddress,
@@ -41,8 +43,18 @@ export interface Listener {
   close(): Promise<void>;
 }
 
+/** The parts of a thread by which its listener answers. */
+export interface ListenParts {
+  readonly service: Service;
+  /** Passes calls for rows of other threads on as bytes. */
+  readonly passer: RawCallPasser;
+  readonly env: Env;
+  /** The numbers of connections of all threads, and this thread's place among them. */
+  readonly connections: Pick<AcceptTurnsOptions, 'counts' | 'index'>;
+}
+
 /** Listens for requests to the database; `options` are those that the main thread passed to `listen`. */
-export type Listen = (service: Service, env: Env, options: unknown) => Promise<Listener>;
+export type Listen = (parts: ListenParts, options: unknown) => Promise<Listener>;
 
 /** Runs until the main thread ends the thread. */
 export async function runServerThread(listen: Listen): Promise<void> {
@@ -71,7 +83,11 @@ function threadEnv(
 ): ThreadEnv {
   const transport = new PortTransport(new LocalTransport(systemClock));
   const metrics = new Metrics();
-  const budget = new ByteBudget(Math.floor(settings.requestBytes / tabletServers));
+  const ownBytes = Math.floor(settings.requestBytes / tabletServers);
+  const budget = new ByteBudget(ownBytes);
+  // the threads that pass calls on hold the same bytes in budgets of their own, so these cannot become more
+  const peersBudget = new ByteBudget(Math.max(ownBytes, settings.requestBytes - ownBytes));
+  metrics.gauges({ 'requests.peersUsedBytes': () => peersBudget.usedBytes });
   const codecs = nativeCodecs();
   const maxOpenFiles = openFilesLimit(tabletServers, settings.compactionsAtOnce);
   const fileSystem = shareFiles(directory, { checksum: codecs.checksum, clock: systemClock, logger, maxOpenFiles });
@@ -99,7 +115,7 @@ function threadEnv(
     const peer = new PortPeer({
       port,
       clock: systemClock,
-      budget,
+      budget: peersBudget,
       metrics,
       handlerOf: transport.handlerOf,
       onClosed: () => {
@@ -139,8 +155,7 @@ class ThreadProgram implements CallHandler {
       case 'start':
         return this.#start();
       case 'listen':
-        this.#listener = await this.#parts.listen(this.#client!, this.#parts.env, message);
-        return undefined;
+        return this.#listen(message);
       case 'stopListening':
         return this.#listener?.close();
       case 'releaseTablets':
@@ -158,14 +173,24 @@ class ThreadProgram implements CallHandler {
     assert(false, `a thread has no stream ${method}`);
   }
 
+  async #listen(options: unknown): Promise<void> {
+    const { env, listen, start } = this.#parts;
+    const service = this.#client!;
+    const passer = service.callPasser(serverAddress(start.index));
+    const connections = { counts: start.connections, index: start.index };
+    this.#listener = await listen({ service, passer, env, connections }, options);
+  }
+
   async #start(): Promise<void> {
     const { env, onEnd } = this.#parts;
     const { index, settings, tabletServers } = this.#parts.start;
+    const address = serverAddress(index);
     this.#client = await Client.open({ env, limits: LIMITS[settings.limits] });
     this.#server = await TabletServer.start({
       env,
-      address: serverAddress(index),
+      address,
       settings: tabletServerSettings(settings, tabletServers),
+      rawCalls: rawCallHandler(this.#client.rowsOf(address), env),
       onEnd: ({ message }) => onEnd(message),
     });
   }

@@ -23,6 +23,8 @@ export interface ThreadStart {
   readonly leases: Int32Array;
   /** Counts of its log lines. */
   readonly logCounts: Int32Array;
+  /** Numbers of connections of all threads. */
+  readonly connections: Int32Array;
   /** To the main thread first, then to the threads of the other tablet servers. */
   readonly routes: readonly ThreadRoute[];
 }

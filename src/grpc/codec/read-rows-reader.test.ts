@@ -14,17 +14,14 @@ import {
 } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { RowFilterSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { RequestDecoder } from './request-decoder.ts';
-import { readRowsCall } from './read-rows-reader.ts';
+import { ReadRowsReader } from './read-rows-reader.ts';
 
 const decoder = new RequestDecoder();
 before(() => decoder.load());
 
 async function read(init: MessageInitShape<typeof ReadRowsRequestSchema>) {
-  return readRowsCall(
-    Buffer.from(toBinary(ReadRowsRequestSchema, create(ReadRowsRequestSchema, init))),
-    decoder,
-    new Pacer(new ManualClock()),
-  );
+  const bytes = Buffer.from(toBinary(ReadRowsRequestSchema, create(ReadRowsRequestSchema, init)));
+  return new ReadRowsReader(bytes, decoder, new Pacer(new ManualClock())).read();
 }
 
 describe('ReadRowsRequest', () => {
@@ -116,7 +113,7 @@ describe('ReadRowsRequest', () => {
     const whole = Buffer.from(toBinary(ReadRowsRequestSchema, message));
     for (let length = 0; length < whole.length; length++) {
       try {
-        await readRowsCall(whole.subarray(0, length), decoder, new Pacer(new ManualClock()));
+        await new ReadRowsReader(whole.subarray(0, length), decoder, new Pacer(new ManualClock())).read();
       } catch (error) {
         assert.equal((error as { readonly code: number }).code, 3);
       }

@@ -4,7 +4,7 @@
  */
 import { invalidArgument } from '../../base/index.ts';
 import type { Pacer } from '../../env/index.ts';
-import type { RowRange } from '../../model/index.ts';
+import { ALL_ROWS, isEmptyRange, type RowRange } from '../../model/index.ts';
 import type { ReadRequest } from '../../service/index.ts';
 import { rowKeyRangeOf, rowRangeOf } from '../convert/row-range.ts';
 import type { RowRange as RowRangeMessage } from '../generated/google/bigtable/v2/data_pb.ts';
@@ -24,17 +24,7 @@ export interface ReadRowsCall {
   readonly fullStats: boolean;
 }
 
-/** A promise where reading takes several slices, or the generated codec has to be loaded. */
-export function readRowsCall(
-  bytes: Buffer,
-  decoder: RequestDecoder,
-  pacer: Pacer,
-): ReadRowsCall | Promise<ReadRowsCall> {
-  const reader = new ReadRowsReader(bytes, decoder, pacer);
-  return reader.readOn() && !reader.lacksCodec ? reader.call() : reader.finish();
-}
-
-class ReadRowsReader {
+export class ReadRowsReader {
   readonly #decoder: RequestDecoder;
   readonly #pacer: Pacer;
   readonly #reader: WireReader;
@@ -56,7 +46,12 @@ class ReadRowsReader {
     this.#pacer = pacer;
   }
 
-  /** Reads until a pause is due; true at the end. */
+  /** Reads the whole request: a promise where it takes several slices, or the generated codec has to be loaded. */
+  read(): ReadRowsCall | Promise<ReadRowsCall> {
+    return this.readOn() && !this.#lacksCodec ? this.#call() : this.#finish();
+  }
+
+  /** Reads all but the filter, until a pause is due; true at the end. */
   readOn(): boolean {
     const reader = this.#reader;
     for (;;) {
@@ -78,28 +73,51 @@ class ReadRowsReader {
     }
   }
 
+  get table(): string {
+    return this.#table;
+  }
+
+  get appProfile(): string {
+    return this.#appProfile;
+  }
+
+  /** True when the answer ends with statistics of the whole read. */
+  get fullStats(): boolean {
+    return this.#fullStats;
+  }
+
+  /** The only range that the request is for; undefined where there are several, or where it holds no row. */
+  get onlyRange(): RowRange | undefined {
+    const [range = ALL_ROWS, other] = this.#ranges;
+    return other === undefined && !isEmptyRange(range) ? range : undefined;
+  }
+
   /** True where the filter of the request cannot be decoded yet. */
-  get lacksCodec(): boolean {
+  get #lacksCodec(): boolean {
     return this.#filter !== undefined && this.#decoder.generated === undefined;
   }
 
   /** Reads the rest. */
-  async finish(): Promise<ReadRowsCall> {
+  async #finish(): Promise<ReadRowsCall> {
     while (!this.readOn()) await this.#pacer.pauseForGc();
-    if (this.lacksCodec) await this.#decoder.load();
-    return this.call();
+    if (this.#lacksCodec) await this.#decoder.load();
+    return this.#call();
   }
 
-  call(): ReadRowsCall {
-    const filter = this.#filter && this.#decoder.filter(this.#filter);
+  /** The read that is requested; without its filter while that cannot be decoded. */
+  get request(): ReadRequest {
     return {
-      request: {
-        table: this.#table,
-        ranges: this.#ranges,
-        filter,
-        rowsLimit: this.#rowsLimit,
-        reversed: this.#reversed,
-      },
+      table: this.#table,
+      ranges: this.#ranges,
+      filter: this.#filter && !this.#lacksCodec ? this.#decoder.filter(this.#filter) : undefined,
+      rowsLimit: this.#rowsLimit,
+      reversed: this.#reversed,
+    };
+  }
+
+  #call(): ReadRowsCall {
+    return {
+      request: this.request,
       authorizedView: this.#authorizedView,
       materializedView: this.#materializedView,
       appProfile: this.#appProfile,

@@ -16,7 +16,7 @@ import {
 } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { RowFilterSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { MutationReader } from './mutation-reader.ts';
-import { readRowsCall } from './read-rows-reader.ts';
+import { ReadRowsReader } from './read-rows-reader.ts';
 import { RequestDecoder } from './request-decoder.ts';
 
 const decoder = new RequestDecoder();
@@ -46,7 +46,7 @@ describe('the generated codec', () => {
     const rule = { familyName: 'f', columnQualifier: rowKey };
     const rules = bytesOfRequest(ReadModifyWriteRowRequestSchema, { rowKey, rules: [rule] });
     const readers = [
-      async (by: RequestDecoder) => readRowsCall(read, by, new Pacer(new ManualClock())),
+      async (by: RequestDecoder) => new ReadRowsReader(read, by, new Pacer(new ManualClock())).read(),
       async (by: RequestDecoder) => new MutationReader(mutateRow, by, new ManualClock()).mutateRow(),
       (by: RequestDecoder) => new MutationReader(mutateRows, by, new ManualClock()).mutateRows(),
       async (by: RequestDecoder) => new MutationReader(check, by, new ManualClock()).checkAndMutateRow(),
@@ -67,7 +67,7 @@ describe('the generated codec', () => {
     const request = bytesOfRequest(MutateRowRequestSchema, { rowKey, mutations: [setCell] });
     assert.ok(!(new MutationReader(request, fresh, new ManualClock()).mutateRow() instanceof Promise));
     const read = bytesOfRequest(ReadRowsRequestSchema, { rowsLimit: 7n });
-    assert.ok(!(readRowsCall(read, fresh, new Pacer(new ManualClock())) instanceof Promise));
+    assert.ok(!(new ReadRowsReader(read, fresh, new Pacer(new ManualClock())).read() instanceof Promise));
     assert.equal(fresh.generated, undefined);
   });
 });

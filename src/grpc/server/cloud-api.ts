@@ -6,7 +6,7 @@
  * The calls that move data are ready immediately. The others need the generated codec; the first of them to come waits
  * until it is loaded (docs/decisions/0039-generated-codec.md).
  */
-import type { Service } from '../../service/index.ts';
+import type { RawCallPasser, Service } from '../../service/index.ts';
 import type { ApiEnv, RpcMethod, RpcServer } from '../../wire/index.ts';
 import { RequestDecoder } from '../codec/request-decoder.ts';
 import { API_METHODS, API_SERVICES } from '../generated/api-methods.ts';
@@ -21,11 +21,16 @@ export interface CloudApi {
   load(): Promise<void>;
 }
 
-/** Registers all calls. */
-export function registerCloudApi(server: Pick<RpcServer, 'register'>, service: Service, env: ApiEnv): CloudApi {
+/** Registers all calls. `passer`: passes calls for rows of other servers on as bytes; by default none are. */
+export function registerCloudApi(
+  server: Pick<RpcServer, 'register'>,
+  service: Service,
+  env: ApiEnv,
+  passer?: RawCallPasser,
+): CloudApi {
   const health = new Health(API_SERVICES.filter((name) => !name.startsWith('grpc.reflection.')));
   const decoder = new RequestDecoder();
-  const data = dataApi(service, env, decoder);
+  const data = dataApi(service, env, decoder, passer);
   const cold = new ColdMethods(service, env, health);
   for (const { path, kind } of API_METHODS) {
     server.register(path, {

@@ -1,71 +1,65 @@
 /** The calls of google.bigtable.v2.Bigtable that move data, in terms of the service. */
 import type { BigtableError } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
-import type { Service } from '../../service/index.ts';
-import { checkAndMutateAnswer, mutateRowsAnswer, oneCellAnswer } from '../codec/answers.ts';
-import { type BatchFields, MutationReader } from '../codec/mutation-reader.ts';
+import type { RawCallPasser, RawWrite, Service } from '../../service/index.ts';
+import { mutateRowsAnswer } from '../codec/answers.ts';
+import type { BatchFields } from '../codec/mutation-reader.ts';
 import type { RequestDecoder } from '../codec/request-decoder.ts';
 import type { ApiEnv, RpcCall, RpcMethod, RpcSink } from '../../wire/index.ts';
-import { withAnswerSpace } from './answer-space.ts';
+import { ChangeRequests } from './change-requests.ts';
+import { DecodedWrites } from './decoded-writes.ts';
 import { Reads } from './read-rows.ts';
-import { refuseAuthorizedView, withAppProfile } from './target.ts';
+import { RowWrites } from './row-writes.ts';
 
-const EMPTY_MESSAGE = Buffer.alloc(0);
-const emptyMessage = (): Buffer => EMPTY_MESSAGE;
 /** Entries of MutateRows answered in one message: encoding 100,000 of them would hold the event loop. */
 const MAX_ENTRIES_PER_MESSAGE = 500;
 
-/** By path. They read and write the usual messages by hand, and load the generated codec for the others. */
-export function dataApi(service: Service, env: ApiEnv, decoder: RequestDecoder): ReadonlyMap<string, RpcMethod> {
-  const reads = new Reads(service, env, decoder);
-  const writes = new Writes(service, env, decoder);
+/**
+ * By path. They read and write the usual messages by hand, and load the generated codec for the others. `passer`:
+ * passes calls for rows of other servers on.
+ */
+export function dataApi(
+  service: Service,
+  env: ApiEnv,
+  decoder: RequestDecoder,
+  passer: RawCallPasser | undefined,
+): ReadonlyMap<string, RpcMethod> {
+  const reads = new Reads(service, env, decoder, passer);
+  const writes = new RowWrites(new DecodedWrites(service, env, decoder), decoder, passer);
+  const batches = new BatchWrites(service, env, decoder);
+  const rowWrite = (method: RawWrite['method']): RpcMethod => ({
+    kind: 'unary',
+    handle: ({ context }, bytes) => writes.write(method, context, bytes),
+  });
   return new Map<string, RpcMethod>([
     [
       '/google.bigtable.v2.Bigtable/ReadRows',
       { kind: 'stream', handle: (call, bytes, sink) => reads.readRows(call, bytes, sink) },
     ],
     [
-      '/google.bigtable.v2.Bigtable/MutateRow',
-      { kind: 'unary', handle: (call, bytes) => writes.mutateRow(call, bytes) },
-    ],
-    [
       '/google.bigtable.v2.Bigtable/MutateRows',
-      { kind: 'stream', handle: (call, bytes, sink) => writes.mutateRows(call, bytes, sink) },
+      { kind: 'stream', handle: (call, bytes, sink) => batches.mutateRows(call, bytes, sink) },
     ],
-    [
-      '/google.bigtable.v2.Bigtable/CheckAndMutateRow',
-      { kind: 'unary', handle: (call, bytes) => writes.checkAndMutateRow(call, bytes) },
-    ],
-    [
-      '/google.bigtable.v2.Bigtable/ReadModifyWriteRow',
-      { kind: 'unary', handle: (call, bytes) => writes.readModifyWriteRow(call, bytes) },
-    ],
+    ['/google.bigtable.v2.Bigtable/MutateRow', rowWrite('mutateRow')],
+    ['/google.bigtable.v2.Bigtable/CheckAndMutateRow', rowWrite('checkAndMutateRow')],
+    ['/google.bigtable.v2.Bigtable/ReadModifyWriteRow', rowWrite('readModifyWriteRow')],
   ]);
 }
 
-class Writes {
+class BatchWrites {
   readonly #service: Service;
   readonly #env: ApiEnv;
-  readonly #decoder: RequestDecoder;
+  readonly #requests: ChangeRequests;
 
   constructor(service: Service, env: ApiEnv, decoder: RequestDecoder) {
     this.#service = service;
     this.#env = env;
-    this.#decoder = decoder;
-  }
-
-  mutateRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
-    return this.#carryOut(
-      call,
-      bytes,
-      (reader) => reader.mutateRow(),
-      (context, mutations, table) => this.#service.mutateRow(context, table, mutations),
-    ).then(emptyMessage);
+    this.#requests = new ChangeRequests(service, env, decoder);
   }
 
   async mutateRows(call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> {
-    const outcomes = await this.#carryOut(
-      call,
+    const outcomes = await this.#requests.carryOut(
+      call.context,
       bytes,
       (reader) => reader.mutateRows(),
       (context, batch, table) => this.#mutateEntries(context, table, batch),
@@ -103,63 +97,5 @@ class Writes {
     }
     while (at < entries.length) outcomes.push(answered[at++]);
     return outcomes;
-  }
-
-  checkAndMutateRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
-    return this.#carryOut(
-      call,
-      bytes,
-      (reader) => reader.checkAndMutateRow(),
-      (context, { row, predicate, whenTrue, whenFalse }, table) =>
-        this.#service.checkAndMutateRow(context, { table, row, predicate, whenTrue, whenFalse }),
-    ).then(checkAndMutateAnswer);
-  }
-
-  readModifyWriteRow(call: RpcCall, bytes: Buffer): Promise<Buffer> {
-    return this.#carryOut(
-      call,
-      bytes,
-      (reader) => reader.readModifyWriteRow(),
-      (context, { row, rules }, table) =>
-        withAnswerSpace(context.reservation, (maxAnswerBytes) =>
-          this.#service.readModifyWriteRow(context, table, row, rules, maxAnswerBytes),
-        ).then(
-          (cells) =>
-            oneCellAnswer(row, cells) ?? this.#decoder.load().then((generated) => generated.rowAnswer(row, cells)),
-        ),
-    );
-  }
-
-  /** Reads the request and carries it out, synchronously where nothing has to be waited for first, as usual. */
-  #carryOut<Q, A>(
-    call: RpcCall,
-    bytes: Buffer,
-    read: (reader: MutationReader) => Q | Promise<Q>,
-    work: (context: RequestContext, request: Q, table: string) => Promise<A>,
-  ): Promise<A> {
-    const reader = new MutationReader(bytes, this.#decoder, this.#env.clock);
-    const request = read(reader);
-    const carryOut = (given: Q): Promise<A> => {
-      const { table } = reader.target;
-      if (call.context.notes !== undefined) call.context.notes.target = table;
-      const context = this.#prepare(call.context, reader);
-      return context instanceof Promise
-        ? context.then((prepared) => work(prepared, given, table))
-        : work(context, given, table);
-    };
-    return request instanceof Promise ? request.then(carryOut) : carryOut(request);
-  }
-
-  /** Checks and completes a request that has been read, before it is carried out. */
-  #prepare(given: RequestContext, reader: MutationReader): RequestContext | Promise<RequestContext> {
-    refuseAuthorizedView(reader.target.authorizedView);
-    const context = withAppProfile(given, reader.target.appProfile);
-    return reader.untruncated.length > 0 ? this.#truncate(context, reader) : context;
-  }
-
-  async #truncate(context: RequestContext, reader: MutationReader): Promise<RequestContext> {
-    const schema = await this.#service.getTable(context, reader.target.table);
-    if (schema.granularity === 'millis') reader.truncate();
-    return context;
   }
 }

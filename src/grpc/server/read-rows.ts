@@ -9,17 +9,26 @@
  * begins inside a value: to these two each row goes whole, in one message, as far as the budget of requests has space
  * for it.
  */
-import { BigtableError, type ByteString, Code } from '../../base/index.ts';
-import { type CallNotes, Pacer, type PullStream, pullStreamOf, type Reservation } from '../../env/index.ts';
+import { asBuffer, BigtableError, type ByteString, Code } from '../../base/index.ts';
+import {
+  type CallNotes,
+  Pacer,
+  type PullStream,
+  pullStreamOf,
+  type RequestContext,
+  type Reservation,
+} from '../../env/index.ts';
 import type { ReadBatch, RowFragment } from '../../model/index.ts';
-import type { ReadRequest, Service } from '../../service/index.ts';
+import type { RawCallPasser, RawRead, ReadPart, ReadRequest, RowService } from '../../service/index.ts';
 import { scannedAnswer } from '../codec/answers.ts';
 import { ChunkWriter, type RowFraming } from '../codec/chunk-writer.ts';
-import { type ReadRowsCall, readRowsCall } from '../codec/read-rows-reader.ts';
+import { type ReadRowsCall, ReadRowsReader } from '../codec/read-rows-reader.ts';
 import type { RequestDecoder } from '../codec/request-decoder.ts';
 import type { ApiEnv, RpcCall, RpcSink } from '../../wire/index.ts';
-import { ClientQuirks } from './client-quirks.ts';
-import { FeatureFlags } from './features.ts';
+import { misaddressed } from './decoded-writes.ts';
+import { PartStream, type ReadProgress } from './part-stream.ts';
+import { decodeForm, ReadForms } from './read-form.ts';
+import { Relay } from './relay.ts';
 import { refuseAuthorizedView, refuseMaterializedView, withAppProfile } from './target.ts';
 
 /** Rows that are ready wait at most this long for the message to fill. */
@@ -29,18 +38,23 @@ const PROGRESS_MS = 1000;
 /** Size up to which a message needs no reservation: all but rows that go whole stay below it. */
 const UNRESERVED_BYTES = 1024 * 1024;
 
+/** A larger request is decoded here, in slices. */
+const MAX_PASSED_BYTES = 64 * 1024;
+
 /** ReadRows of one API. */
 export class Reads {
-  readonly #service: Service;
+  readonly #service: RowService;
   readonly #env: ApiEnv;
   readonly #decoder: RequestDecoder;
-  readonly #features = new FeatureFlags();
-  readonly #quirks = new ClientQuirks();
+  readonly #passer: RawCallPasser | undefined;
+  readonly #forms = new ReadForms();
 
-  constructor(service: Service, env: ApiEnv, decoder: RequestDecoder) {
+  /** `passer`: passes reads of other servers' rows on; undefined where there are none. */
+  constructor(service: RowService, env: ApiEnv, decoder: RequestDecoder, passer: RawCallPasser | undefined) {
     this.#service = service;
     this.#env = env;
     this.#decoder = decoder;
+    this.#passer = passer;
   }
 
   /**
@@ -48,41 +62,106 @@ export class Reads {
    */
   readRows(call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> | undefined {
     const pacer = new Pacer(this.#env.clock);
-    const asked = readRowsCall(bytes, this.#decoder, pacer);
-    return asked instanceof Promise
-      ? asked.then((read) => this.#answer(call, read, sink, pacer))
-      : this.#answer(call, asked, sink, pacer);
+    const reader = new ReadRowsReader(bytes, this.#decoder, pacer);
+    const form = this.#forms.of(call);
+    if (this.#passer !== undefined && bytes.length <= MAX_PASSED_BYTES && reader.readOn()) {
+      const parts = this.#passOn(this.#passer, call.context, bytes, reader, form);
+      if (parts !== undefined) return this.#relay(call, parts, reader, form, sink, pacer);
+    }
+    const asked = reader.read();
+    const answer = (read: ReadRowsCall): Promise<void> | undefined =>
+      this.#answer(call.context, read, { form, sink, pacer, startMs: call.startMs });
+    return asked instanceof Promise ? asked.then(answer) : answer(asked);
   }
 
-  #answer(call: RpcCall, asked: ReadRowsCall, sink: RpcSink, pacer: Pacer): Promise<void> | undefined {
+  /** A read that another server has passed on: its request must be for the range of the envelope. */
+  passed(context: RequestContext, { table, range, form, request }: RawRead): PullStream<ReadPart> {
+    const pacer = new Pacer(this.#env.clock);
+    const startMs = this.#env.clock.monotonicMs();
+    return new PartStream((sink) => {
+      const reader = new ReadRowsReader(asBuffer(request), this.#decoder, pacer);
+      const asked = reader.read();
+      const answer = (read: ReadRowsCall): Promise<void> | undefined => {
+        const only = reader.onlyRange;
+        if (reader.table !== table || only?.start !== range.start || only.end !== range.end) throw misaddressed();
+        return this.#answer(context, read, { form, sink, pacer, startMs, progress: sink.progress });
+      };
+      return asked instanceof Promise ? asked.then(answer) : answer(asked);
+    });
+  }
+
+  /** Passes the read on where another server has all of its range. */
+  #passOn(
+    passer: RawCallPasser,
+    given: RequestContext,
+    request: Buffer,
+    reader: ReadRowsReader,
+    form: number,
+  ): PullStream<ReadPart> | undefined {
+    const { table, onlyRange: range } = reader;
+    if (range === undefined || reader.fullStats || !passer.isElsewhere(table, range.start)) return undefined;
+    return passer.read(withAppProfile(given, reader.appProfile), { table, range, form, request });
+  }
+
+  /** Sends what the other server answers. If the tablet moves meanwhile, the rest is read as any other read. */
+  async #relay(
+    call: RpcCall,
+    parts: PullStream<ReadPart>,
+    reader: ReadRowsReader,
+    form: number,
+    sink: RpcSink,
+    pacer: Pacer,
+  ): Promise<void> {
+    const { notes } = call.context;
+    if (notes !== undefined) noteRead(notes, reader.request);
+    const relay = new Relay(parts, sink, notes);
+    const error = await relay.run();
+    if (error === undefined) return;
+    const asked = await reader.read();
+    const request = relay.restOf(asked.request, error);
+    if (request !== undefined)
+      await this.#answer(call.context, { ...asked, request }, { form, sink, pacer, startMs: call.startMs });
+  }
+
+  #answer(context: RequestContext, asked: ReadRowsCall, out: AnswerParts): Promise<void> | undefined {
     const { request, authorizedView, materializedView, appProfile, fullStats } = asked;
     refuseAuthorizedView(authorizedView);
     refuseMaterializedView(materializedView);
-    const features = this.#features.of(call);
-    const { notes } = call.context;
+    const { framing, reverseScans, reportsProgress } = decodeForm(out.form);
+    const { notes, reservation } = context;
     if (notes !== undefined) noteRead(notes, request);
-    if (request.reversed && !features.reverseScans) {
+    if (request.reversed && !reverseScans) {
       throw new BigtableError(
         Code.UNIMPLEMENTED,
         'a reversed read needs a client that sets reverse_scans in its feature flags',
       );
     }
-    const batches = pullStreamOf(this.#service.readRows(withAppProfile(call.context, appProfile), request));
-    const reportsProgress = features.lastScannedRowResponses;
+    const batches = pullStreamOf(this.#service.readRows(withAppProfile(context, appProfile), request));
     return new Reply({
       env: this.#env,
       notes,
-      sink,
-      pacer,
+      sink: out.sink,
+      pacer: out.pacer,
       batches,
       reportsProgress,
       fullStats,
-      framing: this.#quirks.rowFraming(call),
+      framing,
       decoder: this.#decoder,
-      reservation: call.context.reservation,
-      startMs: call.startMs,
+      reservation,
+      startMs: out.startMs,
+      progress: out.progress,
     }).run();
   }
+}
+
+/** The way of an answer. */
+interface AnswerParts {
+  readonly form: number;
+  readonly sink: RpcSink;
+  readonly pacer: Pacer;
+  readonly startMs: number;
+  /** Told how far the read has come with each message. */
+  readonly progress?: ReadProgress;
 }
 
 /** Notes what a read requests. */
@@ -107,6 +186,8 @@ interface ReplyOptions {
   readonly decoder: RequestDecoder;
   readonly reservation: Reservation;
   readonly startMs: number;
+  /** Set before each message, where the receiver has to know how far the read has come. */
+  readonly progress: ReadProgress | undefined;
 }
 
 /** Turns batches into messages, synchronously as long as nothing has to be waited for. */
@@ -120,6 +201,8 @@ class Reply {
   #isAtEnd = false;
   #sentMs: number;
   #reservedBytes = 0;
+  /** The last row that is whole. */
+  #lastRow: ByteString | undefined;
 
   constructor(options: ReplyOptions) {
     this.#options = options;
@@ -186,7 +269,10 @@ class Reply {
     const cellsBefore = writer.cells;
     const done = writer.advance();
     this.#isInFragment = !done;
-    if (done) this.#next++;
+    if (done) {
+      this.#next++;
+      if (fragment.last) this.#lastRow = fragment.row;
+    }
     const wait = writer.full ? this.#flush() : this.#reserve();
     if (wait !== undefined) return wait;
     const { pacer } = this.#options;
@@ -199,6 +285,8 @@ class Reply {
     if (this.#writer.messageBytes > 0) return this.#flush();
     if (scannedTo === undefined || !this.#options.reportsProgress || idleMs < PROGRESS_MS || this.#writer.insideRow)
       return undefined;
+    this.#lastRow = scannedTo;
+    this.#noteProgress();
     return this.#timed(this.#options.sink.send(scannedAnswer(scannedTo)));
   }
 
@@ -250,6 +338,15 @@ class Reply {
     if (message === undefined) return undefined;
     if (this.#reservedBytes > 0) reservation.shrink(this.#reservedBytes);
     this.#reservedBytes = 0;
+    this.#noteProgress();
     return isShort ? sink.sendCopy(message as Buffer) : sink.send(message);
+  }
+
+  #noteProgress(): void {
+    const { progress } = this.#options;
+    if (progress === undefined) return;
+    progress.rows = this.#writer.rows;
+    progress.lastRow = this.#lastRow;
+    progress.isInsideRow = this.#writer.insideRow;
   }
 }

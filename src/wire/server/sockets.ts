@@ -39,6 +39,8 @@ export interface SocketLimits {
 export interface SocketsOptions {
   readonly env: Pick<ApiEnv, 'clock' | 'random' | 'logger' | 'metrics'>;
   readonly limits: SocketLimits;
+  /** Called with the number of sockets when it has changed. */
+  readonly onSize?: ((size: number) => void) | undefined;
 }
 
 /** A socket and its state. */
@@ -81,10 +83,12 @@ export class Sockets {
   #isClosing = false;
   readonly #accepted: Counter;
   #onEmpty: (() => void) | undefined;
+  readonly #onSize: ((size: number) => void) | undefined;
 
-  constructor({ env, limits }: SocketsOptions) {
+  constructor({ env, limits, onSize }: SocketsOptions) {
     this.#env = env;
     this.#limits = limits;
+    this.#onSize = onSize;
     this.#accepted = env.metrics.counter('wire.acceptedConnections');
     this.#refusals = new RareWarning(env, 'connections are refused');
     this.#replacements = new RareWarning(env, 'idle connections are ended in favour of new ones');
@@ -129,6 +133,7 @@ export class Sockets {
     this.#accepted.value++;
     this.#ofNetwork.set(network, (this.#ofNetwork.get(network) ?? 0) + 1);
     socket.once('close', () => this.#remove(accepted));
+    this.#onSize?.(this.#all.size);
     return accepted;
   }
 
@@ -219,6 +224,7 @@ export class Sockets {
     if (left > 0) this.#ofNetwork.set(accepted.network, left);
     else this.#ofNetwork.delete(accepted.network);
     if (this.#all.size === 0) this.#onEmpty?.();
+    this.#onSize?.(this.#all.size);
   }
 
   #drain(accepted: AcceptedSocket, why: string): void {

@@ -62,6 +62,8 @@ export interface WireServerOptions {
   readonly authenticate?: Authenticate;
   /** Called for each call that has ended. */
   readonly onCall?: OnCall | undefined;
+  /** Called with the number of connections when it has changed. */
+  readonly onConnections?: ((connections: number) => void) | undefined;
   readonly limits?: Partial<WireLimits>;
 }
 
@@ -95,9 +97,10 @@ export class WireServer implements RpcServer {
   /** The authorities of the clients' certificates. */
   #authority: TlsOptions['ca'];
   #server: Server | undefined;
+  #phase: 'new' | 'serving' | 'closed' = 'new';
 
   constructor(options: WireServerOptions) {
-    const { env, statusOf, tls, onCall } = options;
+    const { env, statusOf, tls, onCall, onConnections } = options;
     this.#options = options;
     this.#limits = { ...DEFAULT_WIRE_LIMITS, ...options.limits };
     this.#deadlines = new Deadlines(env.clock);
@@ -112,7 +115,7 @@ export class WireServer implements RpcServer {
       stallMs,
     };
     this.#turns = new ReadTurns(env.clock);
-    this.#sockets = new Sockets({ env, limits: this.#limits });
+    this.#sockets = new Sockets({ env, limits: this.#limits, onSize: onConnections });
     const onFailed = (address: string, message: string) =>
       env.logger.info('a connection was ended', { address, message });
     this.#handshakes = tls && new TlsHandshakes(tls, onFailed);
@@ -140,14 +143,27 @@ export class WireServer implements RpcServer {
     await this.#listen({ fd, backlog: BACKLOG }, `descriptor ${fd}`);
   }
 
+  /**
+   * Takes no more connections from the descriptor of `listenOn`, or takes them again: other servers of the process
+   * listen on it too. Those that were taken stay.
+   */
+  setAccepting(fd: 0, isOn: boolean): void {
+    if (this.#phase !== 'serving' || isOn === (this.#server !== undefined)) return;
+    this.#server?.close();
+    this.#server = isOn ? this.#newServer() : undefined;
+    if (this.#server === undefined) return;
+    this.#onFailedAccepts(this.#server);
+    this.#server.listen({ fd, backlog: BACKLOG });
+  }
+
   /** Sockets that were accepted and have not ended, in whatever stage. */
   get connections(): number {
     return this.#sockets.size;
   }
 
   #listen(options: ListenOptions & { readonly fd?: number }, target: string): Promise<number> {
-    assert(this.#server === undefined, 'a server listens once');
-    const server = createServer({ noDelay: true }, (socket) => this.#accept(socket));
+    assert(this.#phase === 'new', 'a server listens once');
+    const server = this.#newServer();
     return new Promise((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => {
         if (error.code === 'EADDRINUSE')
@@ -156,14 +172,23 @@ export class WireServer implements RpcServer {
           reject(new BigtableError(Code.UNAVAILABLE, `cannot listen on ${target}: ${error.message}`, { cause: error }));
       });
       server.listen(options, () => {
+        this.#phase = 'serving';
         this.#server = server;
         this.#sockets.start();
-        // the socket continues to listen: a failed accept, for want of descriptors for example, concerns one connection
-        server.on('error', (error) => this.#failedAccepts.add({ message: error.message }));
+        this.#onFailedAccepts(server);
         const address = server.address();
         resolve(address !== null && typeof address === 'object' ? address.port : 0);
       });
     });
+  }
+
+  #newServer(): Server {
+    return createServer({ noDelay: true }, (socket) => this.#accept(socket));
+  }
+
+  /** The socket continues to listen: a failed accept, for want of descriptors for example, concerns one connection. */
+  #onFailedAccepts(server: Server): void {
+    server.on('error', (error) => this.#failedAccepts.add({ message: error.message }));
   }
 
   /**
@@ -179,10 +204,11 @@ export class WireServer implements RpcServer {
   }
 
   async close(graceMs: number): Promise<void> {
+    if (this.#phase !== 'serving') return;
+    this.#phase = 'closed';
     const server = this.#server;
-    if (!server) return;
     this.#server = undefined;
-    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    const closed = server && new Promise<void>((resolve) => server.close(() => resolve()));
     await this.#sockets.close(graceMs);
     await closed;
     this.#deadlines.close();
