@@ -55,9 +55,9 @@ export interface Violation {
   readonly concurrent: readonly Operation[];
 }
 
-/** Operations without an end that take effect before the end of another one; tried first. */
+/** Operations without an end that may take effect before the end of another one, in the first search. */
 const FEW = 2;
-/** Configurations that a history may have before the search ends without a verdict. */
+/** Configurations that one event may lead to before the search ends without a verdict. */
 const MAX_CONFIGURATIONS = 500_000;
 
 interface Configuration {

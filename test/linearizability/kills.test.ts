@@ -50,7 +50,7 @@ async function run(
   return { ...result, seed: options.seed };
 }
 
-describe('rows are linearizable under kill -9', () => {
+describe('rows are linearizable under kill -9', { concurrency: 2 }, () => {
   for (const programOn of [server, embedded]) {
     test(programOn.name, async (t) => {
       const result = await run(t, programOn, 600);
