@@ -1,7 +1,7 @@
 /**
- * npm run sim -- [--seeds N] [--from N] [--seed N]: simulated clusters under faults (sim/world). --seeds: so many runs,
- * default 60, from the seed `--from` on, default 1. --seed: one run, whose story is printed. Closes with one line 'N
- * passed, N failed, N skipped', of runs.
+ * npm run sim -- [--seeds N | --minutes M] [--from N] [--seed N]: simulated clusters under faults (sim/world). Runs N
+ * seeds, default 60, or those that begin within M minutes, from the seed `--from` on, default 1. --seed: one run, whose
+ * story is printed. Closes with one line 'N passed, N failed, N skipped', of runs.
  *
  * As many processes as there are cores share the seeds. A seed is one run, the same each time.
  */
@@ -12,16 +12,23 @@ import { buildOrExit } from './lib/build.mjs';
 import { capture, closingLine, ROOT, secondsSince } from './lib/repository.mjs';
 
 /** Seeds that a process takes at a time. */
-const PART = 10;
+const PART = 5;
 const PART_TIMEOUT_MS = 600_000;
 
 const { values } = parseArgs({
-  options: { seeds: { type: 'string' }, from: { type: 'string' }, seed: { type: 'string' } },
+  options: {
+    seeds: { type: 'string' },
+    minutes: { type: 'string' },
+    from: { type: 'string' },
+    seed: { type: 'string' },
+  },
 });
+const isTimed = values.minutes !== undefined;
 const from = Number(values.seed ?? values.from ?? 1);
-const count = values.seed === undefined ? Number(values.seeds ?? 60) : 1;
-if (!(Number.isSafeInteger(from) && Number.isSafeInteger(count) && count > 0)) {
-  console.log('--seeds, --from and --seed take whole numbers');
+const end = from + Number(values.seed !== undefined ? 1 : (values.seeds ?? (isTimed ? 1e9 : 60)));
+const maxMs = Number(values.minutes ?? Number.POSITIVE_INFINITY) * 60_000;
+if (!(Number.isSafeInteger(from) && Number.isSafeInteger(end) && end > from && maxMs > 0)) {
+  console.log('--seeds, --from and --seed take whole numbers, --minutes a number');
   process.exit(2);
 }
 
@@ -40,9 +47,9 @@ let next = from;
 
 /** Takes parts of the seeds until none is left. */
 async function work() {
-  while (next < from + count) {
+  while (next < end && performance.now() - start < maxMs) {
     const first = next;
-    next = Math.min(first + PART, from + count);
+    next = Math.min(first + PART, end);
     const args = ['--enable-source-maps', join(ROOT, 'dist/sim/world/main.js'), String(first), String(next)];
     if (values.seed !== undefined) args.push('story');
     const { status, out, err } = await capture(process.execPath, args, { timeoutMs: PART_TIMEOUT_MS });
@@ -64,6 +71,6 @@ async function work() {
 await Promise.all(Array.from({ length: availableParallelism() }, work));
 const minutes = (performance.now() - start) / 60_000;
 for (const [name, value] of Object.entries(counts)) console.log(`${name}: ${value}`);
-console.log(`${secondsSince(start)}, ${(count / minutes).toFixed(0)} seeds a minute`);
+console.log(`${secondsSince(start)}, ${((next - from) / minutes).toFixed(0)} seeds a minute`);
 console.log(closingLine(tally));
 if (tally.failed > 0) process.exitCode = 1;
