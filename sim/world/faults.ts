@@ -121,8 +121,8 @@ function begin(cluster: Cluster, { kind, durationMs, machine, other, severity }:
         network.join('*', machine);
       };
     case 'no lock service':
-      locks.cutOff.add(machine);
-      return () => locks.cutOff.delete(machine);
+      locks.cut(machine, true);
+      return () => locks.cut(machine, false);
     case 'slow store':
       return change(store.health, { slowShare: severity / 2, slowMs: 3000 });
     case 'failing store':

@@ -50,7 +50,8 @@ export class SimLockService {
   };
   readonly counts = { calls: 0, failed: 0, unanswered: 0, expired: 0, unreachable: 0 };
   /** Machines that cannot reach it. */
-  readonly cutOff = new Set<string>();
+  readonly #cut = new Set<string>();
+  readonly #onJoined = new Set<{ readonly machine: string; readonly notify: () => void }>();
   readonly #scheduler: Scheduler;
   readonly #draw;
   readonly #sessions = new Map<string, Session>();
@@ -75,7 +76,7 @@ export class SimLockService {
       const fail = (delayMs: number, why: string): void =>
         process.later(delayMs, `lock service failed ${name}`, () => reject(unavailable(`lock service: ${why}`)));
       this.#scheduler.after(this.#delayMs(), undefined, `lock service ${name} of ${process.name}`, () => {
-        if (this.cutOff.has(process.machine)) {
+        if (this.isCut(process.machine)) {
           counts.unreachable++;
           return fail(TIMEOUT_MS, 'not reached');
         }
@@ -85,7 +86,7 @@ export class SimLockService {
         }
         act().then(
           (result) => {
-            if (isUnanswered || this.cutOff.has(process.machine)) {
+            if (isUnanswered || this.isCut(process.machine)) {
               counts.unanswered++;
               return fail(TIMEOUT_MS, 'no answer');
             }
@@ -95,6 +96,24 @@ export class SimLockService {
         );
       });
     });
+  }
+
+  isCut(machine: string): boolean {
+    return this.#cut.has(machine);
+  }
+
+  /** Cuts the machine off from the service, or lets it reach the service again. */
+  cut(machine: string, isCut: boolean): void {
+    if (isCut) this.#cut.add(machine);
+    else if (this.#cut.delete(machine))
+      for (const joined of [...this.#onJoined]) if (joined.machine === machine) joined.notify();
+  }
+
+  /** Calls `notify` when the machine reaches the service again; returns a function that stops it. */
+  onJoined(machine: string, notify: () => void): () => void {
+    const joined = { machine, notify };
+    this.#onJoined.add(joined);
+    return () => this.#onJoined.delete(joined);
   }
 
   opened(sessionId: string, owner: SimProcess): void {
@@ -194,21 +213,35 @@ class LockClient implements LockService {
   }
 
   watch(prefix: string, listener: (event: LockEvent) => void): () => void {
+    const { machine } = this.#process;
     const underWay: LockEvent[] = [];
     let isStopped = false;
-    const stop = this.#locks.service.watch(prefix, (event) => {
+    let misses = false;
+    const report = (event: LockEvent): void => {
       // no event overtakes another one: each arrival takes the first
       underWay.push(event);
       this.#process.later(this.#locks.lagMs(), `watch ${prefix}`, () => {
         const first = underWay.shift()!;
         if (!isStopped) listener(first);
       });
-    });
-    this.#process.onDeath(stop);
-    return () => {
-      isStopped = true;
-      stop();
     };
+    const catchUp = (): void => {
+      if (misses) report({ kind: 'gap' });
+      misses = false;
+    };
+    const stopWatch = this.#locks.service.watch(prefix, (event) => {
+      // a machine that cannot reach the service misses what happens meanwhile
+      if (this.#locks.isCut(machine)) misses = true;
+      else report(event);
+    });
+    const stopJoin = this.#locks.onJoined(machine, catchUp);
+    const stop = (): void => {
+      isStopped = true;
+      stopWatch();
+      stopJoin();
+    };
+    this.#process.onDeath(stop);
+    return stop;
   }
 
   #call<T>(name: string, act: () => Promise<T>): Promise<T> {

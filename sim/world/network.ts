@@ -97,7 +97,10 @@ export class SimNetwork {
         if (this.#isCut(from, to) || this.#isCut(to, from)) return refuse(CONNECT_TIMEOUT_MS);
         const [near, far] = this.#pair(from, to);
         listener.node.accept(far);
-        from.later(this.#delayMs(), `connected ${address}`, () => resolve(node.peerOver(near, address)));
+        from.later(this.#delayMs(), `connected ${address}`, () => {
+          if (near.isClosed) reject(notReached(address));
+          else resolve(node.peerOver(near, address));
+        });
       });
     });
   }
@@ -157,7 +160,7 @@ class Port {
   readonly #network: SimNetwork;
   readonly #onMessage: ((bytes: Uint8Array) => void)[] = [];
   readonly #onClose: (() => void)[] = [];
-  #isClosed = false;
+  isClosed = false;
   #isBreaking = false;
 
   constructor(network: SimNetwork, from: SimProcess, to: SimProcess) {
@@ -172,29 +175,29 @@ class Port {
   }
 
   postMessage(bytes: Uint8Array): void {
-    if (this.#isClosed) return;
+    if (this.isClosed) return;
     this.#network.carry(this, Uint8Array.from(bytes));
   }
 
   close(): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
+    if (this.isClosed) return;
+    this.isClosed = true;
     this.other?.breakLater(this.#network.weather.maxDelayMs);
   }
 
   arrive(bytes: Uint8Array): void {
-    if (this.#isClosed) return;
+    if (this.isClosed) return;
     for (const listener of this.#onMessage) listener(bytes);
   }
 
   /** This side notices, after a while, that the connection is broken. */
   breakLater(delayMs: number): void {
-    if (this.#isBreaking || this.#isClosed || this.from.isDead) return;
+    if (this.#isBreaking || this.isClosed || this.from.isDead) return;
     this.#isBreaking = true;
     this.from.later(delayMs, `broken ${this.to.name}`, () => {
-      if (this.#isClosed) return;
+      if (this.isClosed) return;
       this.#network.counts.broken++;
-      this.#isClosed = true;
+      this.isClosed = true;
       for (const listener of this.#onClose) listener();
       this.other?.breakLater(this.#network.weather.maxDelayMs);
     });

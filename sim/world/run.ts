@@ -71,6 +71,7 @@ export async function run({ seed, faults, onLine }: RunOptions): Promise<RunResu
   const seconds = (): string => (scheduler.nowMs / 1000).toFixed(6);
   cluster.onLog = (process, level, message, fields) =>
     note(`${seconds()} ${process} ${level}: ${message} ${JSON.stringify(fields)}`);
+  if (process.env['SIM_EVENTS']) scheduler.onEvent = (at, who, what) => note(`${(at/1000).toFixed(6)} ${who} | ${what}`);
   for (const fault of all) note(`fault: ${describeFault(fault)}`);
   const judge = new Workload(cluster, draw.uniqueName());
   const violation = await scheduler
@@ -148,12 +149,11 @@ class Workload {
     const { scheduler, clients } = this.#cluster;
     const database = this.#databases[0]!;
     const untilMs = Math.max(scheduler.nowMs, END_MS) + HEALED_MS;
-    let error: unknown;
     for (;;) {
       const call: Call = { method: 'scan', rows: this.#draw.rows.map((row) => ({ row, work: { kind: 'read' } })) };
-      const isRead = await this.#perform(database, call);
-      if (isRead) break;
-      if (scheduler.nowMs > untilMs) return `rows are not served ${HEALED_MS} ms after the faults ceased: ${error}`;
+      const failure = await this.#perform(database, call);
+      if (failure === undefined) break;
+      if (scheduler.nowMs > untilMs) return `rows are not served ${HEALED_MS} ms after the faults: ${failure}`;
       await sleep(clients[0]!.process.clock, 200);
     }
     for (const [row, history] of this.#histories) {
@@ -196,8 +196,8 @@ class Workload {
     }
   }
 
-  /** True if all of it was answered. */
-  async #perform(database: Database, call: Call): Promise<boolean> {
+  /** Returns the message of what was not answered; undefined if all was. */
+  async #perform(database: Database, call: Call): Promise<string | undefined> {
     const { counts } = this;
     counts.calls++;
     const operations = call.rows.map(({ row, work }) => this.#histories.get(row)!.begin(new RowStep(work)));
@@ -211,7 +211,8 @@ class Workload {
       else if (outcome.kind === 'failed') operations[i]!.failed();
       else operations[i]!.unknown();
     }
-    return outcomes.every(({ kind }) => kind === 'answered');
+    const failed = outcomes.find(({ kind }) => kind !== 'answered');
+    return failed === undefined || failed.kind === 'answered' ? undefined : failed.message;
   }
 }
 
