@@ -14,8 +14,17 @@ const counts: Record<string, number> = {};
 let passed = 0;
 let failed = 0;
 for (let seed = Number(from); seed < Number(to); seed++) {
-  const result = await run({ seed, ...(how === 'story' && { onLine: (line: string) => console.log(line) }) });
-  const sums = { ...result.counts, events: result.events, simulatedSeconds: Math.round(result.simulatedMs / 1000) };
+  const result = await run({
+    seed,
+    ...(how === 'story' && { onLine: (line: string) => console.log(line), withEvents: true }),
+  });
+  const { undecidedRows } = result;
+  const sums = {
+    ...result.counts,
+    undecidedRows,
+    events: result.events,
+    simulatedSeconds: Math.round(result.simulatedMs / 1000),
+  };
   for (const [name, value] of Object.entries(sums)) counts[name] = (counts[name] ?? 0) + value;
   if (how === 'story') console.log(`trace ${result.trace}`);
   if (result.violation === undefined) {

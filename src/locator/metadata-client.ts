@@ -36,6 +36,9 @@ import { RowCollector } from './row-collector.ts';
 /** Commits sent in one call: a few hundred kilobytes. */
 const MAX_COMMITS_PER_CALL = 256;
 
+/** A move of a METADATA tablet takes less. */
+const STALL_MS = 5000;
+
 export interface MetadataClientOptions {
   readonly locator: Locator;
   readonly transport: Transport;
@@ -48,6 +51,8 @@ export interface MetadataClientOptions {
   readonly masterEpoch?: number;
   /** True when the owner has ended: then no call is sent again. */
   stopped(): boolean;
+  /** Called after each STALL_MS that a call has waited for METADATA, which is not served. The call still waits. */
+  readonly onStall?: () => void;
 }
 
 interface Pending {
@@ -93,6 +98,7 @@ export class MetadataClient {
           const last = rows.at(-1);
           if (last === undefined) continue;
           start = `${last.key}\0`;
+          backoff.restart();
           yield rows.map(({ row }) => row);
         }
         if (end === undefined) return;
@@ -189,6 +195,10 @@ export class MetadataClient {
   }
 
   async #wait(backoff: Backoff, context: RequestContext, error: BigtableError): Promise<void> {
+    if (backoff.failingMs >= STALL_MS) {
+      backoff.restart();
+      this.#options.onStall?.();
+    }
     if (!this.#options.stopped()) await backoff.wait(context, error);
     if (this.#options.stopped()) throw error;
   }

@@ -5,7 +5,15 @@ import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
 import { BigtableError, Code, unavailable } from '../base/index.ts';
 import { type LockService, sleep, toPlainError, within } from '../env/index.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
-import { keyOfRow, keysOfTable, METADATA_TABLE_ID, type MetadataRow, USER_RANGE } from '../metadata/index.ts';
+import {
+  keyOfRow,
+  keysOfTable,
+  METADATA_TABLE_ID,
+  type MetadataRow,
+  ROOT_RANGE,
+  USER_RANGE,
+} from '../metadata/index.ts';
+import type { RowRange } from '../model/index.ts';
 import { callMaster, callServer, encodePeerFile, PROTOCOL, type ReadMessage } from '../protocol/index.ts';
 import { Master } from './index.ts';
 
@@ -16,8 +24,12 @@ const metadataOf = ({ env }: Cluster): MetadataClient =>
 
 async function rowsOf(cluster: Cluster, tables: Tables, table = 't'): Promise<MetadataRow[]> {
   const { id } = await cluster.client.getTable(tables.context(), TABLES + table);
+  return metadataRows(cluster, tables, keysOfTable(id));
+}
+
+async function metadataRows(cluster: Cluster, tables: Tables, range: RowRange): Promise<MetadataRow[]> {
   const rows: MetadataRow[] = [];
-  for await (const some of metadataOf(cluster).scan(keysOfTable(id), tables.context())) rows.push(...some);
+  for await (const some of metadataOf(cluster).scan(range, tables.context())) rows.push(...some);
   return rows;
 }
 
@@ -42,6 +54,37 @@ describe('assignments', () => {
       assert.deepEqual(await tables.rows('t'), ['a', 'd', 'g', 'k', 'n', 'q']);
       assert.deepEqual(new Set(await ownersOf(cluster, tables)), new Set(['server-0']));
     }),
+  );
+
+  test(
+    'begin anew when METADATA is not served, though no server came or died',
+    inCluster(
+      async (cluster, tables) => {
+        await tables.create('t');
+        await tables.set('t', 'a', '1');
+        const [row] = await metadataRows(cluster, tables, ROOT_RANGE);
+        const ref = { key: keyOfRow(row!), epoch: row!.epoch };
+        const owner = row!.server!.address;
+        let isReleased = false;
+        // the master has the answer that it is served there, and scans it when it is not
+        cluster.onCall = ({ address, method, context, go }) => {
+          if (isReleased || method !== 'status' || address !== owner || context.principal !== 'master')
+            return undefined;
+          isReleased = true;
+          return go().then(async (status) => {
+            await callServer(cluster.env.transport, owner, 'unload', { tablets: [ref], flush: true }, tables.context());
+            return status;
+          });
+        };
+        while (!isReleased) await sleep(cluster.clock, 1000);
+        await sleep(cluster.clock, 10_000);
+        assert.deepEqual(await tables.read('t'), [['a', '1']]);
+        assert.ok((await metadataRows(cluster, tables, ROOT_RANGE))[0]!.epoch > ref.epoch);
+        await sleep(cluster.clock, 60_000);
+        assert.equal((await metadataRows(cluster, tables, ROOT_RANGE))[0]!.epoch, ref.epoch + 1, 'once');
+      },
+      { servers: 2 },
+    ),
   );
 
   test(

@@ -119,6 +119,7 @@ export class Master {
       lock,
       masterEpoch: lock.epoch,
       stopped: () => this.#ended || isCancelled(),
+      onStall: () => this.#metadataStalled(),
     });
     this.#schemas = new SchemaCache(env, (error) =>
       env.logger.error('a schema could not be read', { error: toBigtableError(error).message }),
@@ -236,6 +237,14 @@ export class Master {
     // servers
     if (how === 'gone') this.#assigning.abort();
     this.#later('assign', how === 'gone' ? 0 : REASSIGN_MS);
+  }
+
+  /** The assignment under way may wait for METADATA, which only the next one can have served. */
+  #metadataStalled(): void {
+    if (this.#ended) return;
+    this.#assignmentIsDue = true;
+    this.#assigning.abort();
+    this.#later('assign', 0);
   }
 
   /** A server that does not answer in time may be all that there is. */

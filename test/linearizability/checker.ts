@@ -60,6 +60,9 @@ const FEW = 2;
 /** Configurations that one event may lead to before the search ends without a verdict. */
 const MAX_CONFIGURATIONS = 500_000;
 
+/** The search has become too large. The history may be right or wrong. */
+export class NoVerdictError extends Error {}
+
 interface Configuration {
   readonly state: string;
   /** Answered operations under way that have taken effect, a bit each. */
@@ -93,10 +96,13 @@ export class Checker {
   /** True if orders were left out since the last complete position. */
   #hasLeftOut = false;
   #violation: Violation | undefined;
+  readonly #maxConfigurations: number;
   /** The most configurations that one event led to. */
   maxConfigurations = 1;
 
-  constructor(initial: string) {
+  /** `maxConfigurations`: more than so many at one event end the search with a NoVerdictError. */
+  constructor(initial: string, maxConfigurations = MAX_CONFIGURATIONS) {
+    this.#maxConfigurations = maxConfigurations;
     this.#configurations.add({ state: initial, done: 0n, used: 0n });
     this.#complete = this.#position();
   }
@@ -195,8 +201,10 @@ export class Checker {
       }
       level = next;
       this.maxConfigurations = Math.max(this.maxConfigurations, visited.size);
-      if (visited.size > MAX_CONFIGURATIONS)
-        throw new Error(`no verdict: more than ${MAX_CONFIGURATIONS} configurations at the end of ${ending}`);
+      if (visited.size > this.#maxConfigurations)
+        throw new NoVerdictError(
+          `no verdict: more than ${this.#maxConfigurations} configurations at the end of ${ending}`,
+        );
     }
     return found;
   }

@@ -79,8 +79,8 @@ export class History {
   /** Operations of unknown outcome that may still take effect. */
   #unbounded: Recorded[] = [];
 
-  constructor(initial: string, clock = new EventClock()) {
-    this.#checker = new Checker(initial);
+  constructor(initial: string, clock = new EventClock(), maxConfigurations?: number) {
+    this.#checker = new Checker(initial, maxConfigurations);
     this.#clock = clock;
   }
 
