@@ -4,6 +4,9 @@
  */
 import type { Random } from '../../src/env/index.ts';
 import type { Cluster, Seat } from './cluster.ts';
+import type { LockServiceHealth } from './locks.ts';
+import type { Weather } from './network.ts';
+import type { StoreHealth } from './store.ts';
 
 export const BEGIN_MS = 8000;
 export const END_MS = 45_000;
@@ -85,19 +88,31 @@ export function describeFault({ kind, atMs, durationMs, machine, other, severity
 
 const OF_MACHINES = new Set<FaultKind>(['crash', 'pause', 'cut', 'cut off', 'clock', 'no lock service']);
 
+/** Everything without a fault. */
+interface Whole {
+  readonly store: StoreHealth;
+  readonly network: Weather;
+  readonly locks: LockServiceHealth;
+}
+
 /** Schedules the faults and their ends. */
 export function inflict(cluster: Cluster, faults: readonly Fault[]): void {
-  const { scheduler } = cluster;
+  const { scheduler, store, network, locks } = cluster;
+  const whole: Whole = { store: { ...store.health }, network: { ...network.weather }, locks: { ...locks.health } };
   for (const fault of faults) {
     scheduler.after(fault.atMs - scheduler.nowMs, undefined, `fault ${fault.kind}`, () => {
-      const end = begin(cluster, fault);
+      const end = begin(cluster, fault, whole);
       if (end !== undefined) scheduler.after(fault.durationMs, undefined, `end of ${fault.kind}`, end);
     });
   }
 }
 
 /** Returns the function that ends the fault; undefined for one that ends by itself. */
-function begin(cluster: Cluster, { kind, durationMs, machine, other, severity }: Fault): (() => void) | undefined {
+function begin(
+  cluster: Cluster,
+  { kind, durationMs, machine, other, severity }: Fault,
+  whole: Whole,
+): (() => void) | undefined {
   const { network, store, locks } = cluster;
   const seat = seatOf(cluster, machine);
   switch (kind) {
@@ -124,23 +139,23 @@ function begin(cluster: Cluster, { kind, durationMs, machine, other, severity }:
       locks.cut(machine, true);
       return () => locks.cut(machine, false);
     case 'slow store':
-      return change(store.health, { slowShare: severity / 2, slowMs: 3000 });
+      return change(store.health, whole.store, { slowShare: severity / 2, slowMs: 3000 });
     case 'failing store':
-      return change(store.health, { failedShare: severity / 5 });
+      return change(store.health, whole.store, { failedShare: severity / 5 });
     case 'unanswering store':
-      return change(store.health, { unansweredShare: severity / 5 });
+      return change(store.health, whole.store, { unansweredShare: severity / 5 });
     case 'full store':
-      return change(store.health, { isFull: true });
+      return change(store.health, whole.store, { isFull: true });
     case 'slow network':
-      return change(network.weather, { lateShare: severity / 2, lateMs: 2000 });
+      return change(network.weather, whole.network, { lateShare: severity / 2, lateMs: 2000 });
     case 'losing network':
-      return change(network.weather, { lostShare: severity / 20 });
+      return change(network.weather, whole.network, { lostShare: severity / 20 });
     case 'failing lock service':
-      return change(locks.health, { failedShare: severity / 2 });
+      return change(locks.health, whole.locks, { failedShare: severity / 2 });
     case 'unanswering lock service':
-      return change(locks.health, { unansweredShare: severity / 2 });
+      return change(locks.health, whole.locks, { unansweredShare: severity / 2 });
     case 'late watches':
-      return change(locks.health, { watchLagMs: 10_000 * severity });
+      return change(locks.health, whole.locks, { watchLagMs: 10_000 * severity });
   }
 }
 
@@ -148,18 +163,12 @@ function seatOf({ masters, servers }: Cluster, machine: string): Seat | undefine
   return [...masters, ...servers].find(({ name }) => name === machine);
 }
 
-/** Changes some fields, and returns what changes them back to how the run began. */
-function change<T extends object>(health: T, fields: Partial<T>): () => void {
-  const before = Object.fromEntries(Object.keys(fields).map((key) => [key, initial(health, key)])) as Partial<T>;
+/**
+ * Changes some fields, and returns what sets them as they are in `whole`: overlapping faults of one kind end with the
+ * first of them.
+ */
+function change<T extends object>(health: T, whole: T, fields: Partial<T>): () => void {
+  const before = Object.fromEntries(Object.keys(fields).map((key) => [key, whole[key as keyof T]]));
   Object.assign(health, fields);
   return () => Object.assign(health, before);
-}
-
-const initials = new WeakMap<object, object>();
-
-/** The value of the field before its first change. Overlapping faults of one kind end with the first of them. */
-function initial(health: object, key: string): unknown {
-  let values = initials.get(health);
-  if (values === undefined) initials.set(health, (values = { ...health }));
-  return (values as Record<string, unknown>)[key];
 }

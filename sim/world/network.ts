@@ -13,6 +13,7 @@ import {
   type CallHandler,
   LocalTransport,
   Metrics,
+  notReached,
   type RequestContext,
   type Transport,
   within,
@@ -88,7 +89,7 @@ export class SimNetwork {
       const refuse = (delayMs: number): void =>
         from.later(delayMs, `refused ${address}`, () => {
           this.counts.refused++;
-          reject(notReached(address));
+          reject(noServerAt(address));
         });
       this.#scheduler.after(this.#delayMs(), undefined, `connect ${from.name} ${address}`, () => {
         const listener = this.#listeners.get(address);
@@ -98,7 +99,7 @@ export class SimNetwork {
         const [near, far] = this.#pair(from, to);
         listener.node.accept(far);
         from.later(this.#delayMs(), `connected ${address}`, () => {
-          if (near.isClosed) reject(notReached(address));
+          if (near.isClosed) reject(noServerAt(address));
           else resolve(node.peerOver(near, address));
         });
       });
@@ -209,6 +210,8 @@ class Node implements Transport {
   readonly #network: SimNetwork;
   readonly #process: SimProcess;
   readonly #local: LocalTransport;
+  /** The addresses that the process serves. */
+  readonly #served = new Set<string>();
   readonly #budget = new ByteBudget(64 * MIB);
   readonly #metrics = new Metrics();
   readonly #peers = new Map<string, Promise<PortPeer>>();
@@ -222,19 +225,21 @@ class Node implements Transport {
   async serve(address: string, handler: CallHandler): Promise<() => Promise<void>> {
     const stopListening = this.#network.listen(address, this.#process, this);
     const stop = await this.#local.serve(address, handler);
+    this.#served.add(address);
     return async () => {
+      this.#served.delete(address);
       stopListening();
       await stop();
     };
   }
 
   async call(address: string, method: string, message: unknown, context: RequestContext): Promise<unknown> {
-    if (this.#serves(address)) return this.#local.call(address, method, message, context);
+    if (this.#served.has(address)) return this.#local.call(address, method, message, context);
     return (await within(this.#peer(address), context, this.#process.clock)).call(address, method, message, context);
   }
 
   async *stream(address: string, method: string, message: unknown, context: RequestContext): AsyncIterable<unknown> {
-    if (this.#serves(address)) return yield* this.#local.stream(address, method, message, context);
+    if (this.#served.has(address)) return yield* this.#local.stream(address, method, message, context);
     const peer = await within(this.#peer(address), context, this.#process.clock);
     yield* peer.stream(address, method, message, context);
   }
@@ -258,15 +263,6 @@ class Node implements Transport {
     });
   }
 
-  #serves(address: string): boolean {
-    try {
-      this.#local.handlerOf(address);
-      return true;
-    } catch {
-      return false;
-    }
-  }
-
   #peer(address: string): Promise<PortPeer> {
     let peer = this.#peers.get(address);
     if (peer === undefined) {
@@ -278,8 +274,6 @@ class Node implements Transport {
   }
 }
 
-function notReached(address: string): BigtableError {
-  return new BigtableError(Code.UNAVAILABLE, `no server at address ${JSON.stringify(address)}`, {
-    details: { notReached: true },
-  });
+function noServerAt(address: string): BigtableError {
+  return notReached(`no server at address ${JSON.stringify(address)}`);
 }

@@ -3,8 +3,8 @@
  * on tables go to the master; schemas are read from the lock service. The form of requests is checked here; the server
  * checks the conditions that depend on the schema.
  */
-import { BigtableError, type ByteString, Code, notFound } from '../base/index.ts';
-import { type Env, inSlices, type RequestContext, within } from '../env/index.ts';
+import { type BigtableError, type ByteString, notFound } from '../base/index.ts';
+import { type Env, inSlices, notReached, type RequestContext, within } from '../env/index.ts';
 import { Locator, SchemaCache } from '../locator/index.ts';
 import type {
   Cell,
@@ -279,8 +279,7 @@ export class Client implements Service {
 
   async #findMaster(): Promise<string> {
     const file = await this.#env.lockService.read(MASTER_PATH);
-    if (file === undefined)
-      throw new BigtableError(Code.UNAVAILABLE, 'no master is running now', { details: { notReached: true } });
+    if (file === undefined) throw notReached('no master is running now');
     return decodePeerFile(MASTER_PATH, file.contents).address;
   }
 }

@@ -9,7 +9,7 @@ export { Owner } from './budget/turn-queue.ts';
 export { type Clock, clockOf, type Random, sleep, type Time, type Timer } from './seams/clock.ts';
 export { inSlices, Pacer, SLICE_MS } from './seams/pacer.ts';
 export type { Checksum, Codecs, Lz4, Zstd, ZstdDictionary } from './seams/codecs.ts';
-export { callCancelled, deadlineExceeded } from './calls/call-errors.ts';
+export { callCancelled, deadlineExceeded, notReached } from './calls/call-errors.ts';
 export { CallNotes } from './calls/call-notes.ts';
 export {
   CallContext,

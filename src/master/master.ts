@@ -119,7 +119,7 @@ export class Master {
       lock,
       masterEpoch: lock.epoch,
       stopped: () => this.#ended || isCancelled(),
-      onStall: () => this.#metadataStalled(),
+      onStall: () => this.#assignAnew(),
     });
     this.#schemas = new SchemaCache(env, (error) =>
       env.logger.error('a schema could not be read', { error: toBigtableError(error).message }),
@@ -232,16 +232,14 @@ export class Master {
   }
 
   #serversChanged(how: 'come' | 'gone'): void {
+    // an assignment under way may wait for METADATA, which that server served
+    if (how === 'gone') return this.#assignAnew();
     this.#assignmentIsDue = true;
-    // an assignment under way may wait for METADATA, which that server served: it begins anew with the remaining
-    // servers
-    if (how === 'gone') this.#assigning.abort();
-    this.#later('assign', how === 'gone' ? 0 : REASSIGN_MS);
+    this.#later('assign', REASSIGN_MS);
   }
 
-  /** The assignment under way may wait for METADATA, which only the next one can have served. */
-  #metadataStalled(): void {
-    if (this.#ended) return;
+  /** Ends the assignment under way, which may wait for what only the next one can have served. */
+  #assignAnew(): void {
     this.#assignmentIsDue = true;
     this.#assigning.abort();
     this.#later('assign', 0);

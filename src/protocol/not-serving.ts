@@ -3,6 +3,7 @@
  * location it used, climbs, and sends the same call again.
  */
 import { BigtableError, type ByteString, Code, quote } from '../base/index.ts';
+import { notReached } from '../env/index.ts';
 import type { Addressed } from './messages.ts';
 
 export function notServing(tableId: string, row: ByteString): BigtableError {
@@ -13,10 +14,7 @@ export function notServing(tableId: string, row: ByteString): BigtableError {
 
 /** UNAVAILABLE, not reached, if the call is meant for another incarnation than `name`. */
 export function checkAddressed({ to }: Addressed, name: string): void {
-  if (to !== undefined && to !== name)
-    throw new BigtableError(Code.UNAVAILABLE, `the call is meant for ${to}, and reached ${name}`, {
-      details: { notReached: true },
-    });
+  if (to !== undefined && to !== name) throw notReached(`the call is meant for ${to}, and reached ${name}`);
 }
 
 /**

@@ -163,10 +163,18 @@ export function entryAt(cursor: LayerCursor): Entry {
   return { row, column, kind, timestamp: at, value: Buffer.from(cursor.value()), rangeEnd };
 }
 
-/** All entries from the first row on. */
-export async function scan(cursor: LayerCursor): Promise<Entry[]> {
+/** The entries of a row, by a cursor of that row. */
+export async function readRow(file: SsTable, row: string): Promise<Entry[]> {
+  const cursor = file.rowCursor(row);
+  const entries = await scan(cursor, row);
+  cursor.close();
+  return entries;
+}
+
+/** All entries from `row` on, by default from the first row. */
+export async function scan(cursor: LayerCursor, row = ''): Promise<Entry[]> {
   const entries: Entry[] = [];
-  for (cursor.seekRow(''); ; cursor.next()) {
+  for (cursor.seekRow(row); ; cursor.next()) {
     await settle(cursor);
     if (cursor.state === CursorState.done) return entries;
     entries.push(entryAt(cursor));

@@ -79,6 +79,16 @@ function inTime(work: (clock: ManualClock) => Promise<void>): () => Promise<void
   return () => inSimulatedTime(clock, work(clock));
 }
 
+/** A call of each kind that masters make. */
+const MASTER_CALLS: { readonly [M in keyof TabletServerCalls]?: TabletServerCalls[M]['message'] } = {
+  status: {},
+  load: { tablets: [] },
+  unload: { tablets: [], flush: true },
+  flush: { keys: [] },
+  holdings: {},
+  schemaChanged: { tableName: 't' },
+};
+
 describe('a tablet server', () => {
   test(
     'that loses its lock while it starts does not start, and leaves no file',
@@ -184,18 +194,10 @@ describe('a tablet server', () => {
       const old = await TabletServer.start({ env, settings, address: 'a' });
       await old.close();
       const now = await TabletServer.start({ env, settings, address: 'a' });
-      const messages: { [M in keyof TabletServerCalls]?: TabletServerCalls[M]['message'] } = {
-        status: {},
-        load: { tablets: [] },
-        unload: { tablets: [], flush: true },
-        flush: { keys: [] },
-        holdings: {},
-        schemaChanged: { tableName: 't' },
-      };
       const context = requestContext({ budget: env.requestBudget });
-      for (const [method, message] of Object.entries({ ...messages, commit: { commits: [] } })) {
+      for (const [method, message] of Object.entries({ ...MASTER_CALLS, commit: { commits: [] } })) {
         await assert.rejects(env.transport.call('a', method, { ...message, to: old.name }, context), isNotServing);
-        if (method in messages) await env.transport.call('a', method, { ...message, to: now.name }, context);
+        if (method in MASTER_CALLS) await env.transport.call('a', method, { ...message, to: now.name }, context);
       }
       await now.close();
     }),
@@ -207,18 +209,10 @@ describe('a tablet server', () => {
       const env = envWith(new MemoryLockService(), clock);
       const server = await TabletServer.start({ env, settings, address: 'a' });
       const context = requestContext({ budget: env.requestBudget });
-      const messages: { [M in keyof TabletServerCalls]?: TabletServerCalls[M]['message'] } = {
-        status: {},
-        load: { tablets: [] },
-        unload: { tablets: [], flush: true },
-        flush: { keys: [] },
-        holdings: {},
-        schemaChanged: { tableName: 't' },
-      };
       for (const masterEpoch of [3, 3, 7])
-        for (const [method, message] of Object.entries(messages))
+        for (const [method, message] of Object.entries(MASTER_CALLS))
           await env.transport.call('a', method, { ...message, masterEpoch }, context);
-      for (const [method, message] of Object.entries({ ...messages, commit: { commits: [] } }))
+      for (const [method, message] of Object.entries({ ...MASTER_CALLS, commit: { commits: [] } }))
         await assert.rejects(env.transport.call('a', method, { ...message, masterEpoch: 6 }, context), isDeposed);
       await callServer(env.transport, 'a', 'status', {}, context);
       await server.close();

@@ -9,6 +9,7 @@
  */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import type { Clock } from '../seams/clock.ts';
+import { notReached } from '../calls/call-errors.ts';
 import { CallContext, checkContext, type Interruptible, type RequestContext } from '../calls/context.ts';
 import { ContextWait, isEndless } from '../calls/context-wait.ts';
 import { PullStream, pullStreamOf } from '../calls/pull-stream.ts';
@@ -189,8 +190,5 @@ function rethrow(thrown: unknown): never {
 }
 
 function noServerAt(address: string): BigtableError {
-  // the call went nowhere, so a caller that finds the right address may send it again
-  return new BigtableError(Code.UNAVAILABLE, `no server at address ${JSON.stringify(address)}`, {
-    details: { notReached: true },
-  });
+  return notReached(`no server at address ${JSON.stringify(address)}`);
 }

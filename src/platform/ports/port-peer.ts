@@ -19,6 +19,7 @@ import {
   type Clock,
   fromPlainThrown,
   type Metrics,
+  notReached,
   type PlainThrown,
   type Priority,
   type PullStream,
@@ -308,7 +309,5 @@ export class PortPeer {
 }
 
 function noServerAt(address: string): BigtableError {
-  return new BigtableError(Code.UNAVAILABLE, `no server at address ${JSON.stringify(address)}: its thread has ended`, {
-    details: { notReached: true },
-  });
+  return notReached(`no server at address ${JSON.stringify(address)}: its thread has ended`);
 }

@@ -11,27 +11,15 @@ import {
   openFile,
   plain,
   put,
+  readRow,
   rowName,
   settle,
   sortedEntries,
   writeFile,
 } from '../fixtures.ts';
 import { RowCache } from './row-cache.ts';
-import type { SsTable } from '../ss-table.ts';
 
 const Q = columnKey('f', 'q');
-
-async function readRow(table: SsTable, row: string): Promise<Entry[]> {
-  const cursor = table.rowCursor(row);
-  const entries: Entry[] = [];
-  for (cursor.seekRow(row); ; cursor.next()) {
-    await settle(cursor);
-    if (cursor.state === CursorState.done) break;
-    entries.push(entryAt(cursor));
-  }
-  cursor.close();
-  return entries;
-}
 
 function rowCache(limitBytes = 1_000_000): { rowCache: RowCache; counts: Metrics } {
   const counts = new Metrics();

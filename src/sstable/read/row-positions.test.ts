@@ -2,39 +2,25 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { Metrics } from '../../env/index.ts';
-import { columnKey, CursorState, type Entry } from '../../model/index.ts';
+import { columnKey } from '../../model/index.ts';
 import { BlockCache } from '../cache/block-cache.ts';
 import {
-  entryAt,
   inOrder,
   numberedRows,
   openFile,
   plain,
   put,
+  readRow,
   rowName,
-  settle,
   sortedEntries,
   writeFile,
 } from '../fixtures.ts';
 import { BloomHash } from '../format/bloom-hash.ts';
-import type { SsTable } from '../ss-table.ts';
 import { Block } from './block.ts';
 import { NO_POSITION } from './row-positions.ts';
 
 const Q = columnKey('f', 'q');
 const MIB = 1 << 20;
-
-async function readRow(file: SsTable, row: string): Promise<Entry[]> {
-  const cursor = file.rowCursor(row);
-  const entries: Entry[] = [];
-  for (cursor.seekRow(row); ; cursor.next()) {
-    await settle(cursor);
-    if (cursor.state === CursorState.done) break;
-    entries.push(entryAt(cursor));
-  }
-  cursor.close();
-  return entries;
-}
 
 /** Any block of that size. */
 function page(bytes: number): Block {

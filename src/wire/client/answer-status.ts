@@ -1,5 +1,6 @@
 /** The outcome of a call, from the trailers, the HTTP status or the reset that a server sends. */
 import { BigtableError, Code, ownOf } from '../../base/index.ts';
+import { notReached } from '../../env/index.ts';
 import { decodeBinary, decodeMessage, type Headers, headerValue } from '../grpc/metadata.ts';
 import { ErrorCode, errorCodeName } from '../http2/frames.ts';
 import type { RpcStatus } from '../contract/rpc-server.ts';
@@ -50,7 +51,7 @@ export function errorOfReset(code: number): BigtableError {
   const message = `the server reset the call: ${errorCodeName(code)}`;
   switch (code) {
     case ErrorCode.REFUSED_STREAM:
-      return new BigtableError(Code.UNAVAILABLE, message, { details: { notReached: true } });
+      return notReached(message);
     case ErrorCode.CANCEL:
       return new BigtableError(Code.CANCELLED, message);
     case ErrorCode.ENHANCE_YOUR_CALM:

@@ -10,7 +10,7 @@
  */
 import type { Socket } from 'node:net';
 import { assert, BigtableError, Code, NumberTable } from '../../base/index.ts';
-import type { Clock, Timer } from '../../env/index.ts';
+import { type Clock, notReached, type Timer } from '../../env/index.ts';
 import { messagePrefix } from '../grpc/message-framing.ts';
 import { HeaderListTooLarge, HpackDecoder, HpackError } from '../hpack/decoder.ts';
 import { HpackEncoder } from '../hpack/encoder.ts';
@@ -240,11 +240,7 @@ export class ClientConnection implements StreamConnection {
     this.#heardAnything = true;
     if (!this.isReady && isTlsRecord(chunk)) {
       const { address } = this.#options;
-      return this.#lose(
-        new BigtableError(Code.UNAVAILABLE, `the server at ${address} speaks TLS: connect to it with TLS`, {
-          details: { notReached: true },
-        }),
-      );
+      return this.#lose(notReached(`the server at ${address} speaks TLS: connect to it with TLS`));
     }
     try {
       this.#frames.push(chunk);
@@ -369,11 +365,7 @@ export class ClientConnection implements StreamConnection {
 
   #onGoAway(lastId: number, code: number, debug: string): void {
     const why = code === ErrorCode.NO_ERROR ? debug || 'it is closing' : `${errorCodeName(code)} ${debug}`.trim();
-    const error = new BigtableError(
-      Code.UNAVAILABLE,
-      `the server at ${this.#options.address} ends the connection: ${why}`,
-      { details: { notReached: true } },
-    );
+    const error = notReached(`the server at ${this.#options.address} ends the connection: ${why}`);
     this.isDraining = true;
     this.#options.onDraining(why);
     for (const { stream, exchange } of this.#open.values().filter((open) => open.stream.id > lastId)) {

@@ -8,7 +8,7 @@
 import { connect as connectPlain, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { BigtableError, Code } from '../../base/index.ts';
-import type { Clock, Random, RequestContext, Timer } from '../../env/index.ts';
+import { type Clock, notReached, type Random, type RequestContext, type Timer } from '../../env/index.ts';
 import { type Address, parseAddress } from '../contract/address.ts';
 import { formatTimeout } from '../grpc/timeout.ts';
 import type { RpcClient } from '../contract/rpc-client.ts';
@@ -267,7 +267,7 @@ export class WireClient implements RpcClient {
     const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, MAX_PAUSE_MS);
     this.#failures++;
     this.#pausedUntilMs = clock.monotonicMs() + pauseMs * (0.5 + random.float());
-    this.#lastError = new BigtableError(Code.UNAVAILABLE, message, { details: { notReached: true } });
+    this.#lastError = notReached(message);
     this.#failWaiting(this.#lastError);
   }
 
