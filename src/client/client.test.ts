@@ -5,7 +5,14 @@ import { rejectsWith, setCell, TABLES } from '../../test/tables.ts';
 import { type BigtableError, Code, unavailable } from '../base/index.ts';
 import { toPlainError } from '../env/index.ts';
 import { LIMITS, type Mutation } from '../model/index.ts';
-import { notServing, type TabletServerCalls } from '../protocol/index.ts';
+import {
+  decodePeerFile,
+  encodePeerFile,
+  notServing,
+  PROTOCOL,
+  type ProtocolVersion,
+  type TabletServerCalls,
+} from '../protocol/index.ts';
 import { Client } from './index.ts';
 
 const T = `${TABLES}t`;
@@ -58,6 +65,48 @@ describe('the client library', () => {
       await rejectsWith(Code.NOT_FOUND, tables.set('t', 'a', '1'));
       await rejectsWith(Code.NOT_FOUND, tables.rows('t'));
       await rejectsWith(Code.NOT_FOUND, client.sampleRowKeys(tables.context(), T));
+    }),
+  );
+
+  test(
+    'calls no master and no tablet server of another version, or with features that it does not know',
+    inCluster(async (cluster, tables) => {
+      const { lockService } = cluster.env;
+      await tables.create('t');
+      for (const row of ['a', 'g']) await tables.set('t', row, row);
+      const names = (await lockService.list('servers/')).map(({ path }) => path);
+      const become = async (path: string, protocol: ProtocolVersion): Promise<void> => {
+        const [file, holder] = [await lockService.read(path), await lockService.holder(path)];
+        assert.ok(file && holder);
+        const contents = encodePeerFile({ ...decodePeerFile(path, file.contents), protocol });
+        await lockService.write(path, contents, { sessionId: holder.sessionId });
+      };
+      const client = await Client.open({ env: cluster.env, limits: LIMITS.default });
+      const called: string[] = [];
+      cluster.onCall = ({ method }) => void called.push(method);
+      await become('master', { ...PROTOCOL, version: 2 });
+      const deletion = client.deleteTable(tables.context(), T);
+      await rejectsWith(
+        Code.FAILED_PRECONDITION,
+        deletion,
+        /the master .* speaks version 2 .* this program version 1 /,
+      );
+      await client.splitTablets(tables.context(), T, 'g');
+      assert.match(cluster.messages.join('\n'), /the master could not be notified.*speaks version 2/);
+      for (const name of names) await become(name, { ...PROTOCOL, requires: 2, knows: 2 });
+      const flush = client.flush(tables.context());
+      await rejectsWith(
+        Code.FAILED_PRECONDITION,
+        flush,
+        /tablet server .* requires features 0x2: .* this program version 1 with features 0x0$/,
+      );
+      const refused = ['deleteTable', 'tabletSplit', 'flush'];
+      assert.deepEqual(
+        called.filter((method) => refused.includes(method)),
+        [],
+      );
+      client.close();
+      for (const path of ['master', ...names]) await become(path, PROTOCOL);
     }),
   );
 

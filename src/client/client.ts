@@ -17,7 +17,7 @@ import type {
   TableSchema,
   TabletStatistics,
 } from '../model/index.ts';
-import { callMaster, callServer, decodePeerFile, MASTER_PATH, type MasterCalls } from '../protocol/index.ts';
+import { callMaster, callServer, decodeCallablePeer, MASTER_PATH, type MasterCalls } from '../protocol/index.ts';
 import {
   checkDropRowRange,
   checkModifyFamilies,
@@ -280,6 +280,6 @@ export class Client implements Service {
   async #findMaster(): Promise<string> {
     const file = await this.#env.lockService.read(MASTER_PATH);
     if (file === undefined) throw notReached('no master is running now');
-    return decodePeerFile(MASTER_PATH, file.contents).address;
+    return decodeCallablePeer(MASTER_PATH, file.contents).address;
   }
 }

@@ -25,7 +25,7 @@ import {
 } from '../model/index.ts';
 import {
   callServer,
-  decodePeerFile,
+  decodeCallablePeer,
   type MasterCalls,
   type NamedCounters,
   type PeerFile,
@@ -201,7 +201,7 @@ export class Control implements ControlService {
     const files = await within(listFiles(env.lockService, SERVERS_DIRECTORY), context, env.clock);
     const answers: T[] = [];
     for (const outcome of await Promise.allSettled(
-      files.map(({ path, contents }) => call(decodePeerFile(path, contents))),
+      files.map(async ({ path, contents }) => call(decodeCallablePeer(path, contents))),
     )) {
       if (outcome.status === 'fulfilled') answers.push(outcome.value);
       else if (!isMisdirected(outcome.reason)) throw outcome.reason;

@@ -230,7 +230,7 @@ describe('tablet servers', () => {
       await lockService.write('servers/dead', encodePeerFile(peer));
       const session = await lockService.openSession();
       await lockService.tryAcquire('servers/newer', session);
-      const newer = { name: 'newer', address: 'newer', protocol: { version: 99, requires: 0 } };
+      const newer = { name: 'newer', address: 'newer', protocol: { ...PROTOCOL, version: 99 } };
       await lockService.write('servers/newer', encodePeerFile(newer));
       await sleep(cluster.clock, 40_000);
       assert.equal(await lockService.read('servers/dead'), undefined);

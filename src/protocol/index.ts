@@ -25,6 +25,7 @@ export type {
 export { checkAddressed, isNotServing, notServing } from './not-serving.ts';
 export {
   checkProtocol,
+  decodeCallablePeer,
   decodePeerFile,
   encodePeerFile,
   FILES_DIRECTORY,
@@ -33,5 +34,6 @@ export {
   MASTER_PATH,
   type PeerFile,
   PROTOCOL,
+  type ProtocolVersion,
   SERVERS_DIRECTORY,
 } from './version.ts';

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { goldenFile } from '../../test/golden/golden-file.ts';
 import { BigtableError, Code, CorruptionError, unavailable } from '../base/index.ts';
 import { ByteBudget, fromPlainError, LocalTransport, ManualClock, requestContext, toPlainError } from '../env/index.ts';
 import type { MasterCalls } from './messages.ts';
@@ -7,6 +8,7 @@ import {
   callHandler,
   callMaster,
   checkProtocol,
+  decodeCallablePeer,
   decodePeerFile,
   encodePeerFile,
   type Handlers,
@@ -14,6 +16,7 @@ import {
   logPathOf,
   notServing,
   PROTOCOL,
+  type ProtocolVersion,
   readTablet,
 } from './index.ts';
 
@@ -70,12 +73,39 @@ describe('peers', () => {
     assert.equal(logPathOf('n'), 'logs/n');
   });
 
-  test('of another version, or with features not known here, are refused with a message', () => {
+  test('of another version, or with features not known here, are refused with the versions of both sides', () => {
     checkProtocol('server n', PROTOCOL);
     assert.throws(
-      () => checkProtocol('server n', { version: 2, requires: 0 }),
-      /server n speaks version 2 .* this program 1/,
+      () => checkProtocol('server n', { ...PROTOCOL, version: 2 }),
+      /^BigtableError: the versions differ: .* server n speaks version 2 .* this program version 1 with features 0x0$/,
     );
-    assert.throws(() => checkProtocol('server n', { version: 1, requires: 5 }), /server n requires features 0x5/);
+    assert.throws(
+      () => checkProtocol('server n', { version: 1, requires: 5, knows: 7 }),
+      /server n requires features 0x5: .* server n speaks version 1 with features 0x7, this program version 1 with/,
+    );
+  });
+
+  test('that know a feature talk to those that require it, and to those before it', () => {
+    const before = { version: 1, requires: 0, knows: 0 };
+    const first = { version: 1, requires: 0, knows: 2 ** 40 };
+    const second = { version: 1, requires: 2 ** 40, knows: 2 ** 40 };
+    const talk = (a: ProtocolVersion, b: ProtocolVersion): void => {
+      checkProtocol('b', b, a);
+      checkProtocol('a', a, b);
+    };
+    talk(first, before);
+    talk(first, second);
+    // whichever of the two calls the other
+    assert.throws(() => checkProtocol('second', second, before), /second requires features 0x10000000000/);
+    assert.throws(() => checkProtocol('before', before, second), /this program requires features 0x10000000000/);
+  });
+
+  test('write the file that earlier versions read, and read those of earlier and of later ones', () => {
+    const peer = { name: '54352d7f6ac202360768dd4c75560a43', address: 'a:1', protocol: PROTOCOL };
+    const written = encodePeerFile(peer);
+    assert.deepEqual(written, goldenFile('peer-file-v1-knows.json', written));
+    const later = { format: 1, requires: 0, ...peer, protocol: { ...PROTOCOL, offers: 4 }, zone: 'b' };
+    for (const contents of [written, goldenFile('peer-file-v1.json'), Buffer.from(JSON.stringify(later))])
+      for (const path of ['master', `servers/${peer.name}`]) assert.deepEqual(decodeCallablePeer(path, contents), peer);
   });
 });

@@ -4,7 +4,7 @@
  */
 import { toBigtableError } from '../base/index.ts';
 import type { Clock, LockService, Logger, RequestContext, Timer, Transport } from '../env/index.ts';
-import { callMaster, decodePeerFile, MASTER_PATH, type MasterCalls } from '../protocol/index.ts';
+import { callMaster, decodeCallablePeer, MASTER_PATH, type MasterCalls } from '../protocol/index.ts';
 import type { ServedTablet } from './tablet-map.ts';
 
 /** Notices of files left within this time lead to one sweep. */
@@ -58,7 +58,7 @@ export class MasterNotices {
     try {
       const file = await lockService.read(MASTER_PATH);
       if (file === undefined || this.#stopped) return;
-      const master = decodePeerFile(MASTER_PATH, file.contents);
+      const master = decodeCallablePeer(MASTER_PATH, file.contents);
       const context = { ...serverContext(), deadlineMs: clock.monotonicMs() + NOTICE_MS };
       await callMaster(transport, master.address, method, { ...message, to: master.name }, context);
     } catch (thrown) {
