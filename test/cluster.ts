@@ -20,6 +20,7 @@ import {
 } from '../src/env/index.ts';
 import { Client } from '../src/client/index.ts';
 import { Master } from '../src/master/index.ts';
+import { schemaPath } from '../src/metadata/index.ts';
 import { type Limits, LIMITS } from '../src/model/index.ts';
 import { nativeCodecs } from '../src/platform/index.ts';
 import { COMPACTION_TASK, type CompactionJob, compactFiles } from '../src/tablet/index.ts';
@@ -90,6 +91,8 @@ export class Cluster {
   onLockCall:
     | ((name: keyof LockService, path: unknown, go: () => Promise<unknown>) => Promise<unknown> | undefined)
     | undefined;
+  /** True: watches do not report changes of schemas. */
+  hidesSchemaChanges = false;
   master: Master | undefined;
   client!: Client;
   tables!: Tables;
@@ -179,11 +182,20 @@ export class Cluster {
     };
   }
 
+  #watch(inner: LockService): LockService['watch'] {
+    return (prefix, listener) =>
+      inner.watch(prefix, (event) => {
+        const isSchema = 'path' in event && event.path.startsWith(schemaPath(''));
+        if (!(this.hidesSchemaChanges && isSchema)) listener(event);
+      });
+  }
+
   #lockService(inner: LockService): LockService {
     return new Proxy(inner, {
       get: (target, name: keyof LockService) => {
         const value = target[name] as unknown;
         if (typeof value !== 'function') return value;
+        if (name === 'watch') return this.#watch(target);
         return (...args: unknown[]) => {
           const go = (): Promise<unknown> => value.apply(target, args) as Promise<unknown>;
           return this.onLockCall?.(name, args[0], go) ?? go();

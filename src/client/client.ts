@@ -3,7 +3,7 @@
  * on tables go to the master; schemas are read from the lock service. The form of requests is checked here; the server
  * checks the conditions that depend on the schema.
  */
-import { type BigtableError, type ByteString, notFound } from '../base/index.ts';
+import { type BigtableError, type ByteString, Code, notFound, toBigtableError } from '../base/index.ts';
 import { type Env, inSlices, notReached, type RequestContext, within } from '../env/index.ts';
 import { Locator, SchemaCache } from '../locator/index.ts';
 import type {
@@ -270,8 +270,10 @@ export class Client implements Service {
         this.#masterAddress ??= await within(this.#findMaster(), context, this.#env.clock);
         return await callMaster(this.#env.transport, this.#masterAddress, method, message, context);
       } catch (error) {
-        if (!isMisdirected(error)) throw error;
-        this.#masterAddress = undefined;
+        const isMissed = isMisdirected(error);
+        // one that does not answer may have been replaced
+        if (isMissed || toBigtableError(error).code === Code.DEADLINE_EXCEEDED) this.#masterAddress = undefined;
+        if (!isMissed) throw error;
         await retries.wait(error);
       }
     }

@@ -92,6 +92,17 @@ export class SchemaCache {
     return this.#byId.get(id);
   }
 
+  /** The version of the file with the schema that is known of that table; undefined if none is. */
+  versionOf(id: string): number | undefined {
+    const schema = this.#byId.get(id);
+    return schema && this.#byName.get(schema.name)?.version;
+  }
+
+  /** Reads the table's file again if the schema that is known is of an earlier version, or none is. */
+  async reach(id: string, name: string, version: number): Promise<void> {
+    if ((this.versionOf(id) ?? 0) < version) await this.refresh(name);
+  }
+
   /** All tables whose name starts with `prefix`, by name. */
   list(prefix: string): TableSchema[] {
     const found = [...this.#byName.values()].filter(({ schema }) => schema.name.startsWith(prefix));

@@ -30,12 +30,13 @@ import {
   METADATA_TABLE_ID,
   type MetadataCommit,
   type MetadataRow,
+  parseMetadataKey,
   ROOT_KEY,
   ROOT_RANGE,
   USER_RANGE,
 } from '../metadata/index.ts';
 import { ALL_ROWS, type RowRange } from '../model/index.ts';
-import { type CommitOutcome, isDeposed, type TabletRef } from '../protocol/index.ts';
+import { type CommitOutcome, isDeposed, type SchemaRef, type TabletRef } from '../protocol/index.ts';
 import { chooseMoves } from './balance.ts';
 import type { Creations } from './creations.ts';
 import type { Deletions } from './deletions.ts';
@@ -159,6 +160,19 @@ export class Assignment {
     return failures;
   }
 
+  /** Those of the tablets' tables, as they are now. */
+  #schemasOf(tablets: readonly TabletRef[]): SchemaRef[] {
+    const { schemas } = this.#options;
+    const ids = new Set(tablets.map(({ key }) => parseMetadataKey(key).tableId));
+    return [...ids].flatMap((tableId) => {
+      const version = schemas.versionOf(tableId);
+      if (version === undefined) return [];
+      const schema = schemas.byId(tableId);
+      assert(schema !== undefined, 'a schema of which a version is known is known');
+      return [{ tableId, tableName: schema.name, version }];
+    });
+  }
+
   /** The answer by tablet. A server that cannot be called does not fail the loads of the others. */
   async #callLoad(
     server: LiveServer,
@@ -166,7 +180,12 @@ export class Assignment {
     context: RequestContext,
   ): Promise<readonly (PlainError | undefined)[]> {
     try {
-      return await this.#options.servers.callUntilDone(server, 'load', { tablets }, context);
+      return await this.#options.servers.callUntilDone(
+        server,
+        'load',
+        { tablets, schemas: this.#schemasOf(tablets) },
+        context,
+      );
     } catch (thrown) {
       const error = toBigtableError(thrown);
       if (context.signal?.aborted || isDeposed(error)) throw thrown;

@@ -237,7 +237,9 @@ describe('tablet servers', () => {
       assert.equal(linesOf(cluster, /does not answer.*speaks version 99/), 1);
       await tables.create('t');
       await tables.set('t', 'a', '1');
+      await rejectsWith(Code.UNAVAILABLE, cluster.client.deleteTable(tables.context(), T), /tablet server newer at/);
       await lockService.remove('servers/newer');
+      await cluster.client.deleteTable(tables.context(), T);
       await lockService.closeSession(session);
       await sleep(cluster.clock, 40_000);
     }),

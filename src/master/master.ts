@@ -69,7 +69,10 @@ const CALL_AGAIN_MS = 1000;
  */
 const BALANCE_DELAY_MS = 5000;
 
-type Work = 'sweep' | 'assign' | 'balance' | 'call silent servers';
+type Work = 'sweep' | 'assign' | 'finish deletions' | 'balance' | 'call silent servers';
+
+/** Work of one lane comes one after another. */
+type Lane = 'sweep' | 'assign' | 'deletions';
 
 /** Work that is scheduled for later. */
 interface Due {
@@ -90,10 +93,14 @@ export class Master {
   #stopWatching: (() => void) | undefined;
   #ended = false;
   /**
-   * Assignments come one after another, and so do sweeps; but a sweep that waits for METADATA must not hold up the
-   * assignment that serves it.
+   * Assignments come one after another, and so do sweeps and deletions; but one of those that waits for METADATA must
+   * not hold up the assignment that serves it.
    */
-  readonly #lastWork = { sweep: Promise.resolve() as Promise<unknown>, assign: Promise.resolve() as Promise<unknown> };
+  readonly #lastWork: Record<Lane, Promise<unknown>> = {
+    sweep: Promise.resolve(),
+    assign: Promise.resolve(),
+    deletions: Promise.resolve(),
+  };
   readonly #due = new Map<Work, Due>();
   /** The last failure logged for each kind of work, which is retried. */
   readonly #loggedFailures = new Map<Work, string>();
@@ -139,7 +146,12 @@ export class Master {
       'master.unservedTablets': () => this.#unserved,
       'master.tables': () => this.#schemas.size,
     });
-    this.#tables = new TableAdmin({ ...parts, lock, assignment: this.#assignment });
+    this.#tables = new TableAdmin({
+      ...parts,
+      lock,
+      assignment: this.#assignment,
+      onRowsLeft: () => this.#later('finish deletions', REASSIGN_MS),
+    });
   }
 
   /** Becomes the master. Resolves when every tablet that can be served is. ABORTED if another is the master. */
@@ -183,6 +195,7 @@ export class Master {
     this.#ended = true;
     this.#removeGauges();
     this.#assigning.abort();
+    this.#servers.end();
     this.#stopWatching?.();
     this.#schemas.stop();
     for (const { timer } of this.#due.values()) timer.cancel();
@@ -279,7 +292,7 @@ export class Master {
     this.#unserved = failures.length;
     if (this.#servers.anySilent) this.#later('call silent servers', CALL_AGAIN_MS);
     this.#later('assign', ASSIGN_PERIOD_MS);
-    await this.#tables.finishDeletions(context);
+    if (this.#deletions.all().length > 0) this.#later('finish deletions', 0);
     if (failures.some(({ code }) => code !== Code.DATA_LOSS)) this.#later('assign', REASSIGN_MS);
     else if ((await this.#assignment.balance(context)) > 0) this.#later('assign', REASSIGN_MS);
   }
@@ -343,7 +356,13 @@ export class Master {
   async #work(what: Work): Promise<void> {
     if (what === 'sweep') await this.#sweep();
     else if (what === 'call silent servers') await this.#callSilent();
+    else if (what === 'finish deletions') await this.#finishDeletions();
     else await this.#oneByOne('assign', () => this.#assignAll());
+  }
+
+  async #finishDeletions(): Promise<void> {
+    await this.#oneByOne('deletions', () => this.#tables.finishDeletions(this.#context()));
+    this.#later('sweep', SWEEP_DELAY_MS);
   }
 
   /** Logs each failure once: the work is retried again and again. */
@@ -359,7 +378,7 @@ export class Master {
     this.#later(what, REASSIGN_MS);
   }
 
-  #oneByOne<T>(lane: 'sweep' | 'assign', work: () => Promise<T>): Promise<T> {
+  #oneByOne<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
     const result = this.#lastWork[lane].then(() => {
       if (this.#ended) throw unavailable('the master has ended');
       if (!this.#env.lockService.leaseHolds(this.#lock.sessionId))
@@ -374,16 +393,21 @@ export class Master {
     return requestContext({ budget: this.#env.requestBudget, principal: 'master' });
   }
 
+  #contextUntil(deadlineMs: number): RequestContext {
+    return { ...this.#context(), deadlineMs };
+  }
+
   #handler(): CallHandler {
     const handlers: Handlers<MasterCalls> = {
       createTable: (message) => this.#tables.createTable(message, this.#context()),
-      updateTable: (message) => this.#tables.updateTable(message, this.#context()),
-      deleteTable: async ({ name }) => {
-        await this.#tables.deleteTable(name, this.#context());
+      updateTable: (message, { deadlineMs }) => this.#tables.updateTable(message, this.#contextUntil(deadlineMs)),
+      deleteTable: async ({ name }, { deadlineMs }) => {
+        await this.#tables.deleteTable(name, this.#contextUntil(deadlineMs));
         this.#later('sweep', SWEEP_DELAY_MS);
         return undefined;
       },
-      modifyFamilies: ({ name, changes }) => this.#tables.modifyFamilies(name, changes, this.#context()),
+      modifyFamilies: ({ name, changes }, { deadlineMs }) =>
+        this.#tables.modifyFamilies(name, changes, this.#contextUntil(deadlineMs)),
       mergeTablets: async ({ name, row }) => {
         await this.#oneByOne('assign', () => this.#merge(name, row));
         return undefined;

@@ -6,7 +6,7 @@
  * away before its log is fenced. A server that was found dead is never given a tablet again: names do not come back.
  */
 import { assert, BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
-import { type Env, listFiles, type LockHandle, type RequestContext } from '../env/index.ts';
+import { type Env, listFiles, type LockHandle, type RequestContext, sleep } from '../env/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';
 import {
   callServer,
@@ -26,6 +26,12 @@ import {
 const STATUS_MS = 1000;
 /** Deadline of all other calls. */
 const CALL_MS = 5000;
+/** The interval of calls to a server that has not confirmed the change of a schema. */
+const CONFIRM_AGAIN_MS = 1000;
+/** A confirmation takes no longer: by then a server that is cut off has lost its lock. */
+const CONFIRM_MS = 20_000;
+/** The part of the caller's time that is left for the answer. */
+const ANSWER_MS = 500;
 
 /** A tablet server by its incarnation. */
 type ServerName = Pick<PeerFile, 'name' | 'address'>;
@@ -55,11 +61,17 @@ export class Servers {
   readonly #silent = new Set<string>();
   /** By name, commits under way that give it tablets. */
   readonly #giving = new Map<string, number>();
+  #ended = false;
 
   /** `lock`: the master's. */
   constructor(env: Env, lock: LockHandle) {
     this.#env = env;
     this.#lock = lock;
+  }
+
+  /** The master ends: no server is called again to confirm the change of a schema. */
+  end(): void {
+    this.#ended = true;
   }
 
   all(): LiveServer[] {
@@ -199,6 +211,56 @@ export class Servers {
       }),
     );
     return answers;
+  }
+
+  /**
+   * Resolves when no server acknowledges anything under an earlier schema of the table: each that holds its lock has
+   * read the schema's file since the call. UNAVAILABLE, naming a server, if one has not by the deadline.
+   */
+  async confirmSchema(tableName: string, context: RequestContext): Promise<void> {
+    const { lockService, clock } = this.#env;
+    const deadlineMs = Math.min(context.deadlineMs - ANSWER_MS, clock.monotonicMs() + CONFIRM_MS);
+    // a server that announces itself later is given tablets with the version of their schema
+    const files = await listFiles(lockService, SERVERS_DIRECTORY);
+    const peers = files.map(({ path, contents }) => decodePeerFile(path, contents));
+    const until = { ...context, deadlineMs };
+    await Promise.all(peers.map((peer) => this.#confirmSchemaAt(peer, tableName, until)));
+  }
+
+  async #confirmSchemaAt(peer: PeerFile, tableName: string, context: RequestContext): Promise<void> {
+    const { clock, logger } = this.#env;
+    for (let isFirst = true; ; isFirst = false) {
+      try {
+        await this.call(peer, 'schemaChanged', { tableName }, context);
+        return;
+      } catch (thrown) {
+        const error = toBigtableError(thrown);
+        if (isDeposed(error)) throw error;
+        if (!(await this.#mayHoldLock(peer.name))) return;
+        if (isFirst) {
+          const fields = { server: peer.name, table: tableName, error: error.message };
+          logger.warn('a tablet server has not confirmed the change of a schema; it will be called again', fields);
+        }
+        if (this.#ended || clock.monotonicMs() + CONFIRM_AGAIN_MS >= context.deadlineMs) {
+          const message =
+            `the schema of table ${tableName} was changed, but tablet server ${peer.name} at ${peer.address} has not ` +
+            `confirmed it and may still use the earlier one (${error.message}): repeat the call`;
+          throw unavailable(message, error);
+        }
+        await sleep(clock, CONFIRM_AGAIN_MS);
+      }
+    }
+  }
+
+  /** False if it surely acknowledges nothing any more. */
+  async #mayHoldLock(name: string): Promise<boolean> {
+    try {
+      const holder = await this.#env.lockService.holder(SERVERS_DIRECTORY + name);
+      return holder !== undefined && holder.sessionId !== this.#lock.sessionId;
+    } catch {
+      // the lock service will be called again
+      return true;
+    }
   }
 
   /**

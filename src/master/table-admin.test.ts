@@ -50,8 +50,9 @@ test('a second attempt of a deletion keeps its mark while the failed first one i
       deletions,
       creations: new Creations(),
       metadata: { async *scan() {} } as unknown as MetadataClient,
-      servers: { callAll: async () => new Map() } as unknown as Servers,
+      servers: { confirmSchema: async () => {} } as unknown as Servers,
       assignment: {} as unknown as Assignment,
+      onRowsLeft: () => assert.fail('no row is left'),
     });
     const deleted = tables.deleteTable('t', context);
     for (let i = 0; i < steps; i++) await Promise.resolve();

@@ -6,7 +6,15 @@
  * Invariant: a table's rows name no server before its schema exists, and its schema is removed only while the mark of
  * its deletion exists.
  */
-import { assert, BigtableError, type ByteString, Code, notFound, toBigtableError } from '../base/index.ts';
+import {
+  assert,
+  BigtableError,
+  type ByteString,
+  Code,
+  compareBytes,
+  notFound,
+  toBigtableError,
+} from '../base/index.ts';
 import {
   type Env,
   isOutcomeUnknown,
@@ -47,12 +55,24 @@ export interface TableAdminOptions {
   readonly assignment: Assignment;
   readonly creations: Creations;
   readonly deletions: Deletions;
+  /** Called when rows of a deleted table are left: `finishDeletions` is due. */
+  readonly onRowsLeft: () => void;
+}
+
+/** A change of a schema that was made and that some server has not confirmed. */
+interface Unconfirmed {
+  readonly before: TableSchema;
+  /** The version that the change made of the schema's file. */
+  readonly version: number;
+  readonly contents: Uint8Array;
 }
 
 export class TableAdmin {
   readonly #options: TableAdminOptions;
   /** By table name: the last change, so that changes of one table come one after another. */
   readonly #lastChange = new Map<string, Promise<unknown>>();
+  /** By table name, the last change if it is not confirmed: its repetition is not a second change. */
+  readonly #unconfirmed = new Map<string, Unconfirmed>();
   #lastId: Promise<unknown> = Promise.resolve();
 
   constructor(options: TableAdminOptions) {
@@ -83,7 +103,7 @@ export class TableAdmin {
   }
 
   async #createTable(table: NewTable, context: RequestContext): Promise<TableSchema> {
-    const { env, lock, schemas, assignment, creations } = this.#options;
+    const { env, lock, schemas, servers, assignment, creations } = this.#options;
     if (await schemas.read(table.name)) throw exists(table.name);
     const id = await this.#newId();
     // encoded and decoded, so that the kept schema is the one that would be read
@@ -101,7 +121,9 @@ export class TableAdmin {
         await assignment.removeRows(rows, context);
         throw error.code === Code.ABORTED && (await schemas.read(table.name)) ? exists(table.name) : error;
       });
-      await this.#notify(table.name, context);
+      await schemas.refresh(table.name);
+      // a server that misses this reads the schema when it is given a tablet of the table
+      await servers.callAll('schemaChanged', { tableName: table.name }, context);
       const [failure] = await assignment.assign(rows, context);
       if (failure) throw failure;
     } finally {
@@ -111,9 +133,15 @@ export class TableAdmin {
   }
 
   async #deleteTable(name: string, context: RequestContext): Promise<void> {
-    const { env, lock, schemas, deletions } = this.#options;
+    const { env, lock, schemas, deletions, onRowsLeft } = this.#options;
     const known = await schemas.read(name);
-    if (!known) throw noTable(name);
+    if (!known) {
+      const left = deletions.all().find((deletion) => deletion[1] === name);
+      if (left === undefined) throw noTable(name);
+      // the repetition of a deletion that was not confirmed
+      await this.#confirm(name, context);
+      return this.#finishDeletion(left[0], context);
+    }
     if (known.schema.deletionProtection) throw protectedTable(name, 'it cannot be deleted');
     const { id } = known.schema;
     await deletions.begin(id, name);
@@ -123,13 +151,17 @@ export class TableAdmin {
       await this.#cancelDeletion(id, name).catch(() => {});
       throw thrown;
     });
-    // from here on the table is gone: the next assignment finishes steps that fail below
-    await this.#notify(name, context)
-      .then(() => this.#finishDeletion(id, context))
-      .catch((thrown: unknown) => {
-        const error = toBigtableError(thrown).message;
-        env.logger.warn('rows of a deleted table are left, and will be removed later', { table: name, error });
-      });
+    // from here on the table is gone: the steps that fail below are repeated
+    this.#unconfirmed.delete(name);
+    await this.#confirm(name, context).catch((thrown: unknown) => {
+      onRowsLeft();
+      throw thrown;
+    });
+    await this.#finishDeletion(id, context).catch((thrown: unknown) => {
+      const error = toBigtableError(thrown).message;
+      env.logger.warn('rows of a deleted table are left, and will be removed later', { table: name, error });
+      onRowsLeft();
+    });
   }
 
   /** Finishes deletions that were cut short. */
@@ -175,22 +207,60 @@ export class TableAdmin {
     return this.#oneByOne(name, async () => {
       const known = await schemas.read(name);
       if (!known) throw noTable(name);
-      const changed = change(known.schema);
+      if (this.#isRepetition(known.schema, known.version, change)) {
+        await this.#confirm(name, context);
+        return known.schema;
+      }
+      const changed = await this.#changed(known.schema, change, context);
       assert(
         changed.id === known.schema.id && changed.name === known.schema.name,
         'a change of a schema leaves it that of its table',
       );
       const contents = encodeSchema(changed);
-      await writeSettled(env, schemaPath(name), contents, { version: known.version, lock });
-      await this.#notify(name, context);
+      const version = await writeSettled(env, schemaPath(name), contents, { version: known.version, lock });
+      assert(version > known.version, 'a change of a schema raises the version of its file');
+      this.#unconfirmed.set(name, { before: known.schema, version, contents });
+      await this.#confirm(name, context);
       return decodeSchema(schemaPath(name), contents);
     });
   }
 
-  /** Makes the master and all servers read the schema's file as it is now. */
-  async #notify(name: string, context: RequestContext): Promise<void> {
+  /** True when the last change made the same schema of the same one, and was not confirmed. */
+  #isRepetition({ name, id }: TableSchema, version: number, change: (schema: TableSchema) => TableSchema): boolean {
+    const last = this.#unconfirmed.get(name);
+    if (last?.version !== version || last.before.id !== id) return false;
+    try {
+      return compareBytes(encodeSchema(change(last.before)), last.contents) === 0;
+    } catch {
+      // another change, that this schema does not allow
+      return false;
+    }
+  }
+
+  /**
+   * The schema with that change. A refusal because of what an earlier change has made comes once that one is confirmed:
+   * it may be a repetition whose first call an earlier master answered with UNAVAILABLE.
+   */
+  async #changed(
+    schema: TableSchema,
+    change: (schema: TableSchema) => TableSchema,
+    context: RequestContext,
+  ): Promise<TableSchema> {
+    try {
+      return change(schema);
+    } catch (thrown) {
+      const { code } = toBigtableError(thrown);
+      if (code === Code.ALREADY_EXISTS || code === Code.NOT_FOUND) await this.#confirm(schema.name, context);
+      throw thrown;
+    }
+  }
+
+  /** Resolves when the master and all servers have read the schema's file as it is now. */
+  async #confirm(name: string, context: RequestContext): Promise<void> {
+    assert(this.#lastChange.has(name), 'no other change of the table comes before the confirmation');
     await this.#options.schemas.refresh(name);
-    await this.#options.servers.callAll('schemaChanged', { tableName: name }, context);
+    await this.#options.servers.confirmSchema(name, context);
+    this.#unconfirmed.delete(name);
   }
 
   #newId(): Promise<string> {

@@ -18,6 +18,7 @@ export {
   METADATA_TABLE_ID,
   type MetadataKey,
   metadataKey,
+  parseMetadataKey,
   ROOT_KEY,
   ROOT_RANGE,
   USER_RANGE,

@@ -19,6 +19,7 @@ export type {
   PassedWrite,
   ReadMessage,
   ServerStatus,
+  SchemaRef,
   TabletRef,
   TabletServerCalls,
 } from './messages.ts';

@@ -54,6 +54,14 @@ export interface TabletRef {
   readonly epoch: number;
 }
 
+/** A version of a table's schema. */
+export interface SchemaRef {
+  readonly tableId: string;
+  readonly tableName: string;
+  /** That of the schema's file. */
+  readonly version: number;
+}
+
 export interface TabletStatus extends TabletRef {
   /** Approximate size of its files and memtables. */
   readonly sizeBytes: number;
@@ -126,7 +134,11 @@ export interface TabletServerCalls {
    * Repeating it is harmless.
    */
   load: {
-    message: FromMaster & { readonly tablets: readonly TabletRef[] };
+    message: FromMaster & {
+      readonly tablets: readonly TabletRef[];
+      /** Schemas of the tablets' tables: the server reads those of which it knows an earlier version. */
+      readonly schemas?: readonly SchemaRef[];
+    };
     answer: readonly (PlainError | undefined)[];
   };
   /**

@@ -68,9 +68,11 @@ export class ServerCalls {
     const passed = this.#passed;
     const handlers: Handlers<TabletServerCalls> = {
       status: this.#fenced(async () => this.#status()),
-      load: this.#fenced(({ tablets }) =>
-        this.#each(tablets, (ref) => this.#load(ref)).finally(() => aftermath.callEnded()),
-      ),
+      load: this.#fenced(async ({ tablets, schemas = [] }) => {
+        for (const { tableId, tableName, version } of schemas)
+          await this.#options.schemas.reach(tableId, tableName, version);
+        return this.#each(tablets, (ref) => this.#load(ref)).finally(() => aftermath.callEnded());
+      }),
       unload: this.#fenced(({ tablets, flush }) => this.#each(tablets, (ref) => loader.unload(ref, flush))),
       mutateRow: (message, context) => rows.mutateRow(message, context),
       mutateRows: ({ tableId, entries }, context) => rows.mutateRows(tableId, entries, context),

@@ -1,0 +1,141 @@
+/** A change of a schema has returned: no server acknowledges anything under the schema before it. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type Cluster, inCluster } from '../../test/cluster.ts';
+import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
+import { Code, unavailable } from '../base/index.ts';
+import { listFiles, sleep, within } from '../env/index.ts';
+import { deletionPath } from '../metadata/index.ts';
+import type { FamilyChange } from '../protocol/index.ts';
+import { Master } from './index.ts';
+
+const T = `${TABLES}t`;
+const DROP: readonly FamilyChange[] = [{ kind: 'drop', name: 'f' }];
+const CREATE: readonly FamilyChange[] = [{ kind: 'create', family: { name: 'f' } }];
+
+const change = ({ client }: Cluster, tables: Tables, changes: readonly FamilyChange[]) =>
+  client.modifyFamilies(tables.context(), T, changes);
+
+/** Calls of the server with that index get no answer. */
+function cutOff(cluster: Cluster, index: number, method?: string): void {
+  cluster.onCall = (call) =>
+    call.address === `server-${index}` && (method === undefined || call.method === method)
+      ? within(new Promise(() => {}), call.context, cluster.clock)
+      : undefined;
+}
+
+describe('a change of a schema', () => {
+  test(
+    'is confirmed by a server that misses the first notices and whose watch is late',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t');
+      await tables.set('t', 'a', 'of the first family');
+      cluster.hidesSchemaChanges = true;
+      let missed = 0;
+      cluster.onCall = ({ method }) =>
+        method === 'schemaChanged' && missed++ % 3 < 2 ? Promise.reject(unavailable('cut off')) : undefined;
+      await change(cluster, tables, DROP);
+      await change(cluster, tables, CREATE);
+      await tables.set('t', 'b', 'of the second');
+      assert.equal(missed, 6);
+      assert.deepEqual(await tables.read('t'), [['b', 'of the second']]);
+    }),
+  );
+
+  test(
+    'is UNAVAILABLE while a server that holds its lock does not confirm it, and its repetition changes nothing more',
+    inCluster(
+      async (cluster, tables) => {
+        await tables.create('t', { splits: ['m'] });
+        const before = await cluster.client.getTable(tables.context(), T);
+        cutOff(cluster, 1, 'schemaChanged');
+        const beginMs = cluster.clock.monotonicMs();
+        await rejectsWith(Code.UNAVAILABLE, change(cluster, tables, DROP), /tables\/t was changed, but tablet server/);
+        assert.ok(cluster.clock.monotonicMs() - beginMs <= 25_000);
+        await rejectsWith(Code.UNAVAILABLE, change(cluster, tables, DROP), /server-1 has not confirmed it/);
+        cluster.onCall = undefined;
+        await change(cluster, tables, DROP);
+        await rejectsWith(Code.NOT_FOUND, change(cluster, tables, DROP), /no column family "f"/);
+        await change(cluster, tables, CREATE);
+        const { families } = await cluster.client.getTable(tables.context(), T);
+        assert.equal(families.f?.generation, (before.families.f?.generation ?? 0) + 1);
+      },
+      { servers: 2 },
+    ),
+  );
+
+  test(
+    'that a later master refuses as made already is confirmed first',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t');
+      cluster.hidesSchemaChanges = true;
+      cutOff(cluster, 0, 'schemaChanged');
+      await rejectsWith(Code.UNAVAILABLE, change(cluster, tables, DROP), /has not confirmed/);
+      await cluster.master?.close();
+      cluster.master = await Master.start({ env: cluster.env, address: 'master' });
+      await rejectsWith(Code.UNAVAILABLE, change(cluster, tables, DROP), /has not confirmed/);
+      cluster.onCall = undefined;
+      await rejectsWith(Code.NOT_FOUND, change(cluster, tables, DROP), /no column family "f"/);
+      await rejectsWith(Code.NOT_FOUND, tables.set('t', 'a', '1'), /f/);
+    }),
+  );
+
+  test(
+    'does not wait for a server that dies meanwhile',
+    inCluster(
+      async (cluster, tables) => {
+        await tables.create('t', { splits: ['m'] });
+        cutOff(cluster, 1);
+        const changing = change(cluster, tables, DROP);
+        await sleep(cluster.clock, 3000);
+        await cluster.kill(1);
+        const killedMs = cluster.clock.monotonicMs();
+        await changing;
+        assert.ok(cluster.clock.monotonicMs() - killedMs <= 5000);
+        cluster.onCall = undefined;
+      },
+      { servers: 2 },
+    ),
+  );
+
+  test(
+    'reaches a server that comes after it with the tablets that it is given',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t', { splits: ['c', 'f', 'j'] });
+      await change(cluster, tables, DROP);
+      // it reads the schemas, and its announcement comes after the change
+      cluster.hidesSchemaChanges = true;
+      let created = false;
+      cluster.onLockCall = (name, path, go) => {
+        if (name !== 'write' || created || !String(path).startsWith('servers/')) return undefined;
+        created = true;
+        return change(cluster, tables, CREATE).then(go);
+      };
+      await cluster.startServer();
+      await sleep(cluster.clock, 60_000);
+      assert.ok(created);
+      for (const row of ['a', 'd', 'g', 'k']) await tables.set('t', row, row);
+      assert.deepEqual(await tables.rows('t'), ['a', 'd', 'g', 'k']);
+    }),
+  );
+
+  test(
+    'that deletes a table may be repeated, and its rows are removed by a later master',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t');
+      const remove = () => cluster.client.deleteTable(tables.context(), T);
+      cluster.onCall = ({ method, context }) =>
+        method === 'schemaChanged' || method === 'unload'
+          ? within(new Promise(() => {}), context, cluster.clock)
+          : undefined;
+      await rejectsWith(Code.UNAVAILABLE, remove(), /has not confirmed/);
+      await rejectsWith(Code.UNAVAILABLE, remove(), /has not confirmed/);
+      await cluster.master?.close();
+      cluster.onCall = undefined;
+      await cluster.startMaster();
+      await sleep(cluster.clock, 10_000);
+      assert.deepEqual(await listFiles(cluster.env.lockService, deletionPath()), []);
+      await rejectsWith(Code.NOT_FOUND, remove(), /does not exist/);
+    }),
+  );
+});
