@@ -7,9 +7,8 @@ import { BigtableError, Code } from '../base/index.ts';
 import { ManualClock, requestContext, sleep } from '../env/index.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
 import { type MetadataRow, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
-import { systemClock } from '../platform/index.ts';
 import { inSimulatedTime } from '../../test/simulated-time.ts';
-import { keepAlive, rejectsWith, setCell, TABLES, type TestDatabase, World } from './fixtures.ts';
+import { keepAlive, rejectsWith, setCell, TABLES, type TestDatabase, until, World } from './fixtures.ts';
 import { openDatabase } from './open/open-database.ts';
 
 let release = (): void => {};
@@ -17,11 +16,6 @@ before(() => (release = keepAlive()));
 after(() => release());
 
 const T = `${TABLES}t`;
-
-/** Checks again and again until it is true. */
-async function until(is: () => Promise<boolean> | boolean): Promise<void> {
-  while (!(await is())) await sleep(systemClock, 5);
-}
 
 async function rowOf(db: TestDatabase): Promise<MetadataRow> {
   const metadata = new MetadataClient({ ...db.env, locator: new Locator(db.env), stopped: () => false });

@@ -15,6 +15,7 @@ import {
   Metrics,
   SeededRandom,
   silentLogger,
+  sleep,
 } from '../env/index.ts';
 import { nativeCodecs, openLocalLockService, systemClock } from '../platform/index.ts';
 import { Database } from './open/database.ts';
@@ -30,6 +31,11 @@ export { rejectsWith, setCell, TABLES } from '../../test/tables.ts';
 export function keepAlive(): () => void {
   const timer = setInterval(() => {}, 1000);
   return () => clearInterval(timer);
+}
+
+/** Waits until the condition holds, which is asked again every 5 ms. */
+export async function until(condition: () => Promise<boolean> | boolean): Promise<void> {
+  while (!(await condition())) await sleep(systemClock, 5);
 }
 
 export interface WorldOptions {
