@@ -151,12 +151,14 @@ class Contestant {
 
   /**
    * Returns their results, those there are where it fails: what it and the others came to is worth its table. Once
-   * failed it takes nothing more.
+   * failed it takes nothing more. Before, it takes them for `warmSecs` each, unmeasured.
    *
    * @param {readonly string[]} workloads
+   * @param {number} [warmSecs]
    * @returns {Promise<Result[]>}
    */
-  async run(workloads) {
+  async run(workloads, warmSecs = 0) {
+    if (warmSecs > 0) await this.#warm(workloads, warmSecs);
     const results = await this.#load(workloads, [
       '-rows',
       this.#rows,
@@ -176,15 +178,19 @@ class Contestant {
   }
 
   /**
-   * Runs the workloads for `secs` each on a table that nothing is measured on.
+   * Runs the workloads for `secs` each on the table that they are measured on; batch writes on a table of their own,
+   * since they make the other one.
    *
    * @param {readonly string[]} workloads
    * @param {number} secs
    */
-  async warm(workloads, secs) {
+  async #warm(workloads, secs) {
+    if (workloads.includes('batchwrite'))
+      await this.#load(['batchwrite'], ['-table', WARM_TABLE, '-rows', WARM_ROWS, '-secs', secs]);
+    if (!this.#hasTable) return;
     await this.#load(
-      ['batchwrite', ...workloads.filter((workload) => !NOT_WARMED.includes(workload))],
-      ['-table', WARM_TABLE, '-rows', WARM_ROWS, '-secs', secs],
+      workloads.filter((workload) => !NOT_WARMED.includes(workload)),
+      ['-rows', this.#rows, '-secs', secs, '-keep'],
     );
   }
 
@@ -247,8 +253,8 @@ async function inTurn(contestants, turns, warmSecs = 0) {
   /** @type {Result[]} */
   const results = [];
   try {
-    if (warmSecs > 0) for (const contestant of contestants) await contestant.warm(turns.flat(), warmSecs);
-    for (const turn of turns) for (const contestant of contestants) results.push(...(await contestant.run(turn)));
+    for (const turn of turns)
+      for (const contestant of contestants) results.push(...(await contestant.run(turn, warmSecs)));
   } finally {
     for (const contestant of contestants) await contestant.end();
   }
