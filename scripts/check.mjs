@@ -146,6 +146,7 @@ const STEPS = {
   'generated code': () => verdict(outdated()),
   'settings page': () => tool('--import', 'tsx', 'scripts/settings.mjs'),
   'metrics page': () => tool('--import', 'tsx', 'scripts/metrics.mjs'),
+  'internal calls': () => tool('--import', 'tsx', 'scripts/internal-calls.mjs'),
   'rooms table': () => tool('scripts/rooms.mjs'),
   citations,
   tidy: async () => verdict(await untidy()),

@@ -22,6 +22,13 @@ export const ROOMS = [
   },
 
   {
+    floor: 2,
+    room: 'protobuf',
+    what: "protobuf's wire format, and messages defined in TypeScript",
+    imports: ['base'],
+  },
+
+  {
     floor: 3,
     room: 'compress',
     what: "compression of blocks: LZ4, Zstandard, dictionaries, the paper's two passes",
@@ -79,7 +86,7 @@ export const ROOMS = [
     floor: 5,
     room: 'protocol',
     what: 'the internal calls of master and tablet server as typed messages',
-    imports: ['base', 'env', 'filter', 'metadata', 'model', 'service'],
+    imports: ['base', 'env', 'filter', 'metadata', 'model', 'protobuf', 'service'],
   },
   {
     floor: 5,
@@ -91,7 +98,7 @@ export const ROOMS = [
     floor: 5,
     room: 'grpc',
     what: 'the Cloud API, and `edubba.v1.Control` for operators, in terms of `service`, both sides',
-    imports: ['base', 'env', 'filter', 'model', 'service', 'wire'],
+    imports: ['base', 'env', 'filter', 'model', 'protobuf', 'service', 'wire'],
   },
 
   {

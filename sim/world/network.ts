@@ -1,6 +1,6 @@
 /**
- * The simulated network: connections between processes, over which the real encoding of calls and streams runs
- * (PortPeer). A connection keeps the order of its messages, as TCP does; messages of different connections overtake one
+ * The simulated network: connections between processes, over which calls and streams run (PortPeer) with the messages
+ * of calls between processes (CALL_CODEC). A connection keeps the order of its messages, as TCP does; messages of different connections overtake one
  * another. What is lost breaks the connection: its calls fail with an unknown outcome, on each side when that side
  * notices it.
  *
@@ -19,6 +19,7 @@ import {
   within,
 } from '../../src/env/index.ts';
 import { PortPeer } from '../../src/platform/index.ts';
+import { CALL_CODEC, encodedCall, encodedHandler, encodedStream } from '../../src/protocol/index.ts';
 import type { SimProcess } from './process.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -235,13 +236,14 @@ class Node implements Transport {
 
   async call(address: string, method: string, message: unknown, context: RequestContext): Promise<unknown> {
     if (this.#served.has(address)) return this.#local.call(address, method, message, context);
-    return (await within(this.#peer(address), context, this.#process.clock)).call(address, method, message, context);
+    const peer = await within(this.#peer(address), context, this.#process.clock);
+    return encodedCall(CALL_CODEC, method, message, (bytes) => peer.call(address, method, bytes, context));
   }
 
   async *stream(address: string, method: string, message: unknown, context: RequestContext): AsyncIterable<unknown> {
     if (this.#served.has(address)) return yield* this.#local.stream(address, method, message, context);
     const peer = await within(this.#peer(address), context, this.#process.clock);
-    yield* peer.stream(address, method, message, context);
+    yield* encodedStream(CALL_CODEC, method, message, (bytes) => peer.stream(address, method, bytes, context));
   }
 
   accept(port: Port): void {
@@ -255,7 +257,7 @@ class Node implements Transport {
   #open(port: Port, onClosed: () => void): PortPeer {
     return new PortPeer({
       port: port as never,
-      handlerOf: (address) => this.#local.handlerOf(address),
+      handlerOf: (address) => encodedHandler(this.#local.handlerOf(address), CALL_CODEC),
       clock: this.#process.clock,
       budget: this.#budget,
       metrics: this.#metrics,

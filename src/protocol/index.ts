@@ -5,6 +5,16 @@
 /** The parts of messages that are as in `service`. */
 export type { FamilyChange, NewTable } from '../service/index.ts';
 export { callHandler, callMaster, callServer, type Handlers, readTablet, streamFrom } from './calls.ts';
+export {
+  CALL_CODEC,
+  type CallCodec,
+  decodeThrown,
+  encodedCall,
+  encodedHandler,
+  encodedStream,
+  encodeThrown,
+} from './codec/call-codec.ts';
+export { internalCallsProto } from './codec/call-proto.ts';
 export { deposed, isDeposed } from './deposed.ts';
 export type {
   Addressed,

@@ -26,7 +26,7 @@ import {
 } from '../../model/index.ts';
 import { type RequestDecoder, withFilterPart } from './request-decoder.ts';
 import { type SetCellFields, SetCellReader } from './set-cell-reader.ts';
-import { WireReader } from '../bytes/wire-reader.ts';
+import { WireReader } from '../../protobuf/index.ts';
 import { isUntruncated, SERVER_TIME } from '../convert/set-cell-timestamp.ts';
 
 const MAX_MUTATIONS = LIMITS.default.mutationsPerRequest;

@@ -9,7 +9,7 @@ import type { ReadRequest } from '../../service/index.ts';
 import { rowKeyRangeOf, rowRangeOf } from '../convert/row-range.ts';
 import type { RowRange as RowRangeMessage } from '../generated/google/bigtable/v2/data_pb.ts';
 import { type RequestDecoder, withFilterPart } from './request-decoder.ts';
-import { WireReader } from '../bytes/wire-reader.ts';
+import { WireReader } from '../../protobuf/index.ts';
 
 /** Row keys and ranges a request: a guard of memory, far above what clients request. */
 const MAX_RANGES = 1_000_000;

@@ -9,7 +9,7 @@
 import { assert, invalidArgument } from '../../base/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import { LIMITS } from '../../model/index.ts';
-import type { WireReader } from '../bytes/wire-reader.ts';
+import type { WireReader } from '../../protobuf/index.ts';
 import type { GeneratedCodec } from './generated-codec.ts';
 
 const MAX_FILTERS = 64;

@@ -3,7 +3,7 @@
  * in the request's bytes. One reader serves all mutations of a request and makes no objects.
  */
 import type { Int64 } from '../../base/index.ts';
-import { WireReader } from '../bytes/wire-reader.ts';
+import { WireReader } from '../../protobuf/index.ts';
 import { isUntruncated, SERVER_TIME } from '../convert/set-cell-timestamp.ts';
 
 /** Positions of the parts of a SetCell. */

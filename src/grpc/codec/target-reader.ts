@@ -4,7 +4,7 @@
  * in the whole request's reader.
  */
 import { BigtableError, type ByteString } from '../../base/index.ts';
-import { WireReader } from '../bytes/wire-reader.ts';
+import { WireReader } from '../../protobuf/index.ts';
 import type { RequestDecoder } from './request-decoder.ts';
 
 /** Larger requests are decoded here, in slices: this reads in one. */

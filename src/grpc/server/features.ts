@@ -2,7 +2,7 @@
  * The features that a client understands: google.bigtable.v2.FeatureFlags in the header bigtable-features, base64 of
  * either alphabet.
  */
-import { WireReader } from '../bytes/wire-reader.ts';
+import { WireReader } from '../../protobuf/index.ts';
 import type { RpcCall } from '../../wire/index.ts';
 
 /** The flags that Edubba observes. */

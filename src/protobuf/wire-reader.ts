@@ -1,14 +1,13 @@
 /**
- * Reads protobuf's wire format field by field (https://protobuf.dev/programming-guides/encoding), for the few messages
- * that may be large: they are taken apart here, a field at a time, so that decoding can pause. Everything else goes
- * through protobuf-es.
+ * Reads protobuf's wire format field by field (https://protobuf.dev/programming-guides/encoding): for our own messages,
+ * and for the few of the API that may be large, whose decoding must be able to pause.
  *
  * Invariant: never reads outside [start, end); malformed bytes throw INVALID_ARGUMENT.
  *
  *   const reader = new WireReader(bytes);
  *   while (reader.next()) switch (reader.field) { case 1: reader.bytes(); … default: reader.skip(); }
  */
-import { type BigtableError, int64, type Int64, invalidArgument, viewOf } from '../../base/index.ts';
+import { type BigtableError, int64, type Int64, invalidArgument, viewOf } from '../base/index.ts';
 
 const VARINT = 0;
 const FIXED64 = 1;
@@ -105,6 +104,12 @@ export class WireReader {
     this.#expectVarint();
     this.#varint();
     return this.#low | 0;
+  }
+
+  double(): number {
+    if (this.#type !== FIXED64) throw this.#malformed(`field ${this.field} has wire type ${this.#type}`);
+    this.#pass(8);
+    return this.#bytes.readDoubleLE(this.#at - 8);
   }
 
   skip(): void {

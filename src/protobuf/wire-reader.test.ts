@@ -2,9 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import fc from 'fast-check';
-import { toBigInt } from '../../base/index.ts';
-import { anyInt64, value } from '../convert/fixtures.ts';
+import { INT64_MAX, INT64_MIN, int64, toBigInt } from '../base/index.ts';
 import { WireReader } from './wire-reader.ts';
+
+const anyInt64 = fc.bigInt({ min: INT64_MIN, max: INT64_MAX }).map(int64);
+const value = fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes));
 
 const invalid = { code: 3 };
 

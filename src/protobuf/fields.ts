@@ -1,0 +1,350 @@
+/**
+ * Messages as lists of fields, and the two forms of messages that need more: one of several kinds, and single values.
+ *
+ * Readers skip fields that they do not know, and the last value of a field counts, as protobuf has it. A required field
+ * that is missing makes the message invalid: so a field that is added to a message later is optional.
+ */
+import { assert, invalidArgument } from '../base/index.ts';
+import { type Codec, type Definition, MessageCodec, WireType } from './codec.ts';
+import { MessageWriter } from './message-writer.ts';
+import type { WireReader } from './wire-reader.ts';
+
+interface AnyField {
+  readonly number: number;
+  /**
+   * `optional`: left out of the object where it is undefined. `present`: undefined in the object. A map has keys of
+   * text.
+   */
+  readonly kind: 'required' | 'optional' | 'present' | 'list' | 'map';
+  readonly codec: Codec<unknown>;
+}
+
+/** A field that always has a value of type V. */
+interface Field<V> extends AnyField {
+  readonly kind: 'required' | 'list' | 'map';
+  /** Never there: it gives the field its type. */
+  readonly typed?: (value: V) => V;
+}
+
+/** A field that may be undefined. */
+interface OptionalField<V> extends AnyField {
+  readonly kind: 'optional' | 'present';
+  readonly typed?: (value: V) => V;
+}
+
+/** A field for each property of T. */
+export type FieldsOf<T> = {
+  readonly [K in keyof T]-?: undefined extends T[K]
+    ? OptionalField<Exclude<T[K], undefined>>
+    : Field<Exclude<T[K], undefined>>;
+};
+
+export function required<V>(number: number, codec: Codec<V>): Field<V> {
+  return { number, kind: 'required', codec };
+}
+
+/** For a property that is left out where it has no value. */
+export function optional<V>(number: number, codec: Codec<V>): OptionalField<V> {
+  return { number, kind: 'optional', codec };
+}
+
+/** For a property that is undefined where it has no value. */
+export function present<V>(number: number, codec: Codec<V>): OptionalField<V> {
+  return { number, kind: 'present', codec };
+}
+
+export function list<V>(number: number, codec: Codec<V>): Field<readonly V[]> {
+  return { number, kind: 'list', codec };
+}
+
+/** By a key of text. The object that is read has no prototype. */
+export function map<V>(number: number, codec: Codec<V>): Field<Readonly<Record<string, V>>> {
+  return { number, kind: 'map', codec };
+}
+
+interface NamedField extends AnyField {
+  readonly name: string;
+}
+
+class FieldsCodec<T extends object> extends MessageCodec<T> {
+  readonly #fields: readonly NamedField[];
+  /** By its number: where the field is in the list. */
+  readonly #byNumber = new Map<number, number>();
+
+  constructor(name: string, fields: FieldsOf<T>) {
+    super(name);
+    this.#fields = Object.entries<AnyField>(fields).map(([key, field]) => ({ ...field, name: key }));
+    for (const [index, field] of this.#fields.entries()) {
+      assert(field.number > 0 && !this.#byNumber.has(field.number), `${name}.${field.name} has a number of its own`);
+      this.#byNumber.set(field.number, index);
+    }
+  }
+
+  writeFields(writer: MessageWriter, value: T): void {
+    for (const field of this.#fields) {
+      const item = (value as Record<string, unknown>)[field.name];
+      if (item === undefined) {
+        assert(field.kind === 'optional' || field.kind === 'present', `${this.proto} has its field ${field.name}`);
+        continue;
+      }
+      const tag = field.number * 8 + (field.kind === 'map' ? WireType.length : field.codec.wireType);
+      if (field.kind === 'list') {
+        for (const one of item as readonly unknown[]) {
+          writer.count(tag);
+          field.codec.write(writer, one);
+        }
+      } else if (field.kind === 'map') {
+        for (const [key, one] of Object.entries(item as object)) {
+          writer.count(tag);
+          writeEntry(writer, field.codec, key, one);
+        }
+      } else {
+        writer.count(tag);
+        field.codec.write(writer, item);
+      }
+    }
+  }
+
+  readFields(reader: WireReader, depth: number): T {
+    const values = this.#fields.map(({ kind }) =>
+      kind === 'list' ? [] : kind === 'map' ? Object.create(null) : undefined,
+    );
+    while (reader.next()) {
+      const index = this.#byNumber.get(reader.field);
+      if (index === undefined) {
+        reader.skip();
+        continue;
+      }
+      const { kind, codec } = this.#fields[index]!;
+      if (kind === 'map') readEntry(reader, codec, depth, values[index]);
+      else if (kind === 'list') values[index].push(codec.read(reader, depth));
+      else values[index] = codec.read(reader, depth);
+    }
+    const object: Record<string, unknown> = {};
+    for (const [index, { name, kind }] of this.#fields.entries()) {
+      const value = values[index];
+      if (value === undefined && kind === 'required')
+        throw invalidArgument(`invalid protobuf message: ${this.proto} lacks its field ${name}`);
+      if (value !== undefined || kind === 'present') object[name] = value;
+    }
+    return object as T;
+  }
+
+  define(): Definition {
+    return {
+      name: this.proto,
+      lines: [
+        `message ${this.proto} {`,
+        ...this.#fields.map(({ name, kind, number, codec }) => {
+          const type = kind === 'map' ? `map<string, ${codec.proto}>` : codec.proto;
+          const label = kind === 'list' ? 'repeated ' : kind === 'optional' || kind === 'present' ? 'optional ' : '';
+          return `  ${label}${type} ${snakeCase(name)} = ${number};`;
+        }),
+        '}',
+      ],
+      uses: this.#fields.map(({ codec }) => codec),
+    };
+  }
+}
+
+const KEY_TAG = 1 * 8 + WireType.length;
+const VALUE_NUMBER = 2;
+
+function writeEntry(writer: MessageWriter, codec: Codec<unknown>, key: string, value: unknown): void {
+  const start = writer.begin();
+  writer.count(KEY_TAG);
+  writer.text(key);
+  writer.count(VALUE_NUMBER * 8 + codec.wireType);
+  codec.write(writer, value);
+  writer.end(start);
+}
+
+function readEntry(reader: WireReader, codec: Codec<unknown>, depth: number, into: Record<string, unknown>): void {
+  const entry = reader.message();
+  let key: string | undefined;
+  let value: unknown;
+  while (entry.next()) {
+    if (entry.field === 1) key = entry.text();
+    else if (entry.field === VALUE_NUMBER) value = codec.read(entry, depth + 1);
+    else entry.skip();
+  }
+  if (key === undefined || value === undefined)
+    throw invalidArgument('invalid protobuf message: an entry of a map lacks its key or its value');
+  into[key] = value;
+}
+
+/** A message of these fields. */
+export function message<T extends object>(name: string, fields: FieldsOf<NoInfer<T>>): MessageCodec<T> {
+  return new FieldsCodec(name, fields);
+}
+
+/** For each kind its number, and the fields of the objects of that kind. */
+type KindsOf<T extends { readonly kind: string }> = {
+  readonly [K in T['kind']]: readonly [number: number, fields: FieldsOf<Omit<Extract<T, { kind: K }>, 'kind'>>];
+};
+
+class KindsCodec<T extends { readonly kind: string }> extends MessageCodec<T> {
+  readonly #byKind = new Map<string, { readonly number: number; readonly codec: MessageCodec<object> }>();
+  readonly #byNumber = new Map<number, { readonly kind: string; readonly codec: MessageCodec<object> }>();
+
+  constructor(name: string, kinds: KindsOf<T>) {
+    super(name);
+    for (const [kind, [number, fields]] of Object.entries<readonly [number, FieldsOf<object>]>(kinds)) {
+      const codec = message(`${name}${kind[0]?.toUpperCase()}${kind.slice(1)}`, fields);
+      this.#byKind.set(kind, { number, codec });
+      assert(!this.#byNumber.has(number), `${name}.${kind} has a number of its own`);
+      this.#byNumber.set(number, { kind, codec });
+    }
+  }
+
+  writeFields(writer: MessageWriter, value: T): void {
+    const found = this.#byKind.get(value.kind);
+    assert(found !== undefined, `${this.proto} has the kind ${value.kind}`);
+    writer.count(found.number * 8 + WireType.length);
+    found.codec.write(writer, value);
+  }
+
+  readFields(reader: WireReader, depth: number): T {
+    let value: object | undefined;
+    while (reader.next()) {
+      const found = this.#byNumber.get(reader.field);
+      if (found === undefined) reader.skip();
+      else value = { kind: found.kind, ...found.codec.read(reader, depth) };
+    }
+    if (value === undefined)
+      throw invalidArgument(`invalid protobuf message: ${this.proto} is of no kind that this version knows`);
+    return value as T;
+  }
+
+  define(): Definition {
+    return {
+      name: this.proto,
+      lines: [
+        `message ${this.proto} {`,
+        '  oneof kind {',
+        ...[...this.#byKind].map(
+          ([kind, { number, codec }]) => `    ${codec.proto} ${snakeCase(kind)} = ${number};`,
+        ),
+        '  }',
+        '}',
+      ],
+      uses: [...this.#byKind.values()].map(({ codec }) => codec),
+    };
+  }
+}
+
+/** Objects of several kinds, told apart by their property `kind`. */
+export function oneOf<T extends { readonly kind: string }>(name: string, kinds: KindsOf<T>): MessageCodec<T> {
+  return new KindsCodec(name, kinds);
+}
+
+class MappedCodec<T, U> extends MessageCodec<T> {
+  readonly #inner: MessageCodec<U>;
+  readonly #to: (value: T) => U;
+  readonly #from: (value: U) => T;
+
+  constructor(inner: MessageCodec<U>, to: (value: T) => U, from: (value: U) => T) {
+    super(inner.proto);
+    this.#inner = inner;
+    this.#to = to;
+    this.#from = from;
+  }
+
+  writeFields(writer: MessageWriter, value: T): void {
+    this.#inner.writeFields(writer, this.#to(value));
+  }
+
+  readFields(reader: WireReader, depth: number): T {
+    return this.#from(this.#inner.readFields(reader, depth));
+  }
+
+  define(): Definition {
+    return this.#inner.define();
+  }
+}
+
+/** The message of values that another message stands for. */
+export function mappedMessage<T, U>(
+  inner: MessageCodec<U>,
+  to: (value: T) => U,
+  from: (value: U) => T,
+): MessageCodec<T> {
+  return new MappedCodec(inner, to, from);
+}
+
+/** A message with nothing in it: for undefined. */
+export function nothing(name: string): MessageCodec<undefined> {
+  return mappedMessage(
+    message<object>(name, {}),
+    () => ({}),
+    () => undefined,
+  );
+}
+
+/** A message of a list. */
+export function listOf<T>(name: string, codec: Codec<T>): MessageCodec<readonly T[]> {
+  return mappedMessage(
+    message<{ readonly items: readonly T[] }>(name, { items: list(1, codec) }),
+    (items) => ({ items }),
+    ({ items }) => items,
+  );
+}
+
+/** A message of a map. */
+export function mapOf<T>(name: string, codec: Codec<T>): MessageCodec<Readonly<Record<string, T>>> {
+  return mappedMessage(
+    message<{ readonly entries: Readonly<Record<string, T>> }>(name, { entries: map(1, codec) }),
+    (entries) => ({ entries }),
+    ({ entries }) => entries,
+  );
+}
+
+class MaybeCodec<T> extends MessageCodec<T | undefined> {
+  readonly #codec: Codec<T>;
+
+  constructor(name: string, codec: Codec<T>) {
+    super(name);
+    this.#codec = codec;
+  }
+
+  writeFields(writer: MessageWriter, value: T | undefined): void {
+    if (value === undefined) return;
+    writer.count(1 * 8 + this.#codec.wireType);
+    this.#codec.write(writer, value);
+  }
+
+  readFields(reader: WireReader, depth: number): T | undefined {
+    let value: T | undefined;
+    while (reader.next()) {
+      if (reader.field === 1) value = this.#codec.read(reader, depth);
+      else reader.skip();
+    }
+    return value;
+  }
+
+  define(): Definition {
+    const lines = [`message ${this.proto} {`, `  optional ${this.#codec.proto} value = 1;`, '}'];
+    return { name: this.proto, lines, uses: [this.#codec] };
+  }
+}
+
+/** A message of a value that may be undefined, as in a list of outcomes. */
+export function maybe<T>(name: string, codec: Codec<T>): MessageCodec<T | undefined> {
+  return new MaybeCodec(name, codec);
+}
+
+/** A message of one value. */
+export function single<T>(name: string, codec: Codec<T>): MessageCodec<T> {
+  return mappedMessage(
+    maybe(name, codec),
+    (value) => value,
+    (value) => {
+      if (value === undefined) throw invalidArgument(`invalid protobuf message: ${name} lacks its field value`);
+      return value;
+    },
+  );
+}
+
+function snakeCase(name: string): string {
+  return name.replaceAll(/([a-z])([A-Z])/g, '$1_$2').toLowerCase();
+}

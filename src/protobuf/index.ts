@@ -1,0 +1,37 @@
+/**
+ * protobuf: its wire format, field by field, and messages defined in TypeScript: each definition reads, writes and
+ * prints itself. For messages of our own; those of the Cloud API are in `grpc`. Pure.
+ */
+export {
+  byteString,
+  bytes,
+  choice,
+  type Codec,
+  count,
+  flag,
+  integer,
+  lazy,
+  mapped,
+  type MessageCodec,
+  number,
+  text,
+  whole,
+} from './codec.ts';
+export {
+  type FieldsOf,
+  list,
+  listOf,
+  map,
+  mapOf,
+  mappedMessage,
+  maybe,
+  message,
+  nothing,
+  oneOf,
+  optional,
+  present,
+  required,
+  single,
+} from './fields.ts';
+export { protoFile } from './proto-file.ts';
+export { WireReader } from './wire-reader.ts';

@@ -1,0 +1,398 @@
+/**
+ * The messages, answers and items of all internal calls, by the calls' names. docs/formats/internal-calls.proto is made
+ * of them.
+ *
+ * A number of a field is never used again for anything else. A field that is added is optional, so that messages of
+ * earlier versions are read; a change that a reader must know is a feature bit (version.ts).
+ */
+import { Code, invalidArgument, isObjectOfNames } from '../../base/index.ts';
+import type { PlainError, PlainThrown } from '../../env/index.ts';
+import {
+  byteString,
+  bytes,
+  choice,
+  type Codec,
+  count,
+  type FieldsOf,
+  flag,
+  list,
+  listOf,
+  map,
+  mapped,
+  mappedMessage,
+  maybe,
+  type MessageCodec,
+  message,
+  nothing,
+  number,
+  optional,
+  present,
+  required,
+  single,
+  text,
+} from '../../protobuf/index.ts';
+import type {
+  Addressed,
+  FromMaster,
+  Holdings,
+  MasterCalls,
+  NamedCounters,
+  PassedRead,
+  PassedWrite,
+  ReadMessage,
+  SchemaRef,
+  ServerStatus,
+  TabletRef,
+  TabletServerCalls,
+  TabletServerStreams,
+} from '../messages.ts';
+import type { ProtocolVersion } from '../version.ts';
+import { commitOutcome, metadataCommit } from './metadata-messages.ts';
+import {
+  cell,
+  extraFields,
+  familyChange,
+  familySchema,
+  groupLayout,
+  mutation,
+  readBatch,
+  readModifyWriteRule,
+  rowFilter,
+  rowMutations,
+  rowRange,
+  tableMutations,
+  tableSchema,
+} from './model-messages.ts';
+
+type Calls = TabletServerCalls & MasterCalls;
+
+/** The message and the answer of each call. Calls of one name have the same messages, whoever answers them. */
+export type CallMessages = {
+  readonly [M in keyof Calls]: {
+    readonly message: MessageCodec<Calls[M]['message']>;
+    readonly answer: MessageCodec<Calls[M]['answer']>;
+  };
+};
+
+export type StreamMessages = {
+  readonly [M in keyof TabletServerStreams]: {
+    readonly message: MessageCodec<TabletServerStreams[M]['message']>;
+    readonly item: MessageCodec<TabletServerStreams[M]['item']>;
+  };
+};
+
+// Fields 1 and 2 of every message that has them.
+const addressed = { to: optional(1, text) };
+const fromMaster = { ...addressed, masterEpoch: optional(2, count) };
+
+const tabletFields = { key: required(1, byteString), epoch: required(2, count) };
+const tabletRef: MessageCodec<TabletRef> = message('TabletRef', tabletFields);
+const tabletStatus = message<ServerStatus['tablets'][number]>('TabletStatus', {
+  ...tabletFields,
+  sizeBytes: required(3, number),
+});
+
+const protocolVersion: MessageCodec<ProtocolVersion> = message('ProtocolVersion', {
+  version: required(1, count),
+  requires: required(2, count),
+  knows: required(3, count),
+});
+
+/** Facts of an error for programs: JSON, since any code may add to them. */
+const details: Codec<Readonly<Record<string, unknown>>> = mapped(
+  text,
+  (value) => JSON.stringify(value, (_, item) => (typeof item === 'bigint' ? String(item) : item)),
+  readDetails,
+);
+
+const errorFields: FieldsOf<PlainError> = {
+  code: required(
+    1,
+    mapped<PlainError['code'], number>(
+      count,
+      (code) => code,
+      (value) => (value <= Code.UNAUTHENTICATED ? (value as Code) : Code.UNKNOWN),
+    ),
+  ),
+  message: required(2, text),
+  retry: required(3, flag),
+  details: required(4, details),
+};
+
+const plainError: MessageCodec<PlainError> = message('PlainError', errorFields);
+
+/** What a call threw. */
+export const thrownError: MessageCodec<PlainThrown> = message('ThrownError', {
+  ...errorFields,
+  name: required(5, text),
+  stack: required(6, text),
+});
+
+const outcomes = (name: string): MessageCodec<readonly (PlainError | undefined)[]> =>
+  listOf(name, maybe('Outcome', plainError));
+
+const rangeFields = { tableId: required(1, text), range: required(2, rowRange) };
+const nothingAsked = (name: string): MessageCodec<Record<string, never>> =>
+  message<Record<string, never>>(name, {} as FieldsOf<Record<string, never>>);
+
+const envelopeFields = { to: required(1, text), tableId: required(2, text), epoch: required(3, count) };
+
+const namedCounters: MessageCodec<NamedCounters> = message('NamedCounters', {
+  name: required(1, text),
+  counters: map(2, number),
+});
+
+const passedWrite: MessageCodec<PassedWrite> = message('PassedWrite', {
+  ...envelopeFields,
+  method: required(4, choice('RowMethod', { mutateRow: 1, checkAndMutateRow: 2, readModifyWriteRow: 3 })),
+  table: required(5, text),
+  row: required(6, byteString),
+  maxAnswerBytes: present(7, number),
+  request: required(8, bytes),
+});
+
+const passedRead: MessageCodec<PassedRead> = message('PassedRead', {
+  ...envelopeFields,
+  table: required(4, text),
+  range: required(5, rowRange),
+  form: required(6, count),
+  request: required(7, bytes),
+});
+
+type ReadPart = TabletServerStreams['passedRead']['item'];
+type PartFields = Omit<ReadPart, 'message'> & { readonly buffers: readonly Uint8Array[] };
+
+const readPart: MessageCodec<ReadPart> = mappedMessage(
+  message<PartFields>('ReadPart', {
+    buffers: list(1, bytes),
+    rows: required(2, count),
+    lastRow: present(3, byteString),
+    isInsideRow: required(4, flag),
+  }),
+  ({ message: sent, ...rest }: ReadPart) => ({ ...rest, buffers: sent instanceof Uint8Array ? [sent] : sent }),
+  ({ buffers, ...rest }) => ({ ...rest, message: buffers.length === 1 ? buffers[0]! : buffers }),
+);
+
+export const CALL_MESSAGES: CallMessages = {
+  // answered by tablet servers
+  status: {
+    message: message<FromMaster>('StatusRequest', fromMaster),
+    answer: message<ServerStatus>('StatusAnswer', {
+      name: required(1, text),
+      protocol: required(2, protocolVersion),
+      locked: required(3, flag),
+      tablets: list(4, tabletStatus),
+    }),
+  },
+  load: {
+    message: message<Calls['load']['message']>('LoadRequest', {
+      ...fromMaster,
+      tablets: list(3, tabletRef),
+      schemas: optional(
+        4,
+        listOf(
+          'SchemaRefs',
+          message<SchemaRef>('SchemaRef', {
+            tableId: required(1, text),
+            tableName: required(2, text),
+            version: required(3, count),
+          }),
+        ),
+      ),
+    }),
+    answer: outcomes('LoadAnswer'),
+  },
+  unload: {
+    message: message<Calls['unload']['message']>('UnloadRequest', {
+      ...fromMaster,
+      tablets: list(3, tabletRef),
+      flush: required(4, flag),
+    }),
+    answer: outcomes('UnloadAnswer'),
+  },
+  mutateRow: { message: tableMutations, answer: nothing('MutateRowAnswer') },
+  mutateRows: {
+    message: message<Calls['mutateRows']['message']>('MutateRowsRequest', {
+      tableId: required(1, text),
+      entries: list(2, rowMutations),
+    }),
+    answer: outcomes('MutateRowsAnswer'),
+  },
+  checkAndMutateRow: {
+    message: message<Calls['checkAndMutateRow']['message']>('CheckAndMutateRowRequest', {
+      tableId: required(1, text),
+      row: required(2, byteString),
+      predicate: optional(3, rowFilter),
+      whenTrue: list(4, mutation),
+      whenFalse: list(5, mutation),
+    }),
+    answer: single('CheckAndMutateRowAnswer', flag),
+  },
+  readModifyWriteRow: {
+    message: message<Calls['readModifyWriteRow']['message']>('ReadModifyWriteRowRequest', {
+      tableId: required(1, text),
+      row: required(2, byteString),
+      rules: list(3, readModifyWriteRule),
+      maxAnswerBytes: optional(4, number),
+    }),
+    answer: listOf('ReadModifyWriteRowAnswer', cell),
+  },
+  passedWrite: { message: passedWrite, answer: single('PassedWriteAnswer', bytes) },
+  sampleKeys: {
+    message: message<Calls['sampleKeys']['message']>('SampleKeysRequest', {
+      ...rangeFields,
+      partBytes: required(3, number),
+    }),
+    answer: message<Calls['sampleKeys']['answer']>('SampleKeysAnswer', {
+      samples: list(
+        1,
+        message<Calls['sampleKeys']['answer']['samples'][number]>('KeySample', {
+          row: required(1, byteString),
+          offsetBytes: required(2, number),
+        }),
+      ),
+      sizeBytes: required(2, number),
+    }),
+  },
+  split: {
+    message: message<Calls['split']['message']>('SplitRequest', {
+      tableId: required(1, text),
+      row: required(2, byteString),
+      near: required(3, choice('SplitPlace', { row: 1, middle: 2 })),
+    }),
+    answer: nothing('SplitAnswer'),
+  },
+  compact: {
+    message: message<Calls['compact']['message']>('CompactRequest', rangeFields),
+    answer: nothing('CompactAnswer'),
+  },
+  compactMetadata: { message: nothingAsked('CompactMetadataRequest'), answer: nothing('CompactMetadataAnswer') },
+  tabletStatistics: {
+    message: message<Calls['tabletStatistics']['message']>('TabletStatisticsRequest', rangeFields),
+    answer: message<Calls['tabletStatistics']['answer']>('TabletStatisticsAnswer', {
+      range: required(1, rowRange),
+      server: required(2, text),
+      files: required(3, count),
+      fileBytes: required(4, number),
+      memoryBytes: required(5, number),
+    }),
+  },
+  counters: { message: nothingAsked('CountersRequest'), answer: namedCounters },
+  familyUsage: {
+    message: message<Calls['familyUsage']['message']>('FamilyUsageRequest', rangeFields),
+    answer: listOf(
+      'FamilyUsageAnswer',
+      message<Calls['familyUsage']['answer'][number]>('FamilyUsage', {
+        family: required(1, text),
+        cells: required(2, number),
+        logicalBytes: required(3, number),
+        diskBytes: required(4, number),
+        memoryBytes: required(5, number),
+      }),
+    ),
+  },
+  dropRows: {
+    message: message<Calls['dropRows']['message']>('DropRowsRequest', rangeFields),
+    answer: nothing('DropRowsAnswer'),
+  },
+  commit: {
+    message: message<Calls['commit']['message']>('CommitRequest', { ...fromMaster, commits: list(3, metadataCommit) }),
+    answer: listOf('CommitAnswer', commitOutcome),
+  },
+  flush: {
+    message: message<Calls['flush']['message']>('FlushRequest', {
+      ...fromMaster,
+      keys: optional(3, listOf('MetadataKeys', byteString)),
+    }),
+    answer: nothing('FlushAnswer'),
+  },
+  holdings: {
+    message: message<FromMaster>('HoldingsRequest', fromMaster),
+    answer: message<Holdings>('HoldingsAnswer', { files: list(1, text), logs: list(2, text) }),
+  },
+  schemaChanged: {
+    message: message<Calls['schemaChanged']['message']>('SchemaChangedRequest', {
+      ...fromMaster,
+      tableName: required(3, text),
+    }),
+    answer: nothing('SchemaChangedAnswer'),
+  },
+
+  // answered by masters
+  createTable: {
+    message: message<Calls['createTable']['message']>('CreateTableRequest', {
+      name: required(1, text),
+      families: list(2, familySchema),
+      splits: list(3, byteString),
+      granularity: required(4, choice('Granularity', { millis: 1, micros: 2 })),
+      deletionProtection: required(5, flag),
+      groups: optional(6, groupLayout),
+      extra: optional(7, extraFields),
+    }),
+    answer: tableSchema,
+  },
+  updateTable: {
+    message: message<Calls['updateTable']['message']>('UpdateTableRequest', {
+      name: required(1, text),
+      deletionProtection: optional(2, flag),
+      groups: optional(3, groupLayout),
+      extra: optional(4, extraFields),
+    }),
+    answer: tableSchema,
+  },
+  deleteTable: {
+    message: message<Calls['deleteTable']['message']>('DeleteTableRequest', { name: required(1, text) }),
+    answer: nothing('DeleteTableAnswer'),
+  },
+  modifyFamilies: {
+    message: message<Calls['modifyFamilies']['message']>('ModifyFamiliesRequest', {
+      name: required(1, text),
+      changes: list(2, familyChange),
+    }),
+    answer: tableSchema,
+  },
+  mergeTablets: {
+    message: message<Calls['mergeTablets']['message']>('MergeTabletsRequest', {
+      name: required(1, text),
+      row: required(2, byteString),
+    }),
+    answer: nothing('MergeTabletsAnswer'),
+  },
+  tabletSplit: {
+    message: message<Calls['tabletSplit']['message']>('TabletSplitRequest', {
+      ...addressed,
+      server: required(2, text),
+      tablets: list(3, tabletStatus),
+    }),
+    answer: nothing('TabletSplitAnswer'),
+  },
+  filesLeft: { message: message<Addressed>('FilesLeftRequest', addressed), answer: nothing('FilesLeftAnswer') },
+  sweep: {
+    message: nothingAsked('SweepRequest'),
+    answer: message<Calls['sweep']['answer']>('SweepAnswer', { files: required(1, count), logs: required(2, count) }),
+  },
+};
+
+export const STREAM_MESSAGES: StreamMessages = {
+  read: {
+    message: message<ReadMessage>('ReadRequest', {
+      tableId: required(1, text),
+      ranges: list(2, rowRange),
+      filter: optional(3, rowFilter),
+      rowsLimit: required(4, number),
+      reversed: required(5, flag),
+    }),
+    item: readBatch,
+  },
+  passedRead: { message: passedRead, item: readPart },
+};
+
+function readDetails(json: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(json);
+    if (isObjectOfNames(value)) return value as Readonly<Record<string, unknown>>;
+  } catch {
+    // said below
+  }
+  throw invalidArgument('invalid error of an internal call: its details are no JSON object');
+}

@@ -1,0 +1,304 @@
+/** The model's types as messages: cells, mutations, ranges, schemas and their changes, filters. */
+import { invalidArgument } from '../../base/index.ts';
+import type { Bound, RowFilter } from '../../filter/index.ts';
+import { decodeSchema, encodeSchema, schemaPath } from '../../metadata/index.ts';
+import {
+  type AggregateKind,
+  type Cell,
+  type FamilySchema,
+  type GcRule,
+  type GroupCompression,
+  type GroupLayout,
+  type LocalityGroup,
+  type Mutation,
+  mutationList,
+  type Mutations,
+  type ReadBatch,
+  type ReadModifyWriteRule,
+  type RowFragment,
+  type RowMutations,
+  type RowRange,
+  type TableSchema,
+  type TimestampRange,
+  type ValueType,
+} from '../../model/index.ts';
+import {
+  byteString,
+  bytes,
+  choice,
+  type Codec,
+  count,
+  type FieldsOf,
+  flag,
+  integer,
+  lazy,
+  list,
+  listOf,
+  mapOf,
+  mapped,
+  mappedMessage,
+  type MessageCodec,
+  message,
+  number,
+  oneOf,
+  optional,
+  present,
+  required,
+  text,
+  whole,
+} from '../../protobuf/index.ts';
+import type { FamilyChange } from '../../service/index.ts';
+
+export const rowRange: MessageCodec<RowRange> = message('RowRange', {
+  start: required(1, byteString),
+  end: present(2, byteString),
+});
+
+const timestampRange: MessageCodec<TimestampRange> = message('TimestampRange', {
+  start: optional(1, integer),
+  end: optional(2, integer),
+});
+
+// filters
+
+const bound: MessageCodec<Bound> = message('Bound', { value: required(1, byteString), closed: required(2, flag) });
+const anyFilter: Codec<RowFilter> = lazy('RowFilter', () => rowFilter);
+const regex = { regex: required(1, byteString) };
+const cells = { cells: required(1, whole) };
+
+export const rowFilter: MessageCodec<RowFilter> = oneOf<RowFilter>('RowFilter', {
+  chain: [1, { filters: list(1, anyFilter) }],
+  interleave: [2, { filters: list(1, anyFilter) }],
+  condition: [
+    3,
+    { predicate: required(1, anyFilter), whenTrue: optional(2, anyFilter), whenFalse: optional(3, anyFilter) },
+  ],
+  sink: [4, {}],
+  passAll: [5, {}],
+  blockAll: [6, {}],
+  rowKeyRegex: [7, regex],
+  rowSample: [8, { probability: required(1, number) }],
+  familyNameRegex: [9, regex],
+  columnQualifierRegex: [10, regex],
+  columnRange: [11, { family: required(1, text), start: optional(2, bound), end: optional(3, bound) }],
+  timestampRange: [12, { range: required(1, timestampRange) }],
+  valueRegex: [13, regex],
+  valueRange: [14, { start: optional(1, bound), end: optional(2, bound) }],
+  valueBitmask: [15, { mask: required(1, byteString) }],
+  cellsPerRowOffset: [16, cells],
+  cellsPerRowLimit: [17, cells],
+  cellsPerColumnLimit: [18, cells],
+  stripValue: [19, {}],
+  applyLabel: [20, { label: required(1, text) }],
+});
+
+// mutations
+
+/** The input of an aggregate: a number or bytes. */
+const aggregateInput = mappedMessage(
+  oneOf<
+    | { readonly kind: 'integer'; readonly value: number | bigint }
+    | { readonly kind: 'bytes'; readonly value: Uint8Array }
+  >('AggregateInput', { integer: [1, { value: required(1, integer) }], bytes: [2, { value: required(1, bytes) }] }),
+  (value: number | bigint | Uint8Array) =>
+    value instanceof Uint8Array ? { kind: 'bytes', value } : { kind: 'integer', value },
+  ({ value }) => value,
+);
+
+const column = { family: required(1, text), qualifier: required(2, byteString) };
+
+export const mutation: MessageCodec<Mutation> = oneOf<Mutation>('Mutation', {
+  setCell: [1, { ...column, timestamp: present(3, integer), value: required(4, bytes) }],
+  addToCell: [2, { ...column, timestamp: required(3, integer), input: required(4, aggregateInput) }],
+  mergeToCell: [3, { ...column, timestamp: required(3, integer), state: present(4, bytes) }],
+  deleteFromColumn: [4, { ...column, range: optional(3, timestampRange) }],
+  deleteFromFamily: [5, { family: required(1, text) }],
+  deleteFromRow: [6, {}],
+});
+
+const mutations: Codec<Mutations> = mapped(
+  listOf('Mutations', mutation),
+  (value: Mutations) => mutationList(value),
+  (value) => value,
+);
+
+const mutationFields = { row: required(1, byteString), mutations: required(2, mutations) };
+
+export const rowMutations: MessageCodec<RowMutations> = message('RowMutations', mutationFields);
+
+/** The mutations of a row of the table with that id. */
+export const tableMutations: MessageCodec<RowMutations & { readonly tableId: string }> = message('TableMutations', {
+  ...mutationFields,
+  tableId: required(3, text),
+});
+
+export const readModifyWriteRule: MessageCodec<ReadModifyWriteRule> = message('ReadModifyWriteRule', {
+  ...column,
+  change: required(
+    3,
+    oneOf<ReadModifyWriteRule['change']>('ReadModifyWriteChange', {
+      append: [1, { suffix: required(1, bytes) }],
+      increment: [2, { amount: required(1, integer) }],
+    }),
+  ),
+});
+
+// cells
+
+const labels = listOf('Labels', text);
+
+export const cell: MessageCodec<Cell> = message('Cell', {
+  ...column,
+  timestamp: required(3, integer),
+  value: required(4, bytes),
+  labels: optional(5, labels),
+});
+
+/** A cell of a batch: its column is one of the batch's list. */
+interface BatchCell extends Omit<Cell, 'family' | 'qualifier'> {
+  readonly column: number;
+}
+
+interface Batch {
+  readonly columns: readonly Pick<Cell, 'family' | 'qualifier'>[];
+  readonly fragments: readonly (Omit<RowFragment, 'cells'> & { readonly cells: readonly BatchCell[] })[];
+  readonly scannedTo?: string;
+}
+
+const batch: MessageCodec<Batch> = message('ReadBatch', {
+  columns: list(1, message<Pick<Cell, 'family' | 'qualifier'>>('BatchColumn', column)),
+  fragments: list(
+    2,
+    message<Batch['fragments'][number]>('BatchFragment', {
+      row: required(1, byteString),
+      last: required(2, flag),
+      cells: list(
+        3,
+        message<BatchCell>('BatchCell', {
+          column: required(1, count),
+          timestamp: required(2, integer),
+          value: required(3, bytes),
+          labels: optional(4, labels),
+        }),
+      ),
+    }),
+  ),
+  scannedTo: optional(3, byteString),
+});
+
+/** A batch of a read. Columns recur in its cells, so each is written once. */
+export const readBatch: MessageCodec<ReadBatch> = mappedMessage(batch, toBatch, fromBatch);
+
+function toBatch({ fragments, ...rest }: ReadBatch): Batch {
+  const columns: Pick<Cell, 'family' | 'qualifier'>[] = [];
+  const numbers = new Map<string, number>();
+  const numberOf = ({ family, qualifier }: Cell): number => {
+    const key = `${family}\0${qualifier}`;
+    let known = numbers.get(key);
+    if (known === undefined) {
+      known = columns.push({ family, qualifier }) - 1;
+      numbers.set(key, known);
+    }
+    return known;
+  };
+  const numbered = fragments.map(({ row, last, cells }) => ({
+    row,
+    last,
+    cells: cells.map((cell) => ({
+      column: numberOf(cell),
+      timestamp: cell.timestamp,
+      value: cell.value,
+      ...(cell.labels !== undefined && { labels: cell.labels }),
+    })),
+  }));
+  return { ...rest, columns, fragments: numbered };
+}
+
+function fromBatch({ columns, fragments, ...rest }: Batch): ReadBatch {
+  return {
+    ...rest,
+    fragments: fragments.map(({ row, last, cells }) => ({
+      row,
+      last,
+      cells: cells.map(({ column: index, ...cell }) => {
+        const found = columns[index];
+        if (found === undefined) throw invalidArgument(`invalid batch of a read: it has no column ${index}`);
+        return { family: found.family, qualifier: found.qualifier, ...cell };
+      }),
+    })),
+  };
+}
+
+// schemas
+
+/** A schema, as its file in the lock service has it: with its own version and features. */
+export const tableSchema: MessageCodec<TableSchema> = mappedMessage(
+  message<{ readonly path: string; readonly file: Uint8Array }>('TableSchema', {
+    path: required(1, text),
+    file: required(2, bytes),
+  }),
+  (schema: TableSchema) => ({ path: schemaPath(schema.name), file: encodeSchema(schema) }),
+  ({ path, file }) => decodeSchema(path, file),
+);
+
+const gcRule: MessageCodec<GcRule> = oneOf<GcRule>('GcRule', {
+  maxVersions: [1, { versions: required(1, number) }],
+  maxAge: [2, { ageMicros: required(1, number) }],
+  union: [3, { rules: list(1, lazy('GcRule', () => gcRule)) }],
+  intersection: [4, { rules: list(1, lazy('GcRule', () => gcRule)) }],
+});
+
+const valueType: MessageCodec<ValueType> = message('ValueType', {
+  aggregate: optional(
+    1,
+    message<NonNullable<ValueType['aggregate']>>('AggregateType', {
+      kind: required(1, choice<AggregateKind>('AggregateKind', { sum: 1, min: 2, max: 3, hll: 4 })),
+      input: required(2, choice('AggregateInputType', { int64: 1, bytes: 2 })),
+    }),
+  ),
+  encoded: optional(2, text),
+});
+
+export const familySchema: MessageCodec<FamilySchema> = message('FamilySchema', {
+  name: required(1, text),
+  generation: optional(2, count),
+  gcRule: optional(3, gcRule),
+  valueType: optional(4, valueType),
+  group: optional(5, text),
+});
+
+const groupFields: FieldsOf<LocalityGroup> = {
+  blockSizeBytes: optional(1, count),
+  compression: optional(
+    2,
+    message<GroupCompression>('GroupCompression', {
+      kind: required(
+        1,
+        choice('CompressionKind', { none: 1, lz4: 2, zstd: 3, 'zstd-dict': 4, 'two-pass': 5 }),
+      ),
+      level: optional(2, count),
+    }),
+  ),
+  bloomFilter: optional(3, choice('BloomFilter', { none: 1, row: 2, 'row-column': 3 })),
+  inMemory: optional(4, flag),
+};
+
+export const groupLayout: MessageCodec<GroupLayout> = mapOf(
+  'GroupLayout',
+  message<GroupLayout[string]>('GroupOfLayout', { ...groupFields, families: optional(5, listOf('Families', text)) }),
+);
+
+/** Fields of the API that are kept without effect. */
+export const extraFields = mapOf('ExtraFields', text);
+
+export const familyChange: MessageCodec<FamilyChange> = oneOf<FamilyChange>('FamilyChange', {
+  create: [1, { family: required(1, familySchema) }],
+  update: [
+    2,
+    {
+      family: required(1, familySchema),
+      fields: list(2, choice('FamilyField', { gcRule: 1, valueType: 2 })),
+    },
+  ],
+  drop: [3, { name: required(1, text) }],
+});
