@@ -64,69 +64,69 @@ export function map<V>(number: number, codec: Codec<V>): Field<Readonly<Record<s
 
 interface NamedField extends AnyField {
   readonly name: string;
+  readonly tag: number;
 }
 
 class FieldsCodec<T extends object> extends MessageCodec<T> {
   readonly #fields: readonly NamedField[];
-  /** By its number: where the field is in the list. */
-  readonly #byNumber = new Map<number, number>();
+  /** By their numbers. */
+  readonly #byNumber: (NamedField | undefined)[] = [];
 
   constructor(name: string, fields: FieldsOf<T>) {
     super(name);
-    this.#fields = Object.entries<AnyField>(fields).map(([key, field]) => ({ ...field, name: key }));
-    for (const [index, field] of this.#fields.entries()) {
-      assert(field.number > 0 && !this.#byNumber.has(field.number), `${name}.${field.name} has a number of its own`);
-      this.#byNumber.set(field.number, index);
+    this.#fields = Object.entries<AnyField>(fields).map(([key, field]) => {
+      const wireType = field.kind === 'map' ? WireType.length : field.codec.wireType;
+      return { ...field, name: key, tag: field.number * 8 + wireType };
+    });
+    for (const field of this.#fields) {
+      const isFree = field.number > 0 && this.#byNumber[field.number] === undefined;
+      assert(isFree, `${name}.${field.name} has a number of its own`);
+      this.#byNumber[field.number] = field;
     }
   }
 
   writeFields(writer: MessageWriter, value: T): void {
     for (const field of this.#fields) {
       const item = (value as Record<string, unknown>)[field.name];
+      const { kind, codec, tag } = field;
       if (item === undefined) {
-        assert(field.kind === 'optional' || field.kind === 'present', `${this.proto} has its field ${field.name}`);
-        continue;
-      }
-      const tag = field.number * 8 + (field.kind === 'map' ? WireType.length : field.codec.wireType);
-      if (field.kind === 'list') {
+        assert(kind === 'optional' || kind === 'present', `${this.proto} has its field ${field.name}`);
+      } else if (kind === 'list') {
         for (const one of item as readonly unknown[]) {
           writer.count(tag);
-          field.codec.write(writer, one);
+          codec.write(writer, one);
         }
-      } else if (field.kind === 'map') {
+      } else if (kind === 'map') {
         for (const [key, one] of Object.entries(item as object)) {
           writer.count(tag);
-          writeEntry(writer, field.codec, key, one);
+          writeEntry(writer, codec, key, one);
         }
       } else {
         writer.count(tag);
-        field.codec.write(writer, item);
+        codec.write(writer, item);
       }
     }
   }
 
   readFields(reader: WireReader, depth: number): T {
-    const values = this.#fields.map(({ kind }) =>
-      kind === 'list' ? [] : kind === 'map' ? Object.create(null) : undefined,
-    );
+    const object: Record<string, unknown> = {};
+    // in the order of the definition, so that all objects of a type are alike to the engine
+    for (const { name, kind } of this.#fields)
+      if (kind !== 'optional') object[name] = kind === 'list' ? [] : kind === 'map' ? Object.create(null) : undefined;
     while (reader.next()) {
-      const index = this.#byNumber.get(reader.field);
-      if (index === undefined) {
+      const field = this.#byNumber[reader.field];
+      if (field === undefined) {
         reader.skip();
         continue;
       }
-      const { kind, codec } = this.#fields[index]!;
-      if (kind === 'map') readEntry(reader, codec, depth, values[index]);
-      else if (kind === 'list') values[index].push(codec.read(reader, depth));
-      else values[index] = codec.read(reader, depth);
+      const { name, kind, codec } = field;
+      if (kind === 'list') (object[name] as unknown[]).push(codec.read(reader, depth));
+      else if (kind === 'map') readEntry(reader, codec, depth, object[name] as Record<string, unknown>);
+      else object[name] = codec.read(reader, depth);
     }
-    const object: Record<string, unknown> = {};
-    for (const [index, { name, kind }] of this.#fields.entries()) {
-      const value = values[index];
-      if (value === undefined && kind === 'required')
+    for (const { name, kind } of this.#fields)
+      if (kind === 'required' && object[name] === undefined)
         throw invalidArgument(`invalid protobuf message: ${this.proto} lacks its field ${name}`);
-      if (value !== undefined || kind === 'present') object[name] = value;
-    }
     return object as T;
   }
 
@@ -222,9 +222,7 @@ class KindsCodec<T extends { readonly kind: string }> extends MessageCodec<T> {
       lines: [
         `message ${this.proto} {`,
         '  oneof kind {',
-        ...[...this.#byKind].map(
-          ([kind, { number, codec }]) => `    ${codec.proto} ${snakeCase(kind)} = ${number};`,
-        ),
+        ...[...this.#byKind].map(([kind, { number, codec }]) => `    ${codec.proto} ${snakeCase(kind)} = ${number};`),
         '  }',
         '}',
       ],

@@ -15,8 +15,13 @@ export class MessageWriter {
 
   /** A safe integer from 0 on. */
   count(value: number): void {
-    assert(Number.isSafeInteger(value) && value >= 0, 'a count is a safe integer and not negative');
     this.#reserve(MAX_VARINT_BYTES);
+    // most are tags and lengths
+    if (value >= 0 && value < 0x80 && value === (value | 0)) {
+      this.#bytes[this.#at++] = value;
+      return;
+    }
+    assert(Number.isSafeInteger(value) && value >= 0, 'a count is a safe integer and not negative');
     this.#at = writeVarint(this.#bytes, this.#at, value);
   }
 

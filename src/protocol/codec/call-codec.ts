@@ -5,13 +5,7 @@
  * fails its call with INTERNAL: the call was carried out.
  */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
-import {
-  type CallHandler,
-  fromPlainThrown,
-  PullStream,
-  pullStreamOf,
-  toPlainThrown,
-} from '../../env/index.ts';
+import { type CallHandler, fromPlainThrown, PullStream, pullStreamOf, toPlainThrown } from '../../env/index.ts';
 import type { MessageCodec } from '../../protobuf/index.ts';
 import { CALL_MESSAGES, STREAM_MESSAGES, thrownError } from './call-messages.ts';
 

@@ -3,7 +3,9 @@ import { protoFile } from '../../protobuf/index.ts';
 import { CALL_MESSAGES, STREAM_MESSAGES, thrownError } from './call-messages.ts';
 
 export function internalCallsProto(): string {
-  const calls = Object.entries(CALL_MESSAGES).map(([name, { message, answer }]) => rpc(name, message.proto, answer.proto));
+  const calls = Object.entries(CALL_MESSAGES).map(([name, { message, answer }]) =>
+    rpc(name, message.proto, answer.proto),
+  );
   const streams = Object.entries(STREAM_MESSAGES).map(([name, { message, item }]) =>
     rpc(name, message.proto, `stream ${item.proto}`),
   );

@@ -244,8 +244,24 @@ export const tableSchema: MessageCodec<TableSchema> = mappedMessage(
 const gcRule: MessageCodec<GcRule> = oneOf<GcRule>('GcRule', {
   maxVersions: [1, { versions: required(1, number) }],
   maxAge: [2, { ageMicros: required(1, number) }],
-  union: [3, { rules: list(1, lazy('GcRule', () => gcRule)) }],
-  intersection: [4, { rules: list(1, lazy('GcRule', () => gcRule)) }],
+  union: [
+    3,
+    {
+      rules: list(
+        1,
+        lazy('GcRule', () => gcRule),
+      ),
+    },
+  ],
+  intersection: [
+    4,
+    {
+      rules: list(
+        1,
+        lazy('GcRule', () => gcRule),
+      ),
+    },
+  ],
 });
 
 const valueType: MessageCodec<ValueType> = message('ValueType', {
@@ -272,10 +288,7 @@ const groupFields: FieldsOf<LocalityGroup> = {
   compression: optional(
     2,
     message<GroupCompression>('GroupCompression', {
-      kind: required(
-        1,
-        choice('CompressionKind', { none: 1, lz4: 2, zstd: 3, 'zstd-dict': 4, 'two-pass': 5 }),
-      ),
+      kind: required(1, choice('CompressionKind', { none: 1, lz4: 2, zstd: 3, 'zstd-dict': 4, 'two-pass': 5 })),
       level: optional(2, count),
     }),
   ),

@@ -1,0 +1,273 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { goldenFile } from '../../../test/golden/golden-file.ts';
+import { BigtableError, Code, CorruptionError } from '../../base/index.ts';
+import { PullStream } from '../../env/index.ts';
+import { CellBatchBuilder } from '../../model/index.ts';
+import { MessageWriter } from '../../protobuf/message-writer.ts';
+import { CALL_CODEC, decodeThrown, encodedCall, encodedHandler, encodedStream, encodeThrown } from '../index.ts';
+import { SAMPLES } from './fixtures.ts';
+
+interface Sample {
+  readonly method: string;
+  readonly direction: 'message' | 'answer';
+  readonly value: unknown;
+  readonly bytes: Buffer;
+}
+
+const samples: readonly Sample[] = Object.entries(SAMPLES).flatMap(([method, { messages, answers }]) => [
+  ...messages.map((value) => ({
+    method,
+    direction: 'message' as const,
+    value,
+    bytes: CALL_CODEC.encodeMessage(method, value),
+  })),
+  ...answers.map((value) => ({
+    method,
+    direction: 'answer' as const,
+    value,
+    bytes: CALL_CODEC.encodeAnswer(method, value),
+  })),
+]);
+
+function decode({ method, direction }: Pick<Sample, 'method' | 'direction'>, bytes: Buffer): unknown {
+  return direction === 'message' ? CALL_CODEC.decodeMessage(method, bytes) : CALL_CODEC.decodeAnswer(method, bytes);
+}
+
+function encode({ method, direction }: Sample, value: unknown): Buffer {
+  return direction === 'message' ? CALL_CODEC.encodeMessage(method, value) : CALL_CODEC.encodeAnswer(method, value);
+}
+
+const anySample = fc.constantFrom(...samples);
+
+/** The error of a message is its sender's fault, that of an answer the server's. */
+function refuses({ method, direction }: Sample, bytes: Buffer, words: RegExp): void {
+  assert.throws(
+    () => decode({ method, direction }, bytes),
+    (error) =>
+      error instanceof BigtableError &&
+      error.code === (direction === 'message' ? Code.INVALID_ARGUMENT : Code.INTERNAL) &&
+      error.message.includes(`the internal call ${method} cannot be read: `) &&
+      words.test(error.message),
+  );
+}
+
+describe('messages of internal calls', () => {
+  test('arrive as they were sent, each of every call', () => {
+    for (const sample of samples) {
+      const { method, value, bytes } = sample;
+      assert.deepStrictEqual(decode(sample, bytes), value, method);
+    }
+  });
+
+  test('of version 1 are read for ever, and written the same', () => {
+    const lines = samples.map(({ method, direction, bytes }) => `${method} ${direction} ${bytes.toString('hex')}\n`);
+    const golden = goldenFile('internal-calls-v1.txt', Buffer.from(lines.join('')))
+      .toString()
+      .trimEnd()
+      .split('\n');
+    assert.equal(golden.length, samples.length);
+    for (const [index, line] of golden.entries()) {
+      const sample = samples[index]!;
+      const [method, direction, hex = ''] = line.split(' ');
+      assert.deepEqual([method, direction], [sample.method, sample.direction]);
+      assert.deepStrictEqual(decode(sample, Buffer.from(hex, 'hex')), sample.value, method);
+      assert.equal(sample.bytes.toString('hex'), hex, method);
+    }
+  });
+
+  test('of a later version, with fields that are not known, are read as without them', () => {
+    const field = fc.record({ number: fc.integer({ min: 1000, max: 2 ** 29 - 1 }), value: fc.uint8Array() });
+    fc.assert(
+      fc.property(anySample, fc.array(field, { minLength: 1, maxLength: 5 }), (sample, fields) => {
+        const writer = new MessageWriter();
+        for (const { number, value } of fields) {
+          writer.count(number * 8 + 2);
+          writer.bytes(value);
+          writer.count(number * 8);
+          writer.int64(-5n);
+          writer.count(number * 8 + 1);
+          writer.double(0.5);
+        }
+        const extended = Buffer.concat([sample.bytes, writer.take()]);
+        assert.deepStrictEqual(decode(sample, extended), sample.value);
+      }),
+    );
+  });
+
+  test('that are cut off are refused, or are a message to the last byte', () => {
+    fc.assert(
+      fc.property(anySample, fc.double({ min: 0, max: 1, noNaN: true }), (sample, share) => {
+        const bytes = sample.bytes.subarray(0, Math.floor(share * sample.bytes.length));
+        decodesOrRefuses(sample, bytes);
+      }),
+    );
+  });
+
+  test('with bytes that are not theirs are refused with words, or are another message', () => {
+    fc.assert(
+      fc.property(anySample, fc.uint8Array({ maxLength: 60 }), (sample, garbage) => {
+        decodesOrRefuses(sample, Buffer.from(garbage));
+      }),
+      { numRuns: 2000 },
+    );
+    fc.assert(
+      fc.property(anySample, fc.nat(), fc.integer({ min: 1, max: 255 }), (sample, at, change) => {
+        const bytes = Buffer.from(sample.bytes);
+        if (bytes.length > 0) bytes[at % bytes.length]! ^= change;
+        decodesOrRefuses(sample, bytes);
+      }),
+      { numRuns: 5000 },
+    );
+  });
+
+  test('whose lengths run over the end are refused, and nothing is allocated for them', () => {
+    const status = samples.find(({ method, direction }) => method === 'status' && direction === 'message')!;
+    for (const length of [2, 2 ** 31 - 1, 2 ** 32 - 1, 2 ** 32, 2 ** 53 - 1]) {
+      const writer = new MessageWriter();
+      writer.count(1 * 8 + 2);
+      writer.count(length);
+      writer.count(7);
+      refuses(status, writer.take(), /runs over the end|above 32 bits/);
+    }
+  });
+
+  test('with numbers that a program cannot keep are refused', () => {
+    const status = samples.find(({ method }) => method === 'status')!;
+    for (const epoch of [2n ** 53n, 2n ** 63n - 1n, -1n]) {
+      const writer = new MessageWriter();
+      writer.count(2 * 8);
+      writer.int64(epoch);
+      refuses(status, writer.take(), /field 2 is -?\d+, out of the range/);
+    }
+    assert.throws(() => CALL_CODEC.encodeMessage('status', { masterEpoch: 2 ** 53 }), { code: Code.INTERNAL });
+    assert.throws(() => CALL_CODEC.encodeMessage('status', { masterEpoch: 1.5 }), { code: Code.INTERNAL });
+  });
+
+  test('without a field that they must have are refused, and named', () => {
+    for (const sample of samples) {
+      if (sample.method === 'deleteTable' && sample.direction === 'message')
+        refuses(sample, Buffer.alloc(0), /DeleteTableRequest lacks its field name$/);
+      if (sample.method === 'checkAndMutateRow' && sample.direction === 'answer')
+        refuses(sample, Buffer.alloc(0), /CheckAndMutateRowAnswer lacks its field value$/);
+    }
+    assert.throws(() => CALL_CODEC.encodeMessage('deleteTable', {}), /DeleteTableRequest has its field name/);
+  });
+
+  test('of kinds that are not known are refused', () => {
+    const writer = new MessageWriter();
+    writer.count(1 * 8 + 2);
+    writer.byteString('\x1a\0');
+    const commit = samples.find(({ method, direction }) => method === 'commit' && direction === 'answer')!;
+    refuses(commit, writer.take(), /CommitOutcome is of no kind that this version knows/);
+  });
+
+  test('are nested as deep as a caller may nest filters, and no bytes exhaust the stack', () => {
+    const read = samples.find(({ method }) => method === 'read')!;
+    let bytes: Buffer = Buffer.alloc(0);
+    for (let depth = 0; depth < 20_000; depth++) {
+      const writer = new MessageWriter();
+      writer.count(1 * 8 + 2);
+      writer.bytes(bytes);
+      bytes = writer.take();
+    }
+    const message = new MessageWriter();
+    message.count(3 * 8 + 2);
+    message.bytes(bytes);
+    refuses(read, message.take(), /nested more than 100 deep/);
+  });
+
+  test('carry the cells of a request as its mutations', () => {
+    const bytes = Buffer.from('fqvalue');
+    const builder = new CellBatchBuilder(bytes);
+    builder.toColumn(0, 1, 1, 2);
+    builder.addColumn('f', 1);
+    builder.add(5, 2, 7);
+    builder.add(undefined, 2, 3);
+    const sent = { tableId: '0000001f', row: 'r', mutations: builder.runFrom(0) };
+    const received = CALL_CODEC.decodeMessage('mutateRow', CALL_CODEC.encodeMessage('mutateRow', sent));
+    assert.deepStrictEqual(received, {
+      tableId: '0000001f',
+      row: 'r',
+      mutations: [
+        { kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 5, value: Buffer.from('value') },
+        { kind: 'setCell', family: 'f', qualifier: 'q', timestamp: undefined, value: Buffer.from('v') },
+      ],
+    });
+  });
+});
+
+describe('calls over bytes', () => {
+  const endless = {} as never;
+
+  test('are answered by a handler of plain data', async () => {
+    const handler = encodedHandler(
+      {
+        call: async (method, message) => {
+          assert.deepEqual([method, message], ['mergeTablets', { name: 't', row: 'm' }]);
+          return undefined;
+        },
+        async *stream(_, message) {
+          assert.deepEqual(message, SAMPLES.passedRead.messages[0]);
+          yield* SAMPLES.passedRead.answers;
+        },
+      },
+      CALL_CODEC,
+    );
+    const send = (bytes: Buffer): Promise<unknown> => handler.call('mergeTablets', bytes, endless);
+    assert.equal(await encodedCall(CALL_CODEC, 'mergeTablets', { name: 't', row: 'm' }, send), undefined);
+    const parts = encodedStream(CALL_CODEC, 'passedRead', SAMPLES.passedRead.messages[0], (bytes) =>
+      handler.stream('passedRead', bytes, endless),
+    );
+    const seen: unknown[] = [];
+    for await (const part of parts) seen.push(part);
+    assert.deepEqual(seen, SAMPLES.passedRead.answers);
+  });
+
+  test('are refused before they begin if their message cannot be read, or their name is not known', async () => {
+    const handler = encodedHandler({ call: assert.fail, stream: assert.fail }, CALL_CODEC);
+    await assert.rejects(handler.call('deleteTable', Buffer.alloc(0), endless), { code: Code.INVALID_ARGUMENT });
+    await assert.rejects(handler.call('toString', Buffer.alloc(0), endless), { code: Code.UNIMPLEMENTED });
+    assert.throws(() => handler.stream('read', Buffer.alloc(0), endless), { code: Code.INVALID_ARGUMENT });
+  });
+
+  test('a stream with an item that cannot be read fails, and ends at its source', async () => {
+    let ended = 0;
+    class Source extends PullStream<Buffer> {
+      pull(): Buffer {
+        return Buffer.of(0xff);
+      }
+      end(): void {
+        ended++;
+      }
+    }
+    const parts = encodedStream(CALL_CODEC, 'passedRead', SAMPLES.passedRead.messages[0], () => new Source());
+    assert.throws(() => parts.pull(), { code: Code.INTERNAL });
+    assert.equal(ended, 1);
+  });
+
+  test('errors arrive with their code, details and kind', () => {
+    const error = new BigtableError(Code.ABORTED, 'x', { retry: false, details: { a: 1, b: { c: [true] } } });
+    const back = decodeThrown(encodeThrown(error));
+    assert.deepEqual([back.code, back.message, back.retry, back.details], [Code.ABORTED, 'x', false, error.details]);
+    const corrupt = decodeThrown(encodeThrown(new CorruptionError('a.sst', 7, 'bad')));
+    assert.ok(corrupt instanceof CorruptionError && corrupt.file === 'a.sst' && corrupt.offset === 7);
+    assert.equal(decodeThrown(encodeThrown(new TypeError('oops'))).code, Code.INTERNAL);
+    assert.equal(decodeThrown(Buffer.of(1, 2, 3)).code, Code.INTERNAL);
+  });
+});
+
+/** Either a value that can be sent again, or an error of ours: nothing else, whatever the bytes are. */
+function decodesOrRefuses(sample: Sample, bytes: Buffer): void {
+  let value: unknown;
+  try {
+    value = decode(sample, bytes);
+  } catch (error) {
+    assert.ok(error instanceof BigtableError, String(error));
+    assert.equal(error.code, sample.direction === 'message' ? Code.INVALID_ARGUMENT : Code.INTERNAL, error.message);
+    return;
+  }
+  const again = decode(sample, encode(sample, value));
+  assert.deepStrictEqual(again, value);
+}

@@ -1,0 +1,323 @@
+/** Messages, answers and items of every internal call, for tests and the golden file. */
+import { BigtableError, Code } from '../../base/index.ts';
+import { type PlainError, toPlainError } from '../../env/index.ts';
+import type { RowFilter } from '../../filter/index.ts';
+import type { MetadataRow } from '../../metadata/index.ts';
+import type { FamilySchema, Mutation, TableSchema } from '../../model/index.ts';
+import type { MasterCalls, TabletServerCalls, TabletServerStreams } from '../messages.ts';
+
+type Calls = TabletServerCalls & MasterCalls;
+
+type Samples = {
+  readonly [M in keyof Calls]: {
+    readonly messages: readonly Calls[M]['message'][];
+    readonly answers: readonly Calls[M]['answer'][];
+  };
+} & {
+  readonly [M in keyof TabletServerStreams]: {
+    readonly messages: readonly TabletServerStreams[M]['message'][];
+    readonly answers: readonly TabletServerStreams[M]['item'][];
+  };
+};
+
+const bytes = (...values: number[]): Buffer => Buffer.from(values);
+const range = { start: 'a\0\xff', end: undefined };
+const tableId = '0000001f';
+const tableName = 'projects/p/instances/i/tables/t';
+const key = `${tableId}\0m`;
+const master = { to: '54352d7f', masterEpoch: 2 ** 53 - 1 };
+const tablets = [
+  { key, epoch: 7 },
+  { key: `${tableId}\x01`, epoch: 0 },
+];
+const refused: PlainError = toPlainError(
+  new BigtableError(Code.UNAVAILABLE, 'the row "\u00fc" is not served', { details: { notServing: true, n: 1.5 } }),
+);
+
+const row: MetadataRow = {
+  tableId,
+  range: { start: 'a', end: 'm' },
+  server: { name: '54352d7f', address: '192.0.2.1:8087' },
+  epoch: 7,
+  version: 12,
+  commitId: 'c1',
+  files: Object.assign(Object.create(null), { default: ['sstables/1', 'sstables/2'], __proto__: undefined }),
+  clips: Object.assign(Object.create(null), { 'sstables/2': [{ start: 'b', end: 'c' }] }),
+  redo: { epoch: 6, sequence: 99 },
+  logs: ['logs/x', 'logs/y'],
+  lastServerMicros: 1_700_000_000_000_000,
+};
+
+const released: MetadataRow = {
+  tableId,
+  range,
+  server: undefined,
+  epoch: 0,
+  version: 1,
+  commitId: '',
+  files: Object.create(null),
+  redo: { epoch: 0, sequence: 0 },
+  logs: [],
+};
+
+const mutations: readonly Mutation[] = [
+  { kind: 'setCell', family: 'f', qualifier: 'q\xff', timestamp: 5, value: bytes(0, 255) },
+  { kind: 'setCell', family: 'f', qualifier: '', timestamp: undefined, value: bytes() },
+  { kind: 'addToCell', family: 'sum', qualifier: 'q', timestamp: -(2n ** 63n), input: 2n ** 63n - 1n },
+  { kind: 'addToCell', family: 'hll', qualifier: 'q', timestamp: 0, input: bytes(1) },
+  { kind: 'mergeToCell', family: 'sum', qualifier: 'q', timestamp: 1, state: bytes(8) },
+  { kind: 'mergeToCell', family: 'sum', qualifier: 'q', timestamp: 1, state: undefined },
+  { kind: 'deleteFromColumn', family: 'f', qualifier: 'q', range: { start: 1, end: 2n ** 60n } },
+  { kind: 'deleteFromColumn', family: 'f', qualifier: 'q' },
+  { kind: 'deleteFromFamily', family: 'f' },
+  { kind: 'deleteFromRow' },
+];
+
+const filter: RowFilter = {
+  kind: 'condition',
+  predicate: {
+    kind: 'chain',
+    filters: [
+      { kind: 'rowKeyRegex', regex: 'a.*\xff' },
+      { kind: 'familyNameRegex', regex: 'f' },
+      { kind: 'columnQualifierRegex', regex: 'q' },
+      { kind: 'valueRegex', regex: 'v' },
+      { kind: 'rowSample', probability: 0.25 },
+      { kind: 'columnRange', family: 'f', start: { value: 'a', closed: true } },
+      { kind: 'timestampRange', range: { end: 9 } },
+      { kind: 'valueRange', end: { value: 'z', closed: false } },
+      { kind: 'valueBitmask', mask: '\x01' },
+      { kind: 'cellsPerRowOffset', cells: -1 },
+      { kind: 'cellsPerRowLimit', cells: 2 },
+      { kind: 'cellsPerColumnLimit', cells: 2 ** 31 - 1 },
+    ],
+  },
+  whenTrue: {
+    kind: 'interleave',
+    filters: [{ kind: 'sink' }, { kind: 'passAll' }, { kind: 'stripValue' }, { kind: 'applyLabel', label: 'l' }],
+  },
+  whenFalse: { kind: 'blockAll' },
+};
+
+const families: readonly FamilySchema[] = [
+  { name: 'f' },
+  {
+    name: 'sum',
+    generation: 3,
+    gcRule: {
+      kind: 'union',
+      rules: [
+        { kind: 'maxVersions', versions: 2 },
+        { kind: 'intersection', rules: [{ kind: 'maxAge', ageMicros: 1e18 }] },
+      ],
+    },
+    valueType: { aggregate: { kind: 'hll', input: 'bytes' }, encoded: 'AQ==' },
+    group: 'g',
+  },
+];
+
+const groups = Object.assign(Object.create(null), {
+  g: {
+    blockSizeBytes: 4096,
+    compression: { kind: 'zstd-dict', level: 3 },
+    bloomFilter: 'row-column',
+    inMemory: true,
+    families: ['sum'],
+  },
+  h: { compression: { kind: 'lz4' } },
+});
+const extra = Object.assign(Object.create(null), { changeStreamConfig: 'AQ==' });
+
+const schema: TableSchema = {
+  name: tableName,
+  id: tableId,
+  granularity: 'millis',
+  families: Object.assign(Object.create(null), { f: { name: 'f' } }),
+  deletionProtection: false,
+};
+
+const envelope = { to: '54352d7f', tableId, epoch: 7, table: tableName };
+const tabletRange = { tableId, range: { start: '', end: 'm' } };
+const nothing = { messages: [{}], answers: [undefined] };
+
+export const SAMPLES: Samples = {
+  status: {
+    messages: [{}, master],
+    answers: [
+      {
+        name: '54352d7f',
+        protocol: { version: 1, requires: 0, knows: 2 ** 52 },
+        locked: true,
+        tablets: tablets.map((tablet) => ({ ...tablet, sizeBytes: 1234.5 })),
+      },
+    ],
+  },
+  load: {
+    messages: [
+      { tablets: [] },
+      { ...master, tablets, schemas: [{ tableId, tableName, version: 4 }] },
+      { tablets, schemas: [] },
+    ],
+    answers: [[], [undefined, refused]],
+  },
+  unload: { messages: [{ ...master, tablets, flush: true }], answers: [[refused, undefined]] },
+  mutateRow: { messages: [{ row: 'r\0', mutations, tableId }], answers: [undefined] },
+  mutateRows: {
+    messages: [
+      {
+        tableId,
+        entries: [
+          { row: 'r', mutations: [] },
+          { row: 's', mutations },
+        ],
+      },
+    ],
+    answers: [[undefined, refused, undefined]],
+  },
+  checkAndMutateRow: {
+    messages: [
+      { tableId, row: 'r', predicate: filter, whenTrue: mutations, whenFalse: [] },
+      { tableId, row: 'r', whenTrue: [], whenFalse: [] },
+    ],
+    answers: [true, false],
+  },
+  readModifyWriteRow: {
+    messages: [
+      {
+        tableId,
+        row: 'r',
+        rules: [
+          { family: 'f', qualifier: 'q', change: { kind: 'append', suffix: bytes(1, 2) } },
+          { family: 'f', qualifier: 'q', change: { kind: 'increment', amount: -(2n ** 63n) } },
+        ],
+        maxAnswerBytes: 1000,
+      },
+    ],
+    answers: [[], [{ family: 'f', qualifier: 'q', timestamp: -1, value: bytes(7), labels: ['l', ''] }]],
+  },
+  passedWrite: {
+    messages: [
+      { ...envelope, method: 'mutateRow', row: 'r', maxAnswerBytes: undefined, request: bytes(1, 2, 3) },
+      { ...envelope, method: 'readModifyWriteRow', row: 'r', maxAnswerBytes: 5, request: bytes() },
+    ],
+    answers: [bytes(), bytes(9)],
+  },
+  sampleKeys: {
+    messages: [{ ...tabletRange, partBytes: 1e6 }],
+    answers: [{ samples: [{ row: 'c', offsetBytes: 10.5 }], sizeBytes: 20 }],
+  },
+  split: {
+    messages: [
+      { tableId, row: 'r', near: 'middle' },
+      { tableId, row: 'r', near: 'row' },
+    ],
+    answers: [undefined],
+  },
+  compact: { messages: [tabletRange], answers: [undefined] },
+  compactMetadata: nothing,
+  tabletStatistics: {
+    messages: [tabletRange],
+    answers: [{ range, server: '54352d7f', files: 3, fileBytes: 1.5, memoryBytes: 0 }],
+  },
+  counters: {
+    messages: [{}],
+    answers: [{ name: 'thread 1', counters: Object.assign(Object.create(null), { 'tablet.reads': 2 ** 60 }) }],
+  },
+  familyUsage: {
+    messages: [tabletRange],
+    answers: [[{ family: 'f', cells: 1, logicalBytes: 2, diskBytes: 0.5, memoryBytes: 0 }]],
+  },
+  dropRows: { messages: [tabletRange], answers: [undefined] },
+  commit: {
+    messages: [
+      {
+        ...master,
+        commits: [
+          {
+            id: 'c2',
+            event: { kind: 'split', atMicros: 1_700_000_000_000_000 },
+            rows: [
+              { key, expected: undefined, row },
+              { key, expected: { epoch: 7, version: 11 }, row: released },
+              { key, expected: { epoch: 7, version: 11 }, row: undefined },
+            ],
+          },
+        ],
+      },
+    ],
+    answers: [[{ kind: 'done' }, { kind: 'refused', rows: [undefined, row] }]],
+  },
+  flush: { messages: [{}, { ...master, keys: [] }, { keys: [key] }], answers: [undefined] },
+  holdings: { messages: [master], answers: [{ files: ['sstables/1'], logs: [] }] },
+  schemaChanged: { messages: [{ ...master, tableName }], answers: [undefined] },
+  createTable: {
+    messages: [
+      {
+        name: tableName,
+        families,
+        splits: ['m\xff', ''],
+        granularity: 'micros',
+        deletionProtection: true,
+        groups,
+        extra,
+      },
+      { name: tableName, families: [], splits: [], granularity: 'millis', deletionProtection: false },
+    ],
+    answers: [schema],
+  },
+  updateTable: {
+    messages: [{ name: tableName }, { name: tableName, deletionProtection: true, groups, extra }],
+    answers: [schema],
+  },
+  deleteTable: { messages: [{ name: tableName }], answers: [undefined] },
+  modifyFamilies: {
+    messages: [
+      {
+        name: tableName,
+        changes: [
+          { kind: 'create', family: families[1]! },
+          { kind: 'update', family: families[0]!, fields: ['gcRule', 'valueType'] },
+          { kind: 'drop', name: 'f' },
+        ],
+      },
+    ],
+    answers: [schema],
+  },
+  mergeTablets: { messages: [{ name: tableName, row: 'm' }], answers: [undefined] },
+  tabletSplit: {
+    messages: [{ to: 'm1', server: 's1', tablets: [{ key, epoch: 7, sizeBytes: 0 }] }],
+    answers: [undefined],
+  },
+  filesLeft: { messages: [{ to: 'm1' }, {}], answers: [undefined] },
+  sweep: { messages: [{}], answers: [{ files: 0, logs: 2 }] },
+  read: {
+    messages: [
+      { tableId, ranges: [range, { start: 'r', end: 'r\0' }], filter, rowsLimit: 10, reversed: true },
+      { tableId, ranges: [], rowsLimit: 0, reversed: false },
+    ],
+    answers: [
+      { fragments: [], scannedTo: 'z' },
+      {
+        fragments: [
+          {
+            row: 'r',
+            last: false,
+            cells: [
+              { family: 'f', qualifier: 'q', timestamp: 2n ** 62n, value: bytes(1) },
+              { family: 'f', qualifier: 'p', timestamp: 1, value: bytes(), labels: ['l'] },
+              { family: 'f', qualifier: 'q', timestamp: 0, value: bytes(2) },
+            ],
+          },
+          { row: 'r', last: true, cells: [] },
+        ],
+      },
+    ],
+  },
+  passedRead: {
+    messages: [{ ...envelope, range, form: 1, request: bytes(4) }],
+    answers: [
+      { message: bytes(1), rows: 0, lastRow: undefined, isInsideRow: true },
+      { message: [bytes(1), bytes(), bytes(3)], rows: 5, lastRow: 'r', isInsideRow: false },
+    ],
+  },
+};
