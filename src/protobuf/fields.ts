@@ -6,29 +6,32 @@
  */
 import { assert, invalidArgument } from '../base/index.ts';
 import { type Codec, type Definition, MessageCodec, WireType } from './codec.ts';
-import { MessageWriter } from './message-writer.ts';
+import type { MessageWriter } from './message-writer.ts';
 import type { WireReader } from './wire-reader.ts';
 
+/** A field and its tag: one of these for each way in which a property is written. */
 interface AnyField {
   readonly number: number;
-  /**
-   * `optional`: left out of the object where it is undefined. `present`: undefined in the object. A map has keys of
-   * text.
-   */
-  readonly kind: 'required' | 'optional' | 'present' | 'list' | 'map';
+  /** The field's value before anything was read; undefined: none. */
+  empty(): unknown;
+  write(writer: MessageWriter, value: unknown): void;
+  /** The value with what comes next; `before` is that of the fields before it. */
+  read(reader: WireReader, depth: number, before: unknown): unknown;
+  /** How a .proto file declares it, without name and number. */
+  readonly declared: string;
   readonly codec: Codec<unknown>;
 }
 
 /** A field that always has a value of type V. */
 interface Field<V> extends AnyField {
-  readonly kind: 'required' | 'list' | 'map';
+  readonly presence: 'required';
   /** Never there: it gives the field its type. */
   readonly typed?: (value: V) => V;
 }
 
-/** A field that may be undefined. */
+/** A field that may be undefined: `present` in the object even then, or left out of it. */
 interface OptionalField<V> extends AnyField {
-  readonly kind: 'optional' | 'present';
+  readonly presence: 'present' | 'optional';
   readonly typed?: (value: V) => V;
 }
 
@@ -39,32 +42,100 @@ export type FieldsOf<T> = {
     : Field<Exclude<T[K], undefined>>;
 };
 
+function plain<V>(number: number, codec: Codec<V>, label: string): AnyField {
+  const tag = number * 8 + codec.wireType;
+  return {
+    number,
+    codec,
+    declared: `${label}${codec.proto}`,
+    empty: () => undefined,
+    write(writer: MessageWriter, value: V) {
+      writer.count(tag);
+      codec.write(writer, value);
+    },
+    read: (reader, depth) => codec.read(reader, depth),
+  };
+}
+
 export function required<V>(number: number, codec: Codec<V>): Field<V> {
-  return { number, kind: 'required', codec };
+  return { ...plain(number, codec, ''), presence: 'required' };
 }
 
 /** For a property that is left out where it has no value. */
 export function optional<V>(number: number, codec: Codec<V>): OptionalField<V> {
-  return { number, kind: 'optional', codec };
+  return { ...plain(number, codec, 'optional '), presence: 'optional' };
 }
 
 /** For a property that is undefined where it has no value. */
 export function present<V>(number: number, codec: Codec<V>): OptionalField<V> {
-  return { number, kind: 'present', codec };
+  return { ...plain(number, codec, 'optional '), presence: 'present' };
 }
 
 export function list<V>(number: number, codec: Codec<V>): Field<readonly V[]> {
-  return { number, kind: 'list', codec };
+  const tag = number * 8 + codec.wireType;
+  return {
+    number,
+    codec,
+    presence: 'required',
+    declared: `repeated ${codec.proto}`,
+    empty: () => [],
+    write(writer: MessageWriter, items: readonly V[]) {
+      for (const item of items) {
+        writer.count(tag);
+        codec.write(writer, item);
+      }
+    },
+    read(reader, depth, before: V[]) {
+      before.push(codec.read(reader, depth));
+      return before;
+    },
+  };
 }
+
+const KEY_TAG = 1 * 8 + WireType.length;
+const VALUE_NUMBER = 2;
 
 /** By a key of text. The object that is read has no prototype. */
 export function map<V>(number: number, codec: Codec<V>): Field<Readonly<Record<string, V>>> {
-  return { number, kind: 'map', codec };
+  const tag = number * 8 + WireType.length;
+  const valueTag = VALUE_NUMBER * 8 + codec.wireType;
+  return {
+    number,
+    codec,
+    presence: 'required',
+    declared: `map<string, ${codec.proto}>`,
+    empty: () => Object.create(null),
+    write(writer: MessageWriter, entries: Readonly<Record<string, V>>) {
+      for (const [key, value] of Object.entries(entries)) {
+        writer.count(tag);
+        const start = writer.begin();
+        writer.count(KEY_TAG);
+        writer.text(key);
+        writer.count(valueTag);
+        codec.write(writer, value);
+        writer.end(start);
+      }
+    },
+    read(reader, depth, before: Record<string, V>) {
+      const entry = reader.message();
+      let key: string | undefined;
+      let value: V | undefined;
+      while (entry.next()) {
+        if (entry.field === 1) key = entry.text();
+        else if (entry.field === VALUE_NUMBER) value = codec.read(entry, depth + 1);
+        else entry.skip();
+      }
+      if (key === undefined || value === undefined)
+        throw invalidArgument('invalid protobuf message: an entry of a map lacks its key or its value');
+      before[key] = value;
+      return before;
+    },
+  };
 }
 
 interface NamedField extends AnyField {
   readonly name: string;
-  readonly tag: number;
+  readonly presence: 'required' | 'present' | 'optional';
 }
 
 class FieldsCodec<T extends object> extends MessageCodec<T> {
@@ -74,10 +145,7 @@ class FieldsCodec<T extends object> extends MessageCodec<T> {
 
   constructor(name: string, fields: FieldsOf<T>) {
     super(name);
-    this.#fields = Object.entries<AnyField>(fields).map(([key, field]) => {
-      const wireType = field.kind === 'map' ? WireType.length : field.codec.wireType;
-      return { ...field, name: key, tag: field.number * 8 + wireType };
-    });
+    this.#fields = Object.entries<Omit<NamedField, 'name'>>(fields).map(([key, field]) => ({ ...field, name: key }));
     for (const field of this.#fields) {
       const isFree = field.number > 0 && this.#byNumber[field.number] === undefined;
       assert(isFree, `${name}.${field.name} has a number of its own`);
@@ -88,44 +156,22 @@ class FieldsCodec<T extends object> extends MessageCodec<T> {
   writeFields(writer: MessageWriter, value: T): void {
     for (const field of this.#fields) {
       const item = (value as Record<string, unknown>)[field.name];
-      const { kind, codec, tag } = field;
-      if (item === undefined) {
-        assert(kind === 'optional' || kind === 'present', `${this.proto} has its field ${field.name}`);
-      } else if (kind === 'list') {
-        for (const one of item as readonly unknown[]) {
-          writer.count(tag);
-          codec.write(writer, one);
-        }
-      } else if (kind === 'map') {
-        for (const [key, one] of Object.entries(item as object)) {
-          writer.count(tag);
-          writeEntry(writer, codec, key, one);
-        }
-      } else {
-        writer.count(tag);
-        codec.write(writer, item);
-      }
+      if (item !== undefined) field.write(writer, item);
+      else assert(field.presence !== 'required', `${this.proto} has its field ${field.name}`);
     }
   }
 
   readFields(reader: WireReader, depth: number): T {
     const object: Record<string, unknown> = {};
     // in the order of the definition, so that all objects of a type are alike to the engine
-    for (const { name, kind } of this.#fields)
-      if (kind !== 'optional') object[name] = kind === 'list' ? [] : kind === 'map' ? Object.create(null) : undefined;
+    for (const field of this.#fields) if (field.presence !== 'optional') object[field.name] = field.empty();
     while (reader.next()) {
       const field = this.#byNumber[reader.field];
-      if (field === undefined) {
-        reader.skip();
-        continue;
-      }
-      const { name, kind, codec } = field;
-      if (kind === 'list') (object[name] as unknown[]).push(codec.read(reader, depth));
-      else if (kind === 'map') readEntry(reader, codec, depth, object[name] as Record<string, unknown>);
-      else object[name] = codec.read(reader, depth);
+      if (field === undefined) reader.skip();
+      else object[field.name] = field.read(reader, depth, object[field.name]);
     }
-    for (const { name, kind } of this.#fields)
-      if (kind === 'required' && object[name] === undefined)
+    for (const { name, presence } of this.#fields)
+      if (presence === 'required' && object[name] === undefined)
         throw invalidArgument(`invalid protobuf message: ${this.proto} lacks its field ${name}`);
     return object as T;
   }
@@ -135,42 +181,12 @@ class FieldsCodec<T extends object> extends MessageCodec<T> {
       name: this.proto,
       lines: [
         `message ${this.proto} {`,
-        ...this.#fields.map(({ name, kind, number, codec }) => {
-          const type = kind === 'map' ? `map<string, ${codec.proto}>` : codec.proto;
-          const label = kind === 'list' ? 'repeated ' : kind === 'optional' || kind === 'present' ? 'optional ' : '';
-          return `  ${label}${type} ${snakeCase(name)} = ${number};`;
-        }),
+        ...this.#fields.map(({ name, number, declared }) => `  ${declared} ${snakeCase(name)} = ${number};`),
         '}',
       ],
       uses: this.#fields.map(({ codec }) => codec),
     };
   }
-}
-
-const KEY_TAG = 1 * 8 + WireType.length;
-const VALUE_NUMBER = 2;
-
-function writeEntry(writer: MessageWriter, codec: Codec<unknown>, key: string, value: unknown): void {
-  const start = writer.begin();
-  writer.count(KEY_TAG);
-  writer.text(key);
-  writer.count(VALUE_NUMBER * 8 + codec.wireType);
-  codec.write(writer, value);
-  writer.end(start);
-}
-
-function readEntry(reader: WireReader, codec: Codec<unknown>, depth: number, into: Record<string, unknown>): void {
-  const entry = reader.message();
-  let key: string | undefined;
-  let value: unknown;
-  while (entry.next()) {
-    if (entry.field === 1) key = entry.text();
-    else if (entry.field === VALUE_NUMBER) value = codec.read(entry, depth + 1);
-    else entry.skip();
-  }
-  if (key === undefined || value === undefined)
-    throw invalidArgument('invalid protobuf message: an entry of a map lacks its key or its value');
-  into[key] = value;
 }
 
 /** A message of these fields. */

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import fc from 'fast-check';
 import { goldenFile } from '../../../test/golden/golden-file.ts';
 import { BigtableError, Code, CorruptionError } from '../../base/index.ts';
 import { PullStream } from '../../env/index.ts';
 import { CellBatchBuilder } from '../../model/index.ts';
-import { MessageWriter } from '../../protobuf/message-writer.ts';
 import { CALL_CODEC, decodeThrown, encodedCall, encodedHandler, encodedStream, encodeThrown } from '../index.ts';
 import { SAMPLES } from './fixtures.ts';
 
@@ -37,6 +37,10 @@ function decode({ method, direction }: Pick<Sample, 'method' | 'direction'>, byt
 
 function encode({ method, direction }: Sample, value: unknown): Buffer {
   return direction === 'message' ? CALL_CODEC.encodeMessage(method, value) : CALL_CODEC.encodeAnswer(method, value);
+}
+
+function bytesOf(writer: BinaryWriter): Buffer {
+  return Buffer.from(writer.finish());
 }
 
 const anySample = fc.constantFrom(...samples);
@@ -81,16 +85,13 @@ describe('messages of internal calls', () => {
     const field = fc.record({ number: fc.integer({ min: 1000, max: 2 ** 29 - 1 }), value: fc.uint8Array() });
     fc.assert(
       fc.property(anySample, fc.array(field, { minLength: 1, maxLength: 5 }), (sample, fields) => {
-        const writer = new MessageWriter();
+        const writer = new BinaryWriter();
         for (const { number, value } of fields) {
-          writer.count(number * 8 + 2);
-          writer.bytes(value);
-          writer.count(number * 8);
-          writer.int64(-5n);
-          writer.count(number * 8 + 1);
-          writer.double(0.5);
+          writer.tag(number, WireType.LengthDelimited).bytes(value);
+          writer.tag(number, WireType.Varint).int64(-5);
+          writer.tag(number, WireType.Bit64).double(0.5);
         }
-        const extended = Buffer.concat([sample.bytes, writer.take()]);
+        const extended = Buffer.concat([sample.bytes, writer.finish()]);
         assert.deepStrictEqual(decode(sample, extended), sample.value);
       }),
     );
@@ -125,21 +126,16 @@ describe('messages of internal calls', () => {
   test('whose lengths run over the end are refused, and nothing is allocated for them', () => {
     const status = samples.find(({ method, direction }) => method === 'status' && direction === 'message')!;
     for (const length of [2, 2 ** 31 - 1, 2 ** 32 - 1, 2 ** 32, 2 ** 53 - 1]) {
-      const writer = new MessageWriter();
-      writer.count(1 * 8 + 2);
-      writer.count(length);
-      writer.count(7);
-      refuses(status, writer.take(), /runs over the end|above 32 bits/);
+      const writer = new BinaryWriter().tag(1, WireType.LengthDelimited).uint64(length).uint32(7);
+      refuses(status, bytesOf(writer), /runs over the end|above 32 bits/);
     }
   });
 
   test('with numbers that a program cannot keep are refused', () => {
     const status = samples.find(({ method }) => method === 'status')!;
     for (const epoch of [2n ** 53n, 2n ** 63n - 1n, -1n]) {
-      const writer = new MessageWriter();
-      writer.count(2 * 8);
-      writer.int64(epoch);
-      refuses(status, writer.take(), /field 2 is -?\d+, out of the range/);
+      const writer = new BinaryWriter().tag(2, WireType.Varint).int64(epoch);
+      refuses(status, bytesOf(writer), /field 2 is -?\d+, out of the range/);
     }
     assert.throws(() => CALL_CODEC.encodeMessage('status', { masterEpoch: 2 ** 53 }), { code: Code.INTERNAL });
     assert.throws(() => CALL_CODEC.encodeMessage('status', { masterEpoch: 1.5 }), { code: Code.INTERNAL });
@@ -156,26 +152,18 @@ describe('messages of internal calls', () => {
   });
 
   test('of kinds that are not known are refused', () => {
-    const writer = new MessageWriter();
-    writer.count(1 * 8 + 2);
-    writer.byteString('\x1a\0');
+    const writer = new BinaryWriter().tag(1, WireType.LengthDelimited).bytes(Buffer.of(0x1a, 0));
     const commit = samples.find(({ method, direction }) => method === 'commit' && direction === 'answer')!;
-    refuses(commit, writer.take(), /CommitOutcome is of no kind that this version knows/);
+    refuses(commit, bytesOf(writer), /CommitOutcome is of no kind that this version knows/);
   });
 
   test('are nested as deep as a caller may nest filters, and no bytes exhaust the stack', () => {
     const read = samples.find(({ method }) => method === 'read')!;
     let bytes: Buffer = Buffer.alloc(0);
-    for (let depth = 0; depth < 20_000; depth++) {
-      const writer = new MessageWriter();
-      writer.count(1 * 8 + 2);
-      writer.bytes(bytes);
-      bytes = writer.take();
-    }
-    const message = new MessageWriter();
-    message.count(3 * 8 + 2);
-    message.bytes(bytes);
-    refuses(read, message.take(), /nested more than 100 deep/);
+    const within = (field: number): Buffer =>
+      bytesOf(new BinaryWriter().tag(field, WireType.LengthDelimited).bytes(bytes));
+    for (let depth = 0; depth < 20_000; depth++) bytes = within(1);
+    refuses(read, within(3), /nested more than 100 deep/);
   });
 
   test('carry the cells of a request as its mutations', () => {

@@ -4,7 +4,7 @@
  * A message that cannot be read is refused with INVALID_ARGUMENT before its call begins. An answer that cannot be read
  * fails its call with INTERNAL: the call was carried out.
  */
-import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
+import { asBuffer, assert, BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import { type CallHandler, fromPlainThrown, PullStream, pullStreamOf, toPlainThrown } from '../../env/index.ts';
 import type { MessageCodec } from '../../protobuf/index.ts';
 import { CALL_MESSAGES, STREAM_MESSAGES, thrownError } from './call-messages.ts';
@@ -75,15 +75,21 @@ function unreadable(code: Code, what: string, cause: unknown): BigtableError {
   return new BigtableError(code, `${what} cannot be read: ${toBigtableError(cause).message}`, { cause });
 }
 
+/** What a transport of bytes has brought. */
+function bytesOf(value: unknown): Buffer {
+  assert(value instanceof Uint8Array, 'calls between processes are bytes');
+  return asBuffer(value);
+}
+
 /** A handler that takes bytes and answers with bytes. */
 export function encodedHandler(handler: CallHandler, codec: CallCodec): CallHandler {
   return {
     async call(method, bytes, context) {
-      const answer = await handler.call(method, codec.decodeMessage(method, bytes as Buffer), context);
+      const answer = await handler.call(method, codec.decodeMessage(method, bytesOf(bytes)), context);
       return codec.encodeAnswer(method, answer);
     },
     stream(method, bytes, context) {
-      const items = handler.stream(method, codec.decodeMessage(method, bytes as Buffer), context);
+      const items = handler.stream(method, codec.decodeMessage(method, bytesOf(bytes)), context);
       return new ChangedStream(pullStreamOf(items), (item) => codec.encodeAnswer(method, item));
     },
   };
@@ -96,7 +102,7 @@ export async function encodedCall(
   message: unknown,
   send: (bytes: Buffer) => Promise<unknown>,
 ): Promise<unknown> {
-  return codec.decodeAnswer(method, (await send(codec.encodeMessage(method, message))) as Buffer);
+  return codec.decodeAnswer(method, bytesOf(await send(codec.encodeMessage(method, message))));
 }
 
 /** Sends a stream over a transport of bytes. */
@@ -107,7 +113,7 @@ export function encodedStream(
   open: (bytes: Buffer) => AsyncIterable<unknown>,
 ): PullStream<unknown> {
   const items = pullStreamOf(open(codec.encodeMessage(method, message)));
-  return new ChangedStream(items, (item) => codec.decodeAnswer(method, item as Buffer));
+  return new ChangedStream(items, (item) => codec.decodeAnswer(method, bytesOf(item)));
 }
 
 /** Another stream, each item changed. It ends where an item cannot be changed. */

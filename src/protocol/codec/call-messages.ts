@@ -2,7 +2,7 @@
  * The messages, answers and items of all internal calls, by the calls' names. docs/formats/internal-calls.proto is made
  * of them.
  *
- * A number of a field is never used again for anything else. A field that is added is optional, so that messages of
+ * The number of a field never becomes that of another one. A field that is added is optional, so that messages of
  * earlier versions are read; a change that a reader must know is a feature bit (version.ts).
  */
 import { Code, invalidArgument, isObjectOfNames } from '../../base/index.ts';
@@ -66,7 +66,7 @@ import {
 
 type Calls = TabletServerCalls & MasterCalls;
 
-/** The message and the answer of each call. Calls of one name have the same messages, whoever answers them. */
+/** The message and the answer of each call. Masters and tablet servers have the same messages for calls of one name. */
 export type CallMessages = {
   readonly [M in keyof Calls]: {
     readonly message: MessageCodec<Calls[M]['message']>;
@@ -111,7 +111,7 @@ const errorFields: FieldsOf<PlainError> = {
     mapped<PlainError['code'], number>(
       count,
       (code) => code,
-      (value) => (value <= Code.UNAUTHENTICATED ? (value as Code) : Code.UNKNOWN),
+      (value) => Object.values(Code).find((code) => code === value) ?? Code.UNKNOWN,
     ),
   ),
   message: required(2, text),
@@ -132,8 +132,7 @@ const outcomes = (name: string): MessageCodec<readonly (PlainError | undefined)[
   listOf(name, maybe('Outcome', plainError));
 
 const rangeFields = { tableId: required(1, text), range: required(2, rowRange) };
-const nothingAsked = (name: string): MessageCodec<Record<string, never>> =>
-  message<Record<string, never>>(name, {} as FieldsOf<Record<string, never>>);
+const nothingAsked = (name: string): MessageCodec<Record<string, never>> => message<Record<string, never>>(name, {});
 
 const envelopeFields = { to: required(1, text), tableId: required(2, text), epoch: required(3, count) };
 

@@ -13,8 +13,8 @@ export function internalCallsProto(): string {
     [
       '// The messages of calls between masters, tablet servers and clients. Made by scripts/internal-calls.mjs.',
       '//',
-      '// A call that fails is answered with a ThrownError. Numbers of fields are never used again; readers skip the',
-      '// fields that they do not know. A field without `optional` or `repeated` must be there.',
+      '// A call that fails is answered with a ThrownError. The number of a field never becomes that of another one;',
+      '// readers skip the fields that they do not know. A field without `optional` or `repeated` must be there.',
       'syntax = "proto3";',
       '',
       'package edubba.internal.v1;',
