@@ -10,7 +10,7 @@ import { NODE_ROOMS, ROOMS } from './scripts/lint/rooms.mjs';
  */
 const FOLDERS = {
   // shares of memory / what the world has to offer / what a call carries, how it travels / all in memory
-  env: ['budget', 'seams', 'calls', 'memory'],
+  env: ['budget', 'seams', 'calls', 'memory', 'slots'],
   model: ['hll'],
   // the file's parts as bytes / blocks and cursors over them / making a file / blocks and rows that stay in memory
   sstable: ['format', 'read', 'write', 'cache'],

@@ -2,7 +2,7 @@
  * Work in a time that goes on by itself: whenever nothing is left to do but wait, the clock goes to the next timer. A
  * minute of retries takes no time, and a run does the same thing each time.
  */
-import type { ManualClock } from '../src/env/index.ts';
+import { type Clock, clockOf, type ManualClock } from '../src/env/index.ts';
 
 /** Turns of the event loop without a timer to wait for, after which nothing will happen any more. */
 const MAX_IDLE_TURNS = 10_000;
@@ -45,4 +45,21 @@ export async function inSimulatedTime<T>(
       throw new Error(`nothing goes on any more; ${whenStuck()}`);
     }
   }
+}
+
+/** A clock whose timers fall due in the next turn of the event loop: whoever waits goes on, and the time has passed. */
+export function quickClock(): Clock {
+  let nowMs = 0;
+  return clockOf({
+    nowMicros: () => nowMs * 1000,
+    monotonicMs: () => nowMs,
+    timer: (delayMs, wake) => {
+      const timer = setImmediate(() => {
+        nowMs += delayMs;
+        wake();
+      });
+      return { cancel: () => clearImmediate(timer) };
+    },
+    yield: () => new Promise((resolve) => setImmediate(resolve)),
+  });
 }

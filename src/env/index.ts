@@ -8,7 +8,7 @@ export { Pace, type PaceOptions } from './budget/pace.ts';
 export { Owner } from './budget/turn-queue.ts';
 export { type Clock, clockOf, type Random, sleep, type Time, type Timer } from './seams/clock.ts';
 export { inSlices, Pacer, SLICE_MS } from './seams/pacer.ts';
-export type { Checksum, Codecs, Lz4, Zstd, ZstdDictionary } from './seams/codecs.ts';
+export { type Checksum, type Codecs, checksumOf, type Lz4, type Zstd, type ZstdDictionary } from './seams/codecs.ts';
 export { callCancelled, deadlineExceeded, notReached } from './calls/call-errors.ts';
 export { CallNotes } from './calls/call-notes.ts';
 export {
@@ -33,6 +33,7 @@ export {
   type LogPosition,
   type LogWriter,
 } from './seams/file-system.ts';
+export type { SlotStore } from './seams/slot-store.ts';
 export { InlineWorkers } from './memory/inline-workers.ts';
 export { InProcessLockService, type LastingFile, type LockStorage } from './memory/in-process-lock-service.ts';
 export { LocalTransport } from './memory/local-transport.ts';

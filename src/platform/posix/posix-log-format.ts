@@ -150,28 +150,3 @@ export function mayBeTorn(frame: Buffer, offset: number): boolean {
   }
   return false;
 }
-
-/** Bytes that are checksummed in one slice. */
-const CHECKSUM_SLICE_BYTES = 2 << 20;
-
-/** The checksum of all parts, one after another, with pauses between slices. */
-export async function checksumOf(
-  parts: readonly Uint8Array[],
-  checksum: Checksum,
-  pause: () => Promise<void>,
-): Promise<number> {
-  let sum = 0;
-  let inStep = 0;
-  for (const part of parts) {
-    for (let at = 0; at < part.length; ) {
-      const piece = part.subarray(at, at + CHECKSUM_SLICE_BYTES - inStep);
-      sum = checksum(piece, sum);
-      at += piece.length;
-      inStep += piece.length;
-      if (inStep < CHECKSUM_SLICE_BYTES) continue;
-      await pause();
-      inStep = 0;
-    }
-  }
-  return sum;
-}

@@ -10,10 +10,9 @@
 import { constants } from 'node:fs';
 import { join } from 'node:path';
 import { CorruptionError } from '../../base/index.ts';
-import type { LogAppend, LogPosition } from '../../env/index.ts';
+import { checksumOf, type LogAppend, type LogPosition } from '../../env/index.ts';
 import { errnoOf } from './posix-errors.ts';
 import {
-  checksumOf,
   decodeFrameHeader,
   decodeSegmentHeader,
   FENCE_NAME,

@@ -16,6 +16,7 @@ import {
   APPEND_OVERHEAD_BYTES,
   type AppendOptions,
   type Checksum,
+  checksumOf,
   type Logger,
   type LogPosition,
   type LogWriter,
@@ -24,7 +25,6 @@ import type { Directories } from './posix-directories.ts';
 import type { DurableWrites } from './posix-durable-writes.ts';
 import { errnoOf, isLackOfResources, isOutOfSpace, systemCall } from './posix-errors.ts';
 import {
-  checksumOf,
   encodeFrameEnd,
   encodeFrameHeader,
   encodeSegmentHeader,

@@ -1,0 +1,102 @@
+/**
+ * A slot store in memory, for tests and the simulator. Several `SlotLogs` over one of them are several machines.
+ *
+ * Invariant: every call takes effect in the turn in which it is made.
+ */
+import { assert, BigtableError, Code } from '../../base/index.ts';
+import type { SlotPage, SlotStore } from '../seams/slot-store.ts';
+
+interface StoredLog {
+  readonly slots: Map<number, Buffer>;
+  /** Free bytes that are reserved for its writer. */
+  reservedBytes: number;
+}
+
+export class MemorySlotStore implements SlotStore {
+  /** Bytes that may still be written or reserved; deletions return theirs. A test sets it to fill the storage. */
+  freeBytes = Number.POSITIVE_INFINITY;
+  readonly #logs = new Map<string, StoredLog>();
+  readonly #pageSize: number;
+
+  /** `pageSize`: slots or logs in a page of a list. Default: 1000. */
+  constructor({ pageSize = 1000 }: { readonly pageSize?: number } = {}) {
+    assert(pageSize > 0, 'a page has room');
+    this.#pageSize = pageSize;
+  }
+
+  async create(
+    log: string,
+    slot: number,
+    parts: readonly Uint8Array[],
+    { reserved = false }: { readonly reserved?: boolean } = {},
+  ): Promise<boolean> {
+    assert(Number.isSafeInteger(slot) && slot >= 0, 'a slot is a safe integer');
+    const stored = this.#logs.get(log) ?? { slots: new Map(), reservedBytes: 0 };
+    if (stored.slots.has(slot)) return false;
+    const bytes = Buffer.concat(parts);
+    // what lands after the log was deleted finds nothing reserved
+    if (reserved && stored.slots.has(0)) {
+      assert(bytes.length <= stored.reservedBytes, `${log}: ${bytes.length} bytes of ${stored.reservedBytes} reserved`);
+      stored.reservedBytes -= bytes.length;
+    } else {
+      this.#take(log, bytes.length);
+    }
+    stored.slots.set(slot, bytes);
+    this.#logs.set(log, stored);
+    return true;
+  }
+
+  async read(log: string, slot: number, offset: number, length: number): Promise<Buffer | undefined> {
+    const bytes = this.#logs.get(log)?.slots.get(slot);
+    return bytes && Buffer.from(bytes.subarray(offset, offset + length));
+  }
+
+  async listSlots(log: string, from: number): Promise<SlotPage> {
+    const slots = [...(this.#logs.get(log)?.slots.keys() ?? [])].filter((slot) => slot >= from).sort((a, b) => a - b);
+    return { slots: slots.slice(0, this.#pageSize), isLast: slots.length <= this.#pageSize };
+  }
+
+  async listLogs(prefix: string, after: string): Promise<string[]> {
+    const logs = [...this.#logs.keys()].filter((log) => log.startsWith(prefix) && log > after);
+    return logs.sort().slice(0, this.#pageSize);
+  }
+
+  async delete(log: string, slot: number): Promise<void> {
+    const stored = this.#logs.get(log);
+    if (!stored) return;
+    this.freeBytes += stored.slots.get(slot)?.length ?? 0;
+    stored.slots.delete(slot);
+    if (slot === 0) await this.unreserve(log);
+    if (stored.slots.size === 0) this.#logs.delete(log);
+  }
+
+  async reserve(log: string, bytes: number): Promise<void> {
+    this.#take(log, bytes);
+    const stored = this.#logs.get(log);
+    if (stored) stored.reservedBytes += bytes;
+    else this.freeBytes += bytes;
+  }
+
+  async unreserve(log: string): Promise<void> {
+    const stored = this.#logs.get(log);
+    if (!stored) return;
+    this.freeBytes += stored.reservedBytes;
+    stored.reservedBytes = 0;
+  }
+
+  /** Replaces the bytes of a slot, or removes it, as damage to the storage does. */
+  damage(log: string, slot: number, change: (bytes: Buffer) => Buffer | undefined): void {
+    const slots = this.#logs.get(log)?.slots;
+    const bytes = slots?.get(slot);
+    assert(slots && bytes, `${log} has no slot ${slot}`);
+    const changed = change(Buffer.from(bytes));
+    if (changed) slots.set(slot, changed);
+    else slots.delete(slot);
+  }
+
+  #take(log: string, bytes: number): void {
+    if (bytes > this.freeBytes)
+      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${log}: no space for ${bytes}, ${this.freeBytes} are free`);
+    this.freeBytes -= bytes;
+  }
+}

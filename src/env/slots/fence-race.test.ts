@@ -1,0 +1,220 @@
+/**
+ * Races of a writer, two fencers and a sweep on one log, by seed: calls that are slow, fail, lose their answers and
+ * land late, processes that stand still or die at any call, trims all the while.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { inSimulatedTime } from '../../../test/simulated-time.ts';
+import { type BigtableError, crc32c, unavailable } from '../../base/index.ts';
+import { ManualClock } from '../memory/manual-clock.ts';
+import { MemorySlotStore } from '../memory/memory-slot-store.ts';
+import { SeededRandom } from '../memory/seeded-random.ts';
+import { sleep } from '../seams/clock.ts';
+import type { SlotStore } from '../seams/slot-store.ts';
+import { decodeSlotHeader, isMarker } from './slot-format.ts';
+import { SlotLogs } from './slot-logs.ts';
+
+const RACES = 1000;
+const LOG = 'logs/server';
+const MAX_APPENDS = 40;
+
+interface Process {
+  pausedUntilMs: number;
+  isDead: boolean;
+}
+
+class Race {
+  readonly clock = new ManualClock();
+  readonly random: SeededRandom;
+  readonly slots = new MemorySlotStore({ pageSize: 3 });
+  /** Positions whose append was acknowledged, in order. */
+  readonly acknowledged: number[] = [];
+  readonly seen = { fenced: 0, late: 0, pauses: 0, deaths: 0, deleted: 0 };
+  #underWay = 0;
+
+  constructor(seed: number) {
+    this.random = new SeededRandom(seed);
+  }
+
+  draws(share: number): boolean {
+    return this.random.float() < share;
+  }
+
+  wait(mostMs: number): Promise<void> {
+    return sleep(this.clock, this.random.float() * mostMs);
+  }
+
+  /** A process with a way to the store. */
+  process(): { readonly process: Process; readonly logs: SlotLogs } {
+    const process: Process = { pausedUntilMs: 0, isDead: false };
+    const store = new Proxy(this.slots, {
+      get: (target, method: keyof SlotStore) => {
+        const call = target[method] as (...args: unknown[]) => Promise<unknown>;
+        return (...args: unknown[]) => this.#perform(process, () => call.apply(target, args));
+      },
+    });
+    return {
+      process,
+      // in doubt each time: no lease protects this writer
+      logs: new SlotLogs(store, { clock: this.clock, random: this.random, doubtMs: 0 }),
+    };
+  }
+
+  async #perform<T>(process: Process, act: () => Promise<T>): Promise<T> {
+    await this.#turn(process);
+    await this.wait(3);
+    const fate = this.random.float();
+    if (fate < 0.05) {
+      await this.wait(5);
+      throw unavailable('not reached');
+    }
+    if (fate < 0.15) {
+      this.#underWay++;
+      this.seen.late++;
+      void this.wait(120)
+        .then(act)
+        .catch(() => undefined)
+        .finally(() => this.#underWay--);
+      await this.wait(20);
+      throw unavailable('timed out');
+    }
+    const answer = await act();
+    await this.wait(3);
+    await this.#turn(process);
+    if (fate < 0.25) throw unavailable('the answer was lost');
+    return answer;
+  }
+
+  /** The process goes on from here, unless it dies. */
+  async #turn(process: Process): Promise<void> {
+    while (process.pausedUntilMs > this.clock.monotonicMs())
+      await sleep(this.clock, process.pausedUntilMs - this.clock.monotonicMs());
+    if (process.isDead) await new Promise(() => undefined);
+  }
+
+  async write(): Promise<void> {
+    const { process, logs } = this.process();
+    try {
+      const log = await logs.openLog(LOG);
+      for (let i = 1; i <= MAX_APPENDS; i++) {
+        if (this.draws(0.05)) {
+          this.seen.pauses++;
+          process.pausedUntilMs = this.clock.monotonicMs() + this.random.float() * 300;
+        }
+        if (this.draws(0.005)) {
+          this.seen.deaths++;
+          process.isDead = true;
+        }
+        const position = await log.append([Buffer.from(`record ${i}`)]);
+        assert.equal(position, i);
+        this.acknowledged.push(position);
+        if (this.draws(0.3)) await log.trimBefore(position - Math.floor(this.random.float() * 3));
+        if (this.draws(0.3)) await this.wait(10);
+      }
+      await log.close();
+    } catch (error) {
+      if ((error as BigtableError).message?.includes('fenced')) this.seen.fenced++;
+    }
+  }
+
+  /** Fences the log, and reads it. A process that died at it is followed by another. */
+  async fence(): Promise<number[]> {
+    await this.wait(150);
+    if (this.draws(0.3)) {
+      const first = this.process();
+      first.logs.fence(LOG).catch(() => undefined);
+      await this.wait(20);
+      first.process.isDead = true;
+      await this.wait(50);
+    }
+    const { process, logs } = this.process();
+    if (this.draws(0.3)) process.pausedUntilMs = this.clock.monotonicMs() + this.random.float() * 100;
+    if (this.draws(0.3))
+      void this.wait(30).then(() => (process.pausedUntilMs = this.clock.monotonicMs() + this.random.float() * 100));
+    await untilDone(() => logs.fence(LOG));
+    return untilDone(() => this.read(logs));
+  }
+
+  async read(logs: SlotLogs): Promise<number[]> {
+    const positions: number[] = [];
+    for await (const { position, bytes } of logs.readLog(LOG)) {
+      assert.equal(bytes.toString(), `record ${position}`);
+      positions.push(position);
+    }
+    return positions;
+  }
+
+  async allLanded(): Promise<void> {
+    while (this.#underWay > 0) await this.wait(50);
+  }
+}
+
+/** As a master does it. */
+async function untilDone<T>(work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      assert.match(String(error), /not reached|timed out|the answer was lost|outcome/);
+    }
+  }
+}
+
+function assertOrdered(positions: readonly number[]): void {
+  for (const [i, position] of positions.entries()) assert.equal(position, positions[0]! + i, 'without a hole');
+}
+
+/** What was read once is what is read later, but for what is trimmed. */
+function assertRest(later: readonly number[], before: readonly number[]): void {
+  assert.deepEqual(later, before.slice(before.length - later.length), 'nothing behind the fence, nothing lost');
+}
+
+async function run(race: Race, isSwept: boolean): Promise<void> {
+  const { acknowledged } = race;
+  const writing = race.write();
+  const [first, second] = await Promise.all([race.fence(), race.fence()]);
+  for (const read of [first, second]) assertOrdered(read);
+  assert.equal(first.at(-1), second.at(-1));
+  const atFence = acknowledged.length;
+  if (isSwept) await untilDone(() => race.process().logs.deleteLog(LOG));
+  // a writer that is dead, or stands still for ever, never ends
+  await Promise.race([writing, race.wait(1).then(() => sleep(race.clock, 5000))]);
+  await race.allLanded();
+  const last = first.at(-1) ?? 0;
+  const unread = acknowledged.filter((position) => position > last);
+  assert.deepEqual(unread, [], `acknowledged behind the fence; ${atFence} were acknowledged when it came`);
+
+  const { logs } = race.process();
+  if (!isSwept) {
+    assertRest(await untilDone(() => race.read(logs)), first);
+    const { slots } = await race.slots.listSlots(LOG, last + 1);
+    for (const slot of slots) {
+      const bytes = await race.slots.read(LOG, slot, 0, 64);
+      assert.ok(isMarker(decodeSlotHeader(bytes!, LOG, slot, crc32c)), 'only markers are behind the last append');
+    }
+  }
+  // the sweep goes on until nothing is left
+  for (let sweeps = 0; (await untilDone(() => logs.listLogs(''))).length > 0; sweeps++) {
+    assert.ok(sweeps < 20, 'the log vanishes');
+    await untilDone(() => logs.deleteLog(LOG));
+    await race.allLanded();
+    race.seen.deleted++;
+  }
+}
+
+test(`${RACES} races of a writer and its fencers, by seed`, async () => {
+  const total: Record<string, number> = { acknowledged: 0 };
+  for (let seed = 1; seed <= RACES; seed++) {
+    const race = new Race(seed);
+    try {
+      await inSimulatedTime(race.clock, run(race, seed % 3 === 0));
+    } catch (error) {
+      throw new Error(`seed ${seed}: ${(error as Error).stack}`, { cause: error });
+    }
+    total['acknowledged']! += race.acknowledged.length;
+    for (const [name, count] of Object.entries(race.seen)) total[name] = (total[name] ?? 0) + count;
+  }
+  assert.ok(total['acknowledged']! > 3 * RACES, 'appends were made before the fence');
+  assert.ok(total['fenced']! > RACES / 3, 'writers met the fence');
+  for (const name of ['late', 'pauses', 'deaths']) assert.ok(total[name]! > RACES / 50, `${name}: ${total[name]}`);
+});

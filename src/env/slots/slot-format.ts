@@ -1,0 +1,97 @@
+/**
+ * The bytes of a slot: a header, then the payload. Format: docs/formats/slot-log.md.
+ *
+ * Invariant: a slot contains its log's nonce, its number and its length under a checksum of the header. Bytes of
+ * another slot, cut or changed ones are never taken for it.
+ */
+import { assert, BigtableError, Code, CorruptionError } from '../../base/index.ts';
+import type { Checksum } from '../seams/codecs.ts';
+
+export const SLOT_HEADER_BYTES = 64;
+export const SLOT_NONCE_BYTES = 16;
+/** Most bytes of one append. */
+export const MAX_SLOT_PAYLOAD_BYTES = 1 << 30;
+
+const MAGIC = Buffer.from('EDUBSLOT', 'latin1');
+const VERSION = 1;
+
+/**
+ * `head`: slot 0, which says that the log was opened. `fence`: no append follows it. `removed`: the log is being
+ * deleted, it has no appends any more.
+ */
+const KINDS = ['head', 'append', 'fence', 'removed'] as const;
+export type SlotKind = (typeof KINDS)[number];
+
+export interface SlotHeader {
+  readonly kind: SlotKind;
+  /** The writer's, the same in all slots of its log; a random one in a marker. */
+  readonly nonce: Buffer;
+  readonly slot: number;
+  /** Slots before it, but the head, may be deleted: their absence is no damage. */
+  readonly lowWater: number;
+  readonly payloadBytes: number;
+  readonly payloadChecksum: number;
+}
+
+/** Where a slot is, in messages and CorruptionErrors. */
+export function slotName(log: string, slot: number): string {
+  return `${log}/${slot}`;
+}
+
+export function isMarker({ kind }: SlotHeader): boolean {
+  return kind === 'fence' || kind === 'removed';
+}
+
+export function encodeSlotHeader(header: SlotHeader, checksum: Checksum): Buffer {
+  const { kind, nonce, slot, lowWater, payloadBytes, payloadChecksum } = header;
+  assert(nonce.length === SLOT_NONCE_BYTES, 'a nonce has 16 bytes');
+  assert(Number.isSafeInteger(slot) && slot >= 0, 'a slot is a safe integer');
+  assert(lowWater <= slot, 'no slot that is still to come is trimmed');
+  const bytes = Buffer.alloc(SLOT_HEADER_BYTES);
+  MAGIC.copy(bytes, 0);
+  bytes.writeUInt16LE(VERSION, 8);
+  bytes.writeUInt16LE(SLOT_HEADER_BYTES, 10);
+  nonce.copy(bytes, 16);
+  bytes.writeBigUInt64LE(BigInt(slot), 32);
+  bytes.writeBigUInt64LE(BigInt(lowWater), 40);
+  bytes.writeUInt32LE(payloadBytes, 48);
+  bytes.writeUInt32LE(payloadChecksum, 52);
+  bytes.writeUInt8(KINDS.indexOf(kind), 56);
+  bytes.writeUInt32LE(checksum(bytes.subarray(0, 60)), 60);
+  return bytes;
+}
+
+/** CorruptionError where the bytes are damaged, FAILED_PRECONDITION where a later version wrote them. */
+export function decodeSlotHeader(bytes: Buffer, log: string, slot: number, checksum: Checksum): SlotHeader {
+  const file = slotName(log, slot);
+  if (bytes.length < SLOT_HEADER_BYTES)
+    throw new CorruptionError(file, bytes.length, `a slot begins with ${SLOT_HEADER_BYTES} bytes of header`);
+  if (!bytes.subarray(0, 8).equals(MAGIC)) throw new CorruptionError(file, 0, 'not a slot of a log');
+  if (bytes.readUInt32LE(60) !== checksum(bytes.subarray(0, 60)))
+    throw new CorruptionError(file, 60, 'the checksum of the header is wrong');
+  const version = bytes.readUInt16LE(8);
+  const features = bytes.readUInt32LE(12);
+  if (version !== VERSION || features !== 0) {
+    throw new BigtableError(
+      Code.FAILED_PRECONDITION,
+      `${file}: a slot of version ${version} with required features 0x${features.toString(16)}; this Edubba reads version ${VERSION} and no features`,
+    );
+  }
+  const kind = KINDS[bytes.readUInt8(56)];
+  if (kind === undefined) throw new CorruptionError(file, 56, `no slot is of kind ${bytes.readUInt8(56)}`);
+  if (bytes.readBigUInt64LE(32) !== BigInt(slot))
+    throw new CorruptionError(file, 32, `these are the bytes of slot ${bytes.readBigUInt64LE(32)}`);
+  const lowWater = Number(bytes.readBigUInt64LE(40));
+  const payloadBytes = bytes.readUInt32LE(48);
+  if (lowWater > slot) throw new CorruptionError(file, 40, `low-water mark ${lowWater} is above the slot`);
+  if (payloadBytes > MAX_SLOT_PAYLOAD_BYTES)
+    throw new CorruptionError(file, 48, `${payloadBytes} bytes are more than an append may have`);
+  return {
+    kind,
+    nonce: Buffer.from(bytes.subarray(16, 16 + SLOT_NONCE_BYTES)),
+    slot,
+    lowWater,
+    payloadBytes,
+    payloadChecksum: bytes.readUInt32LE(52),
+  };
+}

@@ -1,0 +1,104 @@
+/**
+ * The logs of a FileSystem on a store of numbered slots, for storage that many machines share. All its calls are sent
+ * again for a while if they are not answered.
+ *
+ * What this adds to the promises of file-system.ts:
+ * - A writer that is fenced learns it with its next append, whatever is under way, paused or lost.
+ * - Paths are not reused: what a former writer or a deletion has sent may land late in a new log of the same path.
+ *   A deletion that failed, or whose slots landed late, leaves the path in `listLogs`, and is made again.
+ */
+import { crc32c } from '../../base/index.ts';
+import type { Clock, Random } from '../seams/clock.ts';
+import type { Checksum } from '../seams/codecs.ts';
+import { checkFilePath } from '../seams/file-path.ts';
+import type { FileSystem, LogAppend, LogPosition, LogWriter } from '../seams/file-system.ts';
+import type { SlotStore } from '../seams/slot-store.ts';
+import { SlotCalls } from './slot-calls.ts';
+import { SlotLogWriter } from './slot-log-writer.ts';
+import { drawNonce, sealLog } from './slot-marks.ts';
+import { readSlots } from './slot-reader.ts';
+
+export interface SlotLogsOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Default: base's crc32c. */
+  readonly checksum?: Checksum;
+  /** How long an unanswered call is sent again, ms. Default: 10,000. */
+  readonly retryForMs?: number;
+  /**
+   * An append that took this long is acknowledged only if its log was not deleted meanwhile, ms. Default: 1000, which
+   * no fence, recovery and sweep are faster than.
+   */
+  readonly doubtMs?: number;
+}
+
+type Logs = Pick<FileSystem, 'openLog' | 'fence' | 'readLog' | 'listLogs' | 'deleteLog'>;
+
+const DELETIONS_TOGETHER = 8;
+
+export class SlotLogs implements Logs {
+  readonly #calls: SlotCalls;
+  readonly #random: Random;
+  readonly #doubtMs: number;
+
+  constructor(
+    store: SlotStore,
+    { clock, random, checksum = crc32c, retryForMs = 10_000, doubtMs = 1000 }: SlotLogsOptions,
+  ) {
+    this.#calls = new SlotCalls({ store, clock, checksum, retryForMs });
+    this.#random = random;
+    this.#doubtMs = doubtMs;
+  }
+
+  async openLog(path: string): Promise<LogWriter> {
+    checkFilePath(path);
+    const nonce = drawNonce(this.#random);
+    return SlotLogWriter.open({ calls: this.#calls, log: path, nonce, doubtMs: this.#doubtMs });
+  }
+
+  async fence(path: string): Promise<void> {
+    checkFilePath(path);
+    await sealLog(this.#calls, path, 'fence', this.#random);
+  }
+
+  readLog(path: string, from: LogPosition = 0): AsyncIterable<LogAppend> {
+    return readSlots(this.#calls, path, from);
+  }
+
+  listLogs(prefix: string): Promise<string[]> {
+    return this.#calls.listLogs(prefix);
+  }
+
+  /** The marker goes last: while a slot is left the log reads as removed, and its writer is stopped. */
+  async deleteLog(path: string): Promise<void> {
+    const marker = await sealLog(this.#calls, path, 'removed', this.#random);
+    if (marker === undefined) return;
+    for await (const slots of this.#calls.pages(path, 0)) {
+      const others = slots.filter((slot) => slot < marker);
+      for (let i = 0; i < others.length; i += DELETIONS_TOGETHER) {
+        const together = others.slice(i, i + DELETIONS_TOGETHER);
+        await Promise.all(together.map((slot) => this.#calls.delete(path, slot)));
+      }
+    }
+    await this.#calls.delete(path, marker);
+  }
+}
+
+/** The files of `fileSystem`, and the logs of the slot store. */
+export function withSlotLogs(fileSystem: FileSystem, store: SlotStore, options: SlotLogsOptions): FileSystem {
+  const logs = new SlotLogs(store, options);
+  const { readNow } = fileSystem;
+  return {
+    create: (path) => fileSystem.create(path),
+    size: (path) => fileSystem.size(path),
+    read: (path, offset, length) => fileSystem.read(path, offset, length),
+    ...(readNow && { readNow: readNow.bind(fileSystem) }),
+    list: (prefix) => fileSystem.list(prefix),
+    delete: (path) => fileSystem.delete(path),
+    openLog: (path) => logs.openLog(path),
+    fence: (path) => logs.fence(path),
+    readLog: (path, from) => logs.readLog(path, from),
+    listLogs: (prefix) => logs.listLogs(prefix),
+    deleteLog: (path) => logs.deleteLog(path),
+  };
+}
