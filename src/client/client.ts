@@ -3,8 +3,8 @@
  * on tables go to the master; schemas are read from the lock service. The form of requests is checked here; the server
  * checks the conditions that depend on the schema.
  */
-import { type BigtableError, type ByteString, Code, notFound, toBigtableError } from '../base/index.ts';
-import { type Env, inSlices, notReached, type RequestContext, within } from '../env/index.ts';
+import { type BigtableError, type ByteString, notFound } from '../base/index.ts';
+import { type Env, inSlices, type RequestContext, within } from '../env/index.ts';
 import { Locator, SchemaCache } from '../locator/index.ts';
 import type {
   Cell,
@@ -17,7 +17,7 @@ import type {
   TableSchema,
   TabletStatistics,
 } from '../model/index.ts';
-import { callMaster, callServer, decodeCallablePeer, MASTER_PATH, type MasterCalls } from '../protocol/index.ts';
+import { callServer, type MasterCalls } from '../protocol/index.ts';
 import {
   checkDropRowRange,
   checkModifyFamilies,
@@ -43,9 +43,10 @@ import { CallPasser } from './call-passer.ts';
 import { checkConsistencyToken, consistencyToken } from './consistency-token.ts';
 import { Control } from './control.ts';
 import { eachTablet } from './each-tablet.ts';
+import { MasterCaller } from './master-caller.ts';
 import { mutateRows } from './mutate-rows.ts';
 import { type ReadRowsParts, readRows } from './read-rows.ts';
-import { isMisdirected, Router } from './router.ts';
+import { Router } from './router.ts';
 import { RowWrites } from './row-writes.ts';
 import { ServerRows } from './server-rows.ts';
 
@@ -67,7 +68,7 @@ export class Client implements Service {
   readonly #reads: ReadRowsParts;
   readonly #writes: RowWrites;
   readonly #control: Control;
-  #masterAddress: string | undefined;
+  readonly #master: MasterCaller;
 
   private constructor({ env, limits }: ClientOptions) {
     this.#env = env;
@@ -77,6 +78,7 @@ export class Client implements Service {
       env.logger.error('a schema could not be read', { error: String(error) }),
     );
     this.#router = new Router({ ...env, schemas: this.#schemas, locator: new Locator(env) });
+    this.#master = new MasterCaller({ env, router: this.#router });
     this.#reads = { router: this.#router, transport: env.transport, clock: env.clock, random: env.random, limits };
     this.#writes = new RowWrites({ ...env, router: this.#router, limits });
     this.#control = new Control({
@@ -84,7 +86,7 @@ export class Client implements Service {
       limits,
       router: this.#router,
       schemas: this.#schemas,
-      callMaster: (method, message, context) => this.#callMaster(method, message, context),
+      master: this.#master,
     });
   }
 
@@ -253,35 +255,9 @@ export class Client implements Service {
     context: RequestContext,
   ): Promise<MasterCalls[M]['answer']> {
     try {
-      return await this.#callMaster(method, message, context);
+      return await this.#master.call(method, message, context);
     } finally {
       await within(this.#schemas.refresh(message.name), context, this.#env.clock);
     }
-  }
-
-  async #callMaster<M extends keyof MasterCalls>(
-    method: M,
-    message: MasterCalls[M]['message'],
-    context: RequestContext,
-  ): Promise<MasterCalls[M]['answer']> {
-    const retries = this.#router.retryPolicy(context);
-    for (;;) {
-      try {
-        this.#masterAddress ??= await within(this.#findMaster(), context, this.#env.clock);
-        return await callMaster(this.#env.transport, this.#masterAddress, method, message, context);
-      } catch (error) {
-        const isMissed = isMisdirected(error);
-        // one that does not answer may have been replaced
-        if (isMissed || toBigtableError(error).code === Code.DEADLINE_EXCEEDED) this.#masterAddress = undefined;
-        if (!isMissed) throw error;
-        await retries.wait(error);
-      }
-    }
-  }
-
-  async #findMaster(): Promise<string> {
-    const file = await this.#env.lockService.read(MASTER_PATH);
-    if (file === undefined) throw notReached('no master is running now');
-    return decodeCallablePeer(MASTER_PATH, file.contents).address;
   }
 }

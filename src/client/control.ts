@@ -26,13 +26,13 @@ import {
 import {
   callServer,
   decodeCallablePeer,
-  type MasterCalls,
   type NamedCounters,
   type PeerFile,
   SERVERS_DIRECTORY,
 } from '../protocol/index.ts';
 import { checkTableName, checkTabletBound, type CompactionProgress, type ControlService } from '../service/index.ts';
 import { eachTablet } from './each-tablet.ts';
+import type { MasterCaller } from './master-caller.ts';
 import { isMisdirected, type Router } from './router.ts';
 
 /** The number of tablets of one call that are concurrently compacted, or wait for that at their servers. */
@@ -45,11 +45,7 @@ export interface ControlParts {
   readonly limits: Limits;
   readonly router: Router;
   readonly schemas: SchemaCache;
-  readonly callMaster: <M extends 'mergeTablets' | 'counters'>(
-    method: M,
-    message: MasterCalls[M]['message'],
-    context: RequestContext,
-  ) => Promise<MasterCalls[M]['answer']>;
+  readonly master: MasterCaller;
 }
 
 /** Rows that are to be compacted: of a tablet, as it was when the call began. */
@@ -130,7 +126,7 @@ export class Control implements ControlService {
 
   async mergeTablets(context: RequestContext, table: string, row: ByteString): Promise<void> {
     checkTabletBound(table, row, this.#parts.limits);
-    await this.#parts.callMaster('mergeTablets', { name: table, row }, context);
+    await this.#parts.master.call('mergeTablets', { name: table, row }, context);
   }
 
   async listTablets(context: RequestContext, table: string): Promise<readonly TabletStatistics[]> {
@@ -166,7 +162,7 @@ export class Control implements ControlService {
       ({ address }) => callServer(this.#parts.env.transport, address, 'counters', {}, context),
       context,
     );
-    answers.push(await this.#parts.callMaster('counters', {}, context));
+    answers.push(await this.#parts.master.call('counters', {}, context));
     // in one thread a master and a server share their counters
     const byName = new Map(answers.map((each: NamedCounters) => [each.name, each.counters]));
     const sums = new Map<string, number>();

@@ -138,7 +138,7 @@ export class RetryPolicy {
   readonly #context: RequestContext;
   readonly #closed: () => boolean;
 
-  constructor(options: RouterOptions, context: RequestContext, closed: () => boolean) {
+  constructor(options: Pick<RouterOptions, 'clock' | 'random'>, context: RequestContext, closed: () => boolean) {
     this.#closed = closed;
     this.#backoff = new Backoff(options);
     this.#context = {
