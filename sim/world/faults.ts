@@ -143,7 +143,7 @@ function begin(
     case 'failing store':
       return change(store.health, whole.store, { failedShare: severity / 5 });
     case 'unanswering store':
-      return change(store.health, whole.store, { unansweredShare: severity / 5 });
+      return change(store.health, whole.store, { unansweredShare: severity / 5, lateShare: severity / 5 });
     case 'full store':
       return change(store.health, whole.store, { isFull: true });
     case 'slow network':

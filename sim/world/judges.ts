@@ -10,8 +10,10 @@ import type { Cluster } from './cluster.ts';
 /** Findings that a report of a failure has. */
 const MAX_FINDINGS = 5;
 
-/** All of the storage at one instant: the check takes no simulated time. */
+/** All of the storage at one instant: the check takes no simulated time. Throws what the judge of the logs has seen. */
 export async function checkStorage({ store, locks }: Cluster): Promise<CheckReport> {
+  const { violation } = store.logJudge;
+  if (violation !== undefined) throw new Error(violation);
   const files = (await locks.service.list('')).filter(({ sessionId }) => sessionId === undefined);
   return checkDatabase({
     fileSystem: store.files,

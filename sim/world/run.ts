@@ -244,6 +244,8 @@ function countsOf({ network, store, locks, masters, servers }: Cluster): Record<
     storeFailed: store.counts.failed,
     storeUnanswered: store.counts.unanswered,
     landedLate: store.counts.landedLate,
+    logFences: store.logJudge.counts.fences,
+    logReplays: store.logJudge.counts.replays,
     lockCalls: locks.counts.calls,
     expiredSessions: locks.counts.expired,
     masterStarts: starts(masters),

@@ -1,21 +1,25 @@
 /**
  * The simulated storage that all processes share. An operation takes effect at one instant between its call and its
  * answer, and each of the two can fail: it may have no effect, or its answer may be lost. What a process began before
- * it died or stood still lands later, or never.
+ * it died or stood still lands later, or never. Commit logs are slots, whose operations can land late, too, while their
+ * process goes on.
  */
 import { BigtableError, Code, unavailable } from '../../src/base/index.ts';
 import {
-  type AppendOptions,
   type FileInfo,
   type FileSystem,
   type FileWriter,
-  type LogAppend,
-  type LogPosition,
-  type LogWriter,
+  ManualClock,
   MemoryFileSystem,
+  MemorySlotStore,
+  SeededRandom,
+  withSlotLogs,
 } from '../../src/env/index.ts';
+import { nativeCodecs } from '../../src/platform/index.ts';
+import { LogJudge } from './log-judge.ts';
 import type { SimProcess } from './process.ts';
 import type { Scheduler } from './scheduler.ts';
+import { judgedLogs, SimSlots } from './slots.ts';
 
 /** How operations fare now. A run's faults change it. */
 export interface StoreHealth {
@@ -28,14 +32,26 @@ export interface StoreHealth {
   failedShare: number;
   /** The share of operations that take effect and then fail. */
   unansweredShare: number;
+  /** The share of operations on slots that fail, and take effect up to `MAX_LATE_MS` later. */
+  lateShare: number;
   /** True: writes are refused for lack of space. */
   isFull: boolean;
 }
 
-const WRITES = new Set(['append', 'close', 'openLog', 'appendLog', 'reserve']);
+const WRITES = new Set(['append', 'close', 'createSlot', 'reserve']);
+const MAX_LATE_MS = 5000;
+const checksum = nativeCodecs().checksum;
 
 export class SimStore {
-  readonly files = new MemoryFileSystem();
+  readonly slots = new MemorySlotStore();
+  readonly logJudge = new LogJudge();
+  readonly #files = new MemoryFileSystem();
+  /** All of it, reached without delay. */
+  readonly files: FileSystem = withSlotLogs(this.#files, this.slots, {
+    clock: new ManualClock(),
+    random: new SeededRandom(0),
+    checksum,
+  });
   readonly health: StoreHealth = {
     minDelayMs: 0.1,
     maxDelayMs: 2,
@@ -43,6 +59,7 @@ export class SimStore {
     slowMs: 0,
     failedShare: 0,
     unansweredShare: 0,
+    lateShare: 0,
     isFull: false,
   };
   readonly counts = { operations: 0, slow: 0, failed: 0, unanswered: 0, refused: 0, landedLate: 0 };
@@ -55,7 +72,11 @@ export class SimStore {
   }
 
   fileSystemOf(process: SimProcess): FileSystem {
-    return new SimFileSystem(this, process);
+    const { clock } = process;
+    const random = this.#scheduler.fork(`slots of ${process.name}`);
+    const files = new SimFiles(this, this.#files, process);
+    const fileSystem = withSlotLogs(files, new SimSlots(this, process), { clock, random, checksum });
+    return judgedLogs(fileSystem, this.logJudge, process.name);
   }
 
   /** `act`: takes effect in the instant in which it is called. */
@@ -90,6 +111,35 @@ export class SimStore {
     });
   }
 
+  /** Like `perform`, for operations on slots: one that fails can take effect later, while its process goes on. */
+  async performLate<T>(process: SimProcess, operation: string, path: string, act: () => Promise<T>): Promise<T> {
+    if (this.#draw.float() >= this.health.lateShare) return this.perform(process, operation, path, act);
+    const { counts } = this;
+    counts.operations++;
+    this.#scheduler.after(this.#draw.float() * MAX_LATE_MS, undefined, `late ${operation} ${path}`, () => {
+      counts.landedLate++;
+      // nobody waits for it
+      act().catch(() => undefined);
+    });
+    return new Promise((_, reject) => {
+      process.later(this.#delayMs(), `answer ${operation} ${path}`, () => reject(unavailable(`${path}: timed out`)));
+    });
+  }
+
+  /** Like `perform`, for what changes nothing: it happens when it is answered. */
+  look<T>(process: SimProcess, operation: string, path: string, act: () => Promise<T>): Promise<T> {
+    const { health, counts } = this;
+    counts.operations++;
+    const isFailed = this.#draw.float() < health.failedShare + health.unansweredShare;
+    if (isFailed) counts.failed++;
+    return new Promise((resolve, reject) => {
+      process.later(this.#delayMs() + this.#delayMs(), `${operation} ${path}`, () => {
+        if (isFailed) reject(unavailable(`${path}: the storage could not be reached`));
+        else act().then(resolve, reject);
+      });
+    });
+  }
+
   #delayMs(): number {
     const { minDelayMs, maxDelayMs, slowShare, slowMs } = this.health;
     const isSlow = this.#draw.float() < slowShare;
@@ -98,13 +148,15 @@ export class SimStore {
   }
 }
 
-/** The storage as one process reaches it. */
-class SimFileSystem implements FileSystem {
+/** The files as one process reaches them. */
+class SimFiles implements Pick<FileSystem, 'create' | 'size' | 'read' | 'list' | 'delete'> {
   readonly #store: SimStore;
+  readonly #files: MemoryFileSystem;
   readonly #process: SimProcess;
 
-  constructor(store: SimStore, process: SimProcess) {
+  constructor(store: SimStore, files: MemoryFileSystem, process: SimProcess) {
     this.#store = store;
+    this.#files = files;
     this.#process = process;
   }
 
@@ -136,95 +188,7 @@ class SimFileSystem implements FileSystem {
     return this.#perform('delete', path, () => this.#files.delete(path));
   }
 
-  async openLog(path: string): Promise<LogWriter> {
-    return new SimLogWriter(
-      this.#store,
-      this.#process,
-      path,
-      await this.#perform('openLog', path, () => this.#files.openLog(path)),
-    );
-  }
-
-  fence(path: string): Promise<void> {
-    return this.#perform('fence', path, () => this.#files.fence(path));
-  }
-
-  async *readLog(path: string, from?: LogPosition): AsyncIterable<LogAppend> {
-    yield* await this.#perform('readLog', path, async () => {
-      const appends: LogAppend[] = [];
-      for await (const append of this.#files.readLog(path, from)) appends.push(append);
-      return appends;
-    });
-  }
-
-  listLogs(prefix: string): Promise<string[]> {
-    return this.#perform('listLogs', prefix, () => this.#files.listLogs(prefix));
-  }
-
-  deleteLog(path: string): Promise<void> {
-    return this.#perform('deleteLog', path, () => this.#files.deleteLog(path));
-  }
-
-  get #files(): MemoryFileSystem {
-    return this.#store.files;
-  }
-
   #perform<T>(operation: string, path: string, act: () => Promise<T>): Promise<T> {
     return this.#store.perform(this.#process, operation, path, act);
-  }
-}
-
-class SimLogWriter implements LogWriter {
-  readonly #store: SimStore;
-  readonly #process: SimProcess;
-  readonly #path: string;
-  readonly #writer: LogWriter;
-  /** An append of unknown outcome was made: no later one may follow. */
-  #isBroken = false;
-
-  constructor(store: SimStore, process: SimProcess, path: string, writer: LogWriter) {
-    this.#store = store;
-    this.#process = process;
-    this.#path = path;
-    this.#writer = writer;
-  }
-
-  async append(parts: readonly Uint8Array[], options?: AppendOptions): Promise<LogPosition> {
-    this.#checkWhole();
-    const bytes = Buffer.concat(parts);
-    try {
-      return await this.#perform(options?.reserved ? 'appendReserved' : 'appendLog', () =>
-        this.#writer.append([bytes], options),
-      );
-    } catch (error) {
-      if (!(error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED)) this.#isBroken = true;
-      throw error;
-    }
-  }
-
-  async reserve(bytes: number): Promise<void> {
-    this.#checkWhole();
-    await this.#perform('reserve', () => this.#writer.reserve(bytes));
-  }
-
-  trimBefore(position: LogPosition): Promise<void> {
-    return this.#perform('trimLog', () => this.#writer.trimBefore(position));
-  }
-
-  sizeBytes(): number {
-    return this.#writer.sizeBytes();
-  }
-
-  close(): Promise<void> {
-    return this.#perform('closeLog', () => this.#writer.close());
-  }
-
-  #perform<T>(operation: string, act: () => Promise<T>): Promise<T> {
-    return this.#store.perform(this.#process, operation, this.#path, act);
-  }
-
-  #checkWhole(): void {
-    if (this.#isBroken)
-      throw new BigtableError(Code.FAILED_PRECONDITION, `${this.#path}: an append of unknown outcome was made`);
   }
 }

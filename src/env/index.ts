@@ -33,7 +33,9 @@ export {
   type LogPosition,
   type LogWriter,
 } from './seams/file-system.ts';
-export type { SlotStore } from './seams/slot-store.ts';
+export type { SlotPage, SlotStore } from './seams/slot-store.ts';
+export { decodeSlotHeader, isMarker, SLOT_HEADER_BYTES, type SlotHeader } from './slots/slot-format.ts';
+export { withSlotLogs } from './slots/slot-logs.ts';
 export { InlineWorkers } from './memory/inline-workers.ts';
 export { InProcessLockService, type LastingFile, type LockStorage } from './memory/in-process-lock-service.ts';
 export { LocalTransport } from './memory/local-transport.ts';
@@ -58,6 +60,7 @@ export {
   MemoryFileSystem,
 } from './memory/memory-file-system.ts';
 export { OverlayFileSystem } from './memory/overlay-file-system.ts';
+export { MemorySlotStore } from './memory/memory-slot-store.ts';
 export { MemoryLockService } from './memory/memory-lock-service.ts';
 export {
   fromPlainError,

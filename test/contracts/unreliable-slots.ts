@@ -37,7 +37,7 @@ export function unreliableSlots(
         const drawn = fate(method, args);
         counts[drawn]++;
         if (drawn === 'late') {
-          const copied = args.map((arg) => (Array.isArray(arg) ? arg.map((part) => Uint8Array.from(part)) : arg));
+          const copied = args.map((arg) => structuredClone(arg));
           underWay.push({ calls: lateBy(), land: () => call.apply(target, copied).catch(() => undefined) });
           throw unavailable(`${method} has timed out`);
         }

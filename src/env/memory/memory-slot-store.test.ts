@@ -33,8 +33,8 @@ describe('MemorySlotStore', () => {
     assert.equal(await store.read(LOG, 2, 0, 1), undefined);
     (await store.read(LOG, 3, 0, 3))!.fill(0);
     assert.equal((await store.read(LOG, 3, 0, 3))!.toString(), 'one');
-    await store.delete(LOG, 3);
-    await store.delete(LOG, 3);
+    await store.delete(LOG, [3]);
+    await store.delete(LOG, [3]);
     assert.equal(await store.read(LOG, 3, 0, 1), undefined);
     assert.equal(await create(store, 3, 'two'), true);
   });
@@ -77,8 +77,8 @@ describe('MemorySlotStore', () => {
     await store.unreserve(LOG);
     assert.equal(store.freeBytes, 5);
     await store.reserve(LOG, 5);
-    await store.delete(LOG, 0);
-    await store.delete(LOG, 1);
+    await store.delete(LOG, [0]);
+    await store.delete(LOG, [1]);
     assert.equal(store.freeBytes, 20);
     assert.deepEqual(await store.listLogs('', ''), []);
   });

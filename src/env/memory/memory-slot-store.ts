@@ -61,12 +61,14 @@ export class MemorySlotStore implements SlotStore {
     return logs.sort().slice(0, this.#pageSize);
   }
 
-  async delete(log: string, slot: number): Promise<void> {
+  async delete(log: string, slots: readonly number[]): Promise<void> {
     const stored = this.#logs.get(log);
     if (!stored) return;
-    this.freeBytes += stored.slots.get(slot)?.length ?? 0;
-    stored.slots.delete(slot);
-    if (slot === 0) await this.unreserve(log);
+    for (const slot of slots) {
+      this.freeBytes += stored.slots.get(slot)?.length ?? 0;
+      stored.slots.delete(slot);
+      if (slot === 0) await this.unreserve(log);
+    }
     if (stored.slots.size === 0) this.#logs.delete(log);
   }
 

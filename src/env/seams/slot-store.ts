@@ -13,6 +13,9 @@
  *
  * A log's path is as that of a file (`checkFilePath`); a slot is a safe integer of 0 or more.
  */
+/** Slots in one call of `delete`. */
+export const MAX_DELETED_SLOTS = 1000;
+
 export interface SlotPage {
   /** Ascending. */
   readonly slots: readonly number[];
@@ -37,8 +40,11 @@ export interface SlotStore {
   listSlots(log: string, from: number): Promise<SlotPage>;
   /** A page of the paths that have a slot, begin with `prefix` and are above `after`, ascending; empty = no more. */
   listLogs(prefix: string, after: string): Promise<string[]>;
-  /** Nothing happens where there is none. */
-  delete(log: string, slot: number): Promise<void>;
+  /**
+   * Deletes each of the slots, at most MAX_DELETED_SLOTS, at an instant of its own, in any order. Nothing happens where
+   * there is none.
+   */
+  delete(log: string, slots: readonly number[]): Promise<void>;
   /**
    * Reserves room for creations with `reserved` in this log, which may together take `bytes` more. A store without a
    * limit has nothing to do.

@@ -7,7 +7,7 @@ import { assert, type BigtableError, Code, toBigtableError, unavailable } from '
 import { isOutcomeUnknown } from '../calls/settled-changes.ts';
 import { type Clock, sleep } from '../seams/clock.ts';
 import type { Checksum } from '../seams/codecs.ts';
-import type { SlotPage, SlotStore } from '../seams/slot-store.ts';
+import { MAX_DELETED_SLOTS, type SlotPage, type SlotStore } from '../seams/slot-store.ts';
 import { decodeSlotHeader, SLOT_HEADER_BYTES, type SlotHeader } from './slot-format.ts';
 
 const FIRST_DELAY_MS = 10;
@@ -99,8 +99,9 @@ export class SlotCalls {
     }
   }
 
-  delete(log: string, slot: number, isStopped?: () => boolean): Promise<void> {
-    return this.#settled(() => this.#store.delete(log, slot), isStopped);
+  delete(log: string, slots: readonly number[], isStopped?: () => boolean): Promise<void> {
+    assert(slots.length <= MAX_DELETED_SLOTS, 'one call deletes a limited number of slots');
+    return this.#settled(() => this.#store.delete(log, slots), isStopped);
   }
 
   reserve(log: string, bytes: number): Promise<void> {

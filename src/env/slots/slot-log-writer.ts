@@ -13,6 +13,7 @@
 import { assert, BigtableError, Code, unavailable } from '../../base/index.ts';
 import { checksumOf } from '../seams/codecs.ts';
 import type { AppendOptions, LogPosition, LogWriter } from '../seams/file-system.ts';
+import { MAX_DELETED_SLOTS } from '../seams/slot-store.ts';
 import type { SlotCalls } from './slot-calls.ts';
 import {
   decodeSlotHeader,
@@ -23,8 +24,6 @@ import {
   type SlotKind,
   slotName,
 } from './slot-format.ts';
-
-const DELETIONS_TOGETHER = 8;
 
 export interface SlotWriterOptions {
   readonly calls: SlotCalls;
@@ -160,12 +159,13 @@ export class SlotLogWriter implements LogWriter {
   async #trim(): Promise<void> {
     const end = this.#durableLowWater;
     while (this.#firstSlot < end && !this.#isClosed) {
-      const count = Math.min(DELETIONS_TOGETHER, end - this.#firstSlot);
-      const deletions = Array.from({ length: count }, (_, i) =>
-        this.#calls.delete(this.#log, this.#firstSlot + i, () => this.#isClosed),
-      );
-      const outcomes = await Promise.allSettled(deletions);
-      if (outcomes.some(({ status }) => status === 'rejected')) break;
+      const count = Math.min(MAX_DELETED_SLOTS, end - this.#firstSlot);
+      const slots = Array.from({ length: count }, (_, i) => this.#firstSlot + i);
+      try {
+        await this.#calls.delete(this.#log, slots, () => this.#isClosed);
+      } catch {
+        break;
+      }
       this.#firstSlot += count;
       for (const bytes of this.#slotBytes.splice(0, count)) this.#sizeBytes -= bytes;
     }

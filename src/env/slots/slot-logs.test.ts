@@ -351,7 +351,7 @@ describe('trimmed and deleted logs', () => {
   test('a deletion that was cut short leaves a log without appends, in the list, which no writer goes on with', async () => {
     const store = new MemorySlotStore({ pageSize: 3 });
     const { log } = await filled(store, 20);
-    let left = 12;
+    let left = 4;
     const dying = unreliableSlots(store, (method) => (method === 'delete' && left-- <= 0 ? 'failed' : 'answered'));
     await fails(logsOn(dying.store).deleteLog(LOG), Code.UNAVAILABLE);
     const logs = logsOn(store);

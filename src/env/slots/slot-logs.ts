@@ -12,7 +12,7 @@ import type { Clock, Random } from '../seams/clock.ts';
 import type { Checksum } from '../seams/codecs.ts';
 import { checkFilePath } from '../seams/file-path.ts';
 import type { FileSystem, LogAppend, LogPosition, LogWriter } from '../seams/file-system.ts';
-import type { SlotStore } from '../seams/slot-store.ts';
+import { MAX_DELETED_SLOTS, type SlotStore } from '../seams/slot-store.ts';
 import { SlotCalls } from './slot-calls.ts';
 import { SlotLogWriter } from './slot-log-writer.ts';
 import { drawNonce, sealLog } from './slot-marks.ts';
@@ -33,8 +33,6 @@ export interface SlotLogsOptions {
 }
 
 type Logs = Pick<FileSystem, 'openLog' | 'fence' | 'readLog' | 'listLogs' | 'deleteLog'>;
-
-const DELETIONS_TOGETHER = 8;
 
 export class SlotLogs implements Logs {
   readonly #calls: SlotCalls;
@@ -75,17 +73,19 @@ export class SlotLogs implements Logs {
     if (marker === undefined) return;
     for await (const slots of this.#calls.pages(path, 0)) {
       const others = slots.filter((slot) => slot < marker);
-      for (let i = 0; i < others.length; i += DELETIONS_TOGETHER) {
-        const together = others.slice(i, i + DELETIONS_TOGETHER);
-        await Promise.all(together.map((slot) => this.#calls.delete(path, slot)));
-      }
+      for (let i = 0; i < others.length; i += MAX_DELETED_SLOTS)
+        await this.#calls.delete(path, others.slice(i, i + MAX_DELETED_SLOTS));
     }
-    await this.#calls.delete(path, marker);
+    await this.#calls.delete(path, [marker]);
   }
 }
 
 /** The files of `fileSystem`, and the logs of the slot store. */
-export function withSlotLogs(fileSystem: FileSystem, store: SlotStore, options: SlotLogsOptions): FileSystem {
+export function withSlotLogs(
+  fileSystem: Omit<FileSystem, keyof Logs>,
+  store: SlotStore,
+  options: SlotLogsOptions,
+): FileSystem {
   const logs = new SlotLogs(store, options);
   const { readNow } = fileSystem;
   return {
