@@ -164,6 +164,48 @@ describe('a tablet', () => {
     assert.equal(fixture.commits[1]?.files['default']?.length, 2);
   });
 
+  test('that is empty answers its server the same before it has parts and after', async () => {
+    const fixture = await new Fixture().load();
+    const answers = (): object => {
+      const { tablet } = fixture;
+      const { state, memtableBytes, oldestUnflushed, redoPoint, crowding, uncollectedSinceMicros } = tablet;
+      return {
+        ...{ state, memtableBytes, oldestUnflushed, redoPoint, crowding, uncollectedSinceMicros },
+        sizeBytes: tablet.sizeBytes(),
+        heldFiles: tablet.heldFiles(),
+        middleRow: tablet.middleRow(),
+        due: tablet.dueCompaction(),
+        earned: tablet.earnedCompaction(),
+      };
+    };
+    const before = answers();
+    await fixture.tablet.flush();
+    await fixture.tablet.cancelCompaction();
+    assert.deepEqual(await fixture.rows(), []);
+    assert.deepEqual(answers(), before);
+    await Promise.all([fixture.set('a', 'first'), fixture.set('b', 'second')]);
+    assert.deepEqual(await fixture.rows(), ['a=first', 'b=second']);
+    assert.equal((await fixture.records()).length, 2);
+    assert.deepEqual(fixture.commits, []);
+  });
+
+  test('that is empty and lists the log of an earlier server drops it in a flush', async () => {
+    const fixture = await new Fixture().load({ ...STATE, logs: ['logs/earlier', 'logs/one'] });
+    await fixture.tablet.flush();
+    assert.deepEqual(
+      fixture.commits.map(({ logs }) => logs),
+      [['logs/one']],
+    );
+    await fixture.tablet.flush();
+    assert.equal(fixture.commits.length, 1);
+  });
+
+  test('that is empty closes, and takes no call after that', async () => {
+    const fixture = await new Fixture().load();
+    await fixture.tablet.close({ flush: true });
+    assert.equal(await code(fixture.set('a', '1')), Code.UNAVAILABLE);
+  });
+
   test('a commit names the last record in its files as redo point, and replay from there restores the same', async () => {
     const fixture = await new Fixture().load();
     await fixture.set('a', 'flushed');

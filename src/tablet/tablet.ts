@@ -1,7 +1,10 @@
 /**
- * One tablet: its parts put together. Writes go through the log of the server into the memtable (row-writes.ts,
+ * One tablet: its parts put together (tablet-parts.ts). Writes go through the log of the server into the memtable (row-writes.ts,
  * tablet-writer.ts); reads merge the layers (layer-reads.ts); flushes write memtables to files (flusher.ts);
  * compactions merge files (file-compactor.ts). They share a TabletContext.
+ *
+ * A tablet that has neither file nor record has no parts before they are needed, so that a server can have many that
+ * are empty: it takes some hundred bytes then. Questions of the server alone do not make the parts.
  *
  * Invariants (docs/ARCHITECTURE.md, "Commit log" and "Locality groups and compactions"):
  * - Only the writer logs and applies changes.
@@ -24,22 +27,16 @@ import {
 } from '../model/index.ts';
 import type { CompactionKind } from './contract/compaction-job.ts';
 import { familyUsage } from './layers/family-usage.ts';
-import { FileCompactor } from './compact/file-compactor.ts';
 import { FileOpener } from './layers/file-opener.ts';
-import { Flusher } from './compact/flusher.ts';
 import { groupingOf } from './layers/grouping.ts';
-import { LayerReads } from './read/layer-reads.ts';
 import { clipsOf, pathsByGroup, type LayerSet } from './layers/layer-set.ts';
 import { middleRow } from './layers/middle-row.ts';
-import { RowLocks } from './write/row-locks.ts';
-import { RowWrites } from './write/row-writes.ts';
 import { sampleFiles } from './layers/sample-keys.ts';
 import type { Decision, DivideCommit, TabletApi, TabletRead } from './contract/tablet-api.ts';
-import { TabletContext, type TabletOptions } from './layers/tablet-context.ts';
+import type { TabletContext, TabletOptions } from './layers/tablet-context.ts';
 import type { TabletFile } from './layers/tablet-file.ts';
 import type { TabletHost, TabletState } from './contract/tablet-state.ts';
-import { TabletWriter } from './write/tablet-writer.ts';
-import { WriteActivity } from './compact/write-activity.ts';
+import { TabletParts } from './tablet-parts.ts';
 
 /**
  * Before a tablet is divided its memtable is flushed, while writes go on, until it is this small, but no more than
@@ -53,49 +50,57 @@ const MAX_FLUSHES = 4;
  */
 const BUSY_PRICE = 4;
 
-export class Tablet implements TabletApi {
-  readonly #context: TabletContext;
-  readonly #locks = new RowLocks();
-  readonly #writer: TabletWriter;
-  readonly #reads: LayerReads;
-  readonly #writes: RowWrites;
-  readonly #compactor: FileCompactor;
-  readonly #flusher: Flusher;
-  readonly #writeActivity = new WriteActivity();
+const NO_FILES: readonly string[] = [];
 
-  private constructor(options: TabletOptions, state: TabletState, files: readonly TabletFile[]) {
-    const context = new TabletContext(options, state, files);
-    this.#context = context;
-    this.#writer = new TabletWriter(context, this.#locks);
-    this.#reads = new LayerReads(context);
-    this.#writes = new RowWrites(context, this.#locks, this.#writer);
-    this.#compactor = new FileCompactor(context);
-    this.#flusher = new Flusher(context, this.#writer, this.#compactor);
+export class Tablet implements TabletApi {
+  readonly #options: TabletOptions;
+  /** As it was when the tablet was opened. */
+  readonly #opened: TabletState;
+  /** Undefined for an empty tablet that has had nothing to do. */
+  #made: TabletParts | undefined;
+
+  private constructor(options: TabletOptions, opened: TabletState, made?: TabletParts) {
+    this.#options = options;
+    this.#opened = opened;
+    this.#made = made;
   }
 
   /** Opens the files that METADATA lists and replays `records`: those of the range after the redo point, in order. */
   static async load(options: TabletOptions, state: TabletState, records: Iterable<RedoRecord>): Promise<Tablet> {
-    const tablet = new Tablet(options, state, await openFiles(options, state));
+    if (isEmpty(state) && isDone(records)) return new Tablet(options, state);
+    const parts = new TabletParts(options, state, await openFiles(options, state));
     const pacer = new Pacer(options.env.clock);
     for (const record of records) {
-      const applying = tablet.#writer.replay(record);
+      const applying = parts.writer.replay(record);
       if (applying !== undefined) await applying;
       if (pacer.due()) await pacer.pause();
     }
-    tablet.#context.serving.enter('serving');
-    return tablet;
+    parts.context.serving.enter('serving');
+    return new Tablet(options, state, parts);
+  }
+
+  get #parts(): TabletParts {
+    return this.#made ?? this.#make();
+  }
+
+  #make(): TabletParts {
+    assert(this.#made === undefined && isEmpty(this.#opened), 'the parts of an empty tablet are made once');
+    const made = new TabletParts(this.#options, this.#opened, []);
+    made.context.serving.enter('serving');
+    this.#made = made;
+    return made;
   }
 
   get state(): TabletState {
-    return this.#context.state;
+    return this.#made?.context.state ?? this.#opened;
   }
 
   get memtableBytes(): number {
-    return this.#layers.memtableBytes;
+    return this.#made?.context.layers.memtableBytes ?? 0;
   }
 
   get oldestUnflushed(): number | undefined {
-    return this.#layers.firstPosition;
+    return this.#made?.context.layers.firstPosition;
   }
 
   get redoPoint(): RedoPoint {
@@ -103,22 +108,25 @@ export class Tablet implements TabletApi {
   }
 
   sizeBytes(): number {
-    return this.#layers.files.reduce((sum, file) => sum + file.sizeBytes, this.#layers.memtableBytes);
+    if (this.#made === undefined) return 0;
+    const { files, memtableBytes } = this.#layers;
+    return files.reduce((sum, file) => sum + file.sizeBytes, memtableBytes);
   }
 
   heldFiles(): readonly string[] {
+    if (this.#made === undefined) return NO_FILES;
     return [...this.#layers.heldFiles(), ...this.#context.ownedFiles.new];
   }
 
   mutateRow(context: RequestContext, row: ByteString, mutations: Mutations): Promise<void> {
-    return this.#writes.mutateRow(context, row, mutations);
+    return this.#parts.writes.mutateRow(context, row, mutations);
   }
 
   mutateRows(
     context: RequestContext,
     changes: readonly RowMutations[],
   ): Promise<readonly (BigtableError | undefined)[]> {
-    return this.#writes.mutateRows(context, changes);
+    return this.#parts.writes.mutateRows(context, changes);
   }
 
   transact(
@@ -127,7 +135,7 @@ export class Tablet implements TabletApi {
     filter: RowFilter | undefined,
     decide: (cells: ReadonlyMap<ByteString, readonly Cell[]>) => Decision,
   ): Promise<void> {
-    return this.#writes.transact(context, rows, filter, decide);
+    return this.#parts.writes.transact(context, rows, filter, decide);
   }
 
   checkAndMutateRow(
@@ -137,7 +145,7 @@ export class Tablet implements TabletApi {
     whenTrue: readonly Mutation[],
     whenFalse: readonly Mutation[],
   ): Promise<boolean> {
-    return this.#writes.checkAndMutateRow(context, row, predicate, whenTrue, whenFalse);
+    return this.#parts.writes.checkAndMutateRow(context, row, predicate, whenTrue, whenFalse);
   }
 
   readModifyWriteRow(
@@ -146,15 +154,15 @@ export class Tablet implements TabletApi {
     rules: readonly ReadModifyWriteRule[],
     maxAnswerBytes?: number,
   ): Promise<readonly Cell[]> {
-    return this.#writes.readModifyWriteRow(context, row, rules, maxAnswerBytes);
+    return this.#parts.writes.readModifyWriteRow(context, row, rules, maxAnswerBytes);
   }
 
   dropRows(context: RequestContext, range: RowRange): Promise<void> {
-    return this.#writes.dropRows(context, range);
+    return this.#parts.writes.dropRows(context, range);
   }
 
   read(context: RequestContext, request: TabletRead): PullStream<ReadBatch> {
-    return this.#reads.read(context, request);
+    return this.#parts.reads.read(context, request);
   }
 
   sampleKeys(partBytes: number): readonly { readonly row: ByteString; readonly offsetBytes: number }[] {
@@ -162,6 +170,7 @@ export class Tablet implements TabletApi {
   }
 
   middleRow(): ByteString | undefined {
+    if (this.#made === undefined) return undefined;
     return middleRow(this.#layers.files, this.state.range);
   }
 
@@ -176,18 +185,22 @@ export class Tablet implements TabletApi {
   }
 
   flush(): Promise<void> {
-    return this.#flusher.flush();
+    // the logs of earlier servers are listed until a flush commits that nothing of theirs is needed
+    if (this.#made === undefined && this.#opened.logs.every((log) => log === this.#options.host.logPath))
+      return Promise.resolve();
+    return this.#parts.flusher.flush();
   }
 
   dueCompaction(): CompactionKind | undefined {
-    return this.#context.serving.phase === 'serving' ? this.#compactor.due() : undefined;
+    if (this.#made === undefined) return undefined;
+    return this.#context.serving.phase === 'serving' ? this.#parts.compactor.due() : undefined;
   }
 
   earnedCompaction(): CompactionKind | undefined {
-    if (this.#context.serving.phase !== 'serving') return undefined;
-    const isQuiet = this.#writeActivity.isQuiet(this.#writer.applied, this.#context.env.clock.monotonicMs());
-    if (isQuiet && this.#flusher.isEarned()) return 'minor';
-    return this.#compactor.isEarned(isQuiet ? 1 : BUSY_PRICE) ? 'merging' : undefined;
+    if (this.#made === undefined || this.#context.serving.phase !== 'serving') return undefined;
+    const isQuiet = this.#parts.writeActivity.isQuiet(this.#parts.writer.applied, this.#context.env.clock.monotonicMs());
+    if (isQuiet && this.#parts.flusher.isEarned()) return 'minor';
+    return this.#parts.compactor.isEarned(isQuiet ? 1 : BUSY_PRICE) ? 'merging' : undefined;
   }
 
   async compact(kind: CompactionKind): Promise<void> {
@@ -197,21 +210,23 @@ export class Tablet implements TabletApi {
       // what it drops must not depend on what is only in memory
       await this.flush();
       // a running flush does not know into which groups this compaction will move cells
-      await this.#flusher.idle();
+      await this.#parts.flusher.idle();
       this.#checkServing();
     }
-    await this.#compactor.run(kind);
+    await this.#parts.compactor.run(kind);
   }
 
   cancelCompaction(): Promise<void> {
-    return this.#compactor.cancel();
+    if (this.#made === undefined) return Promise.resolve();
+    return this.#parts.compactor.cancel();
   }
 
   get crowding(): number {
-    return this.#layers.crowding;
+    return this.#made?.context.layers.crowding ?? 0;
   }
 
   get uncollectedSinceMicros(): number | undefined {
+    if (this.#made === undefined) return undefined;
     const { files } = this.#layers;
     const hasRules = Object.values(this.#context.schema().families).some(({ gcRule }) => gcRule !== undefined);
     const isClean =
@@ -229,13 +244,13 @@ export class Tablet implements TabletApi {
     const { serving } = this.#context;
     if (serving.phase === 'ended') return;
     serving.enter('closing');
-    await this.#compactor.cancel();
+    await this.#parts.compactor.cancel();
     // calls that hold a row now may still write
-    await this.#locks.lockTablet();
-    this.#locks.unlockTablet();
-    await this.#writer.drain();
+    await this.#parts.locks.lockTablet();
+    this.#parts.locks.unlockTablet();
+    await this.#parts.writer.drain();
     if (options.flush) await this.flush();
-    else await this.#flusher.idle();
+    else await this.#parts.flusher.idle();
     this.#end();
   }
 
@@ -246,12 +261,12 @@ export class Tablet implements TabletApi {
     this.#checkServing();
     serving.enter('dividing');
     try {
-      await this.#compactor.cancel();
+      await this.#parts.compactor.cancel();
       await this.#flushMost();
-      await this.#locks.lockTablet();
+      await this.#parts.locks.lockTablet();
       try {
         if (!serving.takesCalls) throw serving.notServingError();
-        await this.#writer.drain();
+        await this.#parts.writer.drain();
         await this.flush();
         return await commits.inTurn(() =>
           this.#divide(
@@ -266,7 +281,7 @@ export class Tablet implements TabletApi {
         this.#context.noteError(error);
         throw error;
       } finally {
-        this.#locks.unlockTablet();
+        this.#parts.locks.unlockTablet();
       }
     } finally {
       // otherwise it was closed meanwhile, or has been divided
@@ -281,7 +296,7 @@ export class Tablet implements TabletApi {
 
   async #divide(ranges: readonly [RowRange, RowRange], commit: DivideCommit): Promise<readonly [Tablet, Tablet]> {
     assert(
-      this.#layers.memtablesAreEmpty && this.#flusher.isCommitted,
+      this.#layers.memtablesAreEmpty && this.#parts.flusher.isCommitted,
       'everything is in files before a tablet is divided',
     );
     const parts = ranges.map((range) => {
@@ -306,11 +321,18 @@ export class Tablet implements TabletApi {
     // from here on the two tablets share its files
     this.#end();
     const open = ({ state, files }: (typeof parts)[number], host: TabletHost): Tablet => {
-      const tablet = new Tablet({ ...this.#context.options, host }, state, files);
-      tablet.#context.serving.enter('serving');
-      return tablet;
+      const options = { ...this.#options, host };
+      if (isEmpty(state)) return new Tablet(options, state);
+      assert(files.length > 0, 'a tablet that lists files has them open');
+      const parts = new TabletParts(options, state, files);
+      parts.context.serving.enter('serving');
+      return new Tablet(options, state, parts);
     };
     return [open(low, hosts[0]), open(high, hosts[1])];
+  }
+
+  get #context(): TabletContext {
+    return this.#parts.context;
   }
 
   get #layers(): LayerSet {
@@ -329,6 +351,15 @@ export class Tablet implements TabletApi {
     ownedFiles.share();
     layers.retire();
   }
+}
+
+function isEmpty({ files }: TabletState): boolean {
+  for (const group in files) if (files[group]!.length > 0) return false;
+  return true;
+}
+
+function isDone(records: Iterable<RedoRecord>): boolean {
+  return Array.isArray(records) && records.length === 0;
 }
 
 async function openFiles(options: TabletOptions, state: TabletState): Promise<TabletFile[]> {

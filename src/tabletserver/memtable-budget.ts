@@ -30,6 +30,9 @@ const MAX_REPLAYED_FLUSHES = 16;
 /** The part of the server's log that the budget needs. */
 export type TrimmableLog = Pick<ServerLog, 'newestPosition' | 'sizeBytes' | 'trimBefore'>;
 
+/** A trim of the log asks every tablet. With more tablets than this it comes after several flushes. */
+const TABLETS_PER_FLUSH = 256;
+
 export interface MemtableBudgetOptions {
   readonly limitBytes: number;
   readonly logLimitBytes: number;
@@ -47,6 +50,9 @@ export class MemtableBudget {
   readonly #replayed = new Set<ServedTablet>();
   #totalBytes = 0;
   #writtenBytes = 0;
+  #flushesSinceTrim = 0;
+  /** Position of the newest append when the last flush began. */
+  #newestAtFlush = 0;
   readonly #waiting: WaitList;
   #running: Promise<void> | undefined;
   /** Aborts when the server ends: a wait for the next attempt is cut short. */
@@ -193,14 +199,16 @@ export class MemtableBudget {
     }
   }
 
-  /** Flushes one tablet, now, and trims the log. */
+  /** Flushes one tablet, now, and trims the log; where there are many tablets, after several of these calls. */
   async flush(served: ServedTablet): Promise<void> {
     const newest = this.#options.log.newestPosition;
     await served.tablet.flush();
     this.#flushFailure = undefined;
     this.#replayed.delete(served);
     if (this.#tablets.has(served)) this.count(served);
-    await this.#trim(newest);
+    this.#newestAtFlush = newest;
+    this.#flushesSinceTrim++;
+    if (this.#flushesSinceTrim * TABLETS_PER_FLUSH >= this.#tablets.size) await this.#trim(newest);
   }
 
   /** Begins no further flush, and waits for the one under way. A failed flush is not retried. */
@@ -244,6 +252,11 @@ export class MemtableBudget {
   }
 
   async #run(): Promise<void> {
+    await this.#flushDue();
+    if (this.#flushesSinceTrim > 0) await this.#trim(this.#newestAtFlush);
+  }
+
+  async #flushDue(): Promise<void> {
     while (!this.#stopped && this.#isDue()) {
       const next = this.#choose();
       if (next === undefined) break;
@@ -311,6 +324,7 @@ export class MemtableBudget {
   /** `newest`: the newest append when the flush began, so that all records before it were applied long ago. */
   async #trim(newest: number): Promise<void> {
     const { log, clock } = this.#options;
+    this.#flushesSinceTrim = 0;
     await clock.yield();
     assert(log.newestPosition >= newest, 'positions of the log ascend');
     let keep = newest;

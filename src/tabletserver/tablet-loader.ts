@@ -61,6 +61,8 @@ export class TabletLoader {
   readonly #damaged = new Map<MetadataKey, { readonly row: MetadataRow; readonly error: BigtableError }>();
   /** Tablets that are no longer served here while reads may still be inside a row of them: their files are spared. */
   readonly #retired = new Set<TabletApi>();
+  /** The server of the row that was read last: this one, as METADATA names it. */
+  #server: MetadataRow['server'];
   #stopped = false;
 
   constructor(options: TabletLoaderOptions) {
@@ -234,7 +236,7 @@ export class TabletLoader {
 
   async #load({ key, epoch }: TabletRef, loading: Loading, context: RequestContext): Promise<void> {
     const { metadata, serverName, services, budget } = this.#options;
-    const row = await metadata.readRow(key, context);
+    const row = this.#withSharedServer(await metadata.readRow(key, context));
     if (row?.server?.name !== serverName || row.epoch !== epoch) {
       throw stale(
         `tablet at epoch ${epoch} is not loaded: METADATA gives it to ${row?.server?.name ?? 'no server'} at epoch ${row?.epoch ?? 0}`,
@@ -262,6 +264,15 @@ export class TabletLoader {
     const served = this.#serve(row, host, tablet);
     this.#floors.passed(key, epoch);
     if (row.logs.some((log) => log !== services.logPath)) budget.markReplayed(served);
+  }
+
+  /** The row with the same object for the server and its log as all others: a server may have many tablets. */
+  #withSharedServer(row: MetadataRow | undefined): MetadataRow | undefined {
+    if (row === undefined) return undefined;
+    const { server } = row;
+    if (server?.name !== this.#server?.name || server?.address !== this.#server?.address) this.#server = server;
+    const { logPath } = this.#options.services;
+    return { ...row, server: this.#server, logs: row.logs.map((log) => (log === logPath ? logPath : log)) };
   }
 
   #serve(row: MetadataRow, host: ServedTabletHost, tablet: TabletApi): ServedTablet {
