@@ -1,6 +1,6 @@
 /**
- * One tablet: its parts put together (tablet-parts.ts). Writes go through the log of the server into the memtable (row-writes.ts,
- * tablet-writer.ts); reads merge the layers (layer-reads.ts); flushes write memtables to files (flusher.ts);
+ * One tablet: its parts put together (tablet-parts.ts). Writes go through the log of the server into the memtable
+ * (row-writes.ts, tablet-writer.ts); reads merge the layers (layer-reads.ts); flushes write memtables to files (flusher.ts);
  * compactions merge files (file-compactor.ts). They share a TabletContext.
  *
  * A tablet that has neither file nor record has no parts before they are needed, so that a server can have many that
@@ -198,9 +198,10 @@ export class Tablet implements TabletApi {
 
   earnedCompaction(): CompactionKind | undefined {
     if (this.#made === undefined || this.#context.serving.phase !== 'serving') return undefined;
-    const isQuiet = this.#parts.writeActivity.isQuiet(this.#parts.writer.applied, this.#context.env.clock.monotonicMs());
-    if (isQuiet && this.#parts.flusher.isEarned()) return 'minor';
-    return this.#parts.compactor.isEarned(isQuiet ? 1 : BUSY_PRICE) ? 'merging' : undefined;
+    const { context, writer, writeActivity, flusher, compactor } = this.#made;
+    const isQuiet = writeActivity.isQuiet(writer.applied, context.env.clock.monotonicMs());
+    if (isQuiet && flusher.isEarned()) return 'minor';
+    return compactor.isEarned(isQuiet ? 1 : BUSY_PRICE) ? 'merging' : undefined;
   }
 
   async compact(kind: CompactionKind): Promise<void> {
