@@ -1,7 +1,7 @@
 /**
  * One tablet: its parts put together (tablet-parts.ts). Writes go through the log of the server into the memtable
- * (row-writes.ts, tablet-writer.ts); reads merge the layers (layer-reads.ts); flushes write memtables to files (flusher.ts);
- * compactions merge files (file-compactor.ts). They share a TabletContext.
+ * (row-writes.ts, tablet-writer.ts); reads merge the layers (layer-reads.ts); flushes write memtables to files
+ * (flusher.ts); compactions merge files (file-compactor.ts). They share a TabletContext.
  *
  * A tablet that has neither file nor record has no parts before they are needed, so that a server can have many that
  * are empty: it takes some hundred bytes then. Questions of the server alone do not make the parts.
