@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { fileSystemContract } from '../../../test/contracts/file-system-contract.ts';
+import { filesSentAgain } from '../../../test/contracts/lost-answers.ts';
 import { BigtableError, Code, CorruptionError } from '../../base/index.ts';
 import type { FileSystem } from '../seams/file-system.ts';
 import { type FileOperation, MemoryFileSystem } from './memory-file-system.ts';
@@ -12,6 +13,15 @@ fileSystemContract('memory', async () => {
   return {
     fileSystem,
     reopen: async () => fileSystem.crash('nothing'),
+    setFreeBytes: (bytes) => (fileSystem.freeBytes = bytes),
+  };
+});
+
+fileSystemContract('memory, every call applied and its answer lost', async () => {
+  const fileSystem = new MemoryFileSystem();
+  return {
+    fileSystem: filesSentAgain(fileSystem),
+    reopen: async () => filesSentAgain(fileSystem.crash('nothing')),
     setFreeBytes: (bytes) => (fileSystem.freeBytes = bytes),
   };
 });

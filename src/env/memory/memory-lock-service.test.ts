@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { lockServiceContract } from '../../../test/contracts/lock-service-contract.ts';
+import { sentAgain } from '../../../test/contracts/lost-answers.ts';
 import { lockServiceOverPort } from '../../../test/contracts/over-port.ts';
 import { inSimulatedTime } from '../../../test/simulated-time.ts';
 import { sleep } from '../seams/clock.ts';
@@ -20,6 +21,20 @@ lockServiceContract('memory, over a port', async () => {
   return {
     service: one.proxy,
     other: two.proxy,
+    endSession: (sessionId) => service.expireSession(sessionId),
+    close: async () => {
+      one.close();
+      two.close();
+    },
+  };
+});
+
+lockServiceContract('memory, two adapters, every call applied and its answer lost', async () => {
+  const service = new MemoryLockService();
+  const [one, two] = [lockServiceOverPort(service), lockServiceOverPort(service)];
+  return {
+    service: sentAgain(one.proxy),
+    other: sentAgain(two.proxy),
     endSession: (sessionId) => service.expireSession(sessionId),
     close: async () => {
       one.close();

@@ -2,6 +2,9 @@
  * The first seam: GFS's role. Write-once files and append-only logs, nothing else, so that a directory, S3 and HDFS can
  * all hold a database. Every adapter is run through test/contracts/file-system-contract.ts.
  *
+ * `size`, `read`, `list`, `delete`, `fence`, `readLog`, `listLogs` and `deleteLog` may be sent again when their answer
+ * was lost. An adapter whose storage is remote settles its other calls itself.
+ *
  * Promises every adapter keeps (and proves at start by a self-test):
  * - A file is invisible until `close` of its writer resolves; from then on it is whole, durable and never changes.
  * - When two writers create the same path, exactly one succeeds; the other fails with ALREADY_EXISTS at `close` at the

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { fileSystemContract } from '../../../test/contracts/file-system-contract.ts';
+import { filesSentAgain } from '../../../test/contracts/lost-answers.ts';
 import { BigtableError, Code, codeName, crc32c } from '../../base/index.ts';
 import type { FileSystem } from '../../env/index.ts';
 import { errno, smallDisk } from '../fixtures.ts';
@@ -12,9 +13,10 @@ import { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
 
 const OPTIONS: PosixOptions = { checksum: crc32c };
 
-for (const [name, options] of [
-  ['directory', OPTIONS],
-  ['directory with small segments', { ...OPTIONS, logSegmentBytes: 8192 }],
+for (const [name, options, seenBy] of [
+  ['directory', OPTIONS, undefined],
+  ['directory with small segments', { ...OPTIONS, logSegmentBytes: 8192 }, undefined],
+  ['directory, every call applied and its answer lost', OPTIONS, filesSentAgain],
 ] as const) {
   fileSystemContract(name, async () => {
     const directory = temporaryDirectory();
@@ -25,9 +27,13 @@ for (const [name, options] of [
       opened.push(fileSystem);
       return fileSystem;
     };
+    const openFor = async (): Promise<FileSystem> => {
+      const fileSystem = await open();
+      return seenBy ? seenBy(fileSystem) : fileSystem;
+    };
     return {
-      fileSystem: await open(),
-      reopen: open,
+      fileSystem: await openFor(),
+      reopen: openFor,
       setFreeBytes: (bytes) => (disk.freeBytes = bytes),
       close: async () => {
         for (const fileSystem of opened) await fileSystem.close();
