@@ -107,6 +107,12 @@ export const ROOMS = [
     what: 'where a row is served: the cached climb from `root` to user tablets',
     imports: ['base', 'env', 'filter', 'metadata', 'model', 'protocol'],
   },
+  {
+    floor: 6,
+    room: 'network',
+    what: 'the transport between processes: internal calls over the wire, between peers that prove who they are',
+    imports: ['base', 'env', 'protobuf', 'protocol', 'wire'],
+  },
 
   {
     floor: 7,
@@ -171,7 +177,7 @@ export const ROOMS = [
 ];
 
 /** Rooms that may use Node's own modules. Elsewhere they come in through the seams of `env`. */
-export const NODE_ROOMS = ['platform', 'wire', 'auth', 'monitor', 'boot', 'server', 'cli'];
+export const NODE_ROOMS = ['platform', 'wire', 'auth', 'monitor', 'network', 'boot', 'server', 'cli'];
 
 /** Errors of the table itself: imports that do not lead to a lower floor. */
 export function upwardImports() {

@@ -14,6 +14,7 @@ export {
   encodedStream,
   encodeThrown,
 } from './codec/call-codec.ts';
+export { protocolVersion } from './codec/call-messages.ts';
 export { internalCallsProto } from './codec/call-proto.ts';
 export { deposed, isDeposed } from './deposed.ts';
 export type {

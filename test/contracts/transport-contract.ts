@@ -19,6 +19,13 @@ export interface TransportUnderTest {
   readonly nowMs: () => number;
   readonly pass: (ms: number) => void;
   readonly close?: () => Promise<void>;
+  /** Of an adapter whose answers may get lost: */
+  readonly lossy?: {
+    /** The transport of another process that calls the same handlers. */
+    readonly second: Transport;
+    /** Breaks all connections, with the answers under way. */
+    readonly breakConnections: () => void;
+  };
 }
 
 type Body = (transport: Transport, subject: TransportUnderTest) => Promise<void>;
@@ -41,6 +48,7 @@ export function transportContract(name: string, make: () => Promise<TransportUnd
     describe('calls given up', () => callsAreGivenUp(contract));
     describe('streams', () => streamsFlow(contract));
     describe('streams given up', () => streamsAreGivenUp(contract));
+    describe('answers that are lost', () => answersAreLost(contract));
   });
 }
 
@@ -141,7 +149,7 @@ function callsAreAnswered(contract: Contract): void {
     const thrown: Record<string, () => unknown> = {
       bigtable: () => new BigtableError(Code.ABORTED, 'try again', { retry: false, details: { row: 'r' } }),
       corruption: () => new CorruptionError('a.sst', 7, 'bad'),
-      'type error': () => new TypeError('oops'),
+      'type-error': () => new TypeError('oops'),
       text: () => 'just text',
     };
     await transport.serve('a', {
@@ -160,7 +168,7 @@ function callsAreAnswered(contract: Contract): void {
       assert.deepEqual([aborted.message, aborted.retry, aborted.details], ['try again', false, { row: 'r' }]);
       const corrupt = await fails(through('corruption'), Code.DATA_LOSS);
       assert.ok(corrupt instanceof CorruptionError && corrupt.file === 'a.sst' && corrupt.offset === 7);
-      assert.equal((await fails(through('type error'), Code.INTERNAL)).message, 'oops');
+      assert.equal((await fails(through('type-error'), Code.INTERNAL)).message, 'oops');
       assert.equal((await fails(through('text'), Code.INTERNAL)).message, 'just text');
     }
   });
@@ -317,7 +325,7 @@ function streamsFlow(contract: Contract): void {
     await transport.serve('a', {
       ...counting(0),
       async *stream() {
-        for (;;) yield made++;
+        for (;;) yield { n: made++, bytes: Buffer.alloc(10_000) };
       },
     });
     const answers = transport.stream('a', 'm', null, context())[Symbol.asyncIterator]();
@@ -391,6 +399,89 @@ function streamsAreGivenUp(contract: Contract): void {
     pass(1000);
     abort.abort();
     await turn();
+  });
+}
+
+/** Subjects that lose no answers pass without a step. */
+function answersAreLost(contract: Contract): void {
+  contract('a call was carried out once, and fails with an unknown outcome', async (transport, { lossy }) => {
+    if (lossy === undefined) return;
+    let carriedOut = 0;
+    await transport.serve(
+      'a',
+      answering(() => {
+        carriedOut++;
+        lossy.breakConnections();
+        return 'lost';
+      }),
+    );
+    for (let i = 1; i <= 5; i++) {
+      for (const from of [transport, lossy.second]) {
+        const error = await fails(from.call('a', 'm', i, context()), Code.UNAVAILABLE);
+        assert.equal(error.details['notReached'], undefined, error.message);
+      }
+      assert.equal(carriedOut, 2 * i);
+    }
+  });
+
+  contract('a stream fails after the items that came, and the next one is whole', async (transport, { lossy }) => {
+    if (lossy === undefined) return;
+    let isLost = true;
+    await transport.serve('a', {
+      ...counting(0),
+      async *stream() {
+        yield 'first';
+        if (isLost) await new Promise(() => {});
+        yield 'second';
+      },
+    });
+    for (const from of [transport, lossy.second]) {
+      isLost = true;
+      const answers = from.stream('a', 'm', null, context())[Symbol.asyncIterator]();
+      assert.equal((await answers.next()).value, 'first');
+      const next = answers.next();
+      lossy.breakConnections();
+      const error = await fails(next, Code.UNAVAILABLE);
+      assert.equal(error.details['notReached'], undefined);
+      assert.equal((await answers.next()).done, true);
+      isLost = false;
+      assert.deepEqual(await collect(from.stream('a', 'm', null, context())), ['first', 'second']);
+    }
+  });
+
+  contract('of the calls of two processes no answered one is undone, and none is done twice', async (transport, subject) => {
+    const { lossy, pass } = subject;
+    if (lossy === undefined) return;
+    const done = new Map<number, number>();
+    await transport.serve('a', {
+      ...answering(() => undefined),
+      call: async (_, message) => {
+        const n = message as number;
+        done.set(n, (done.get(n) ?? 0) + 1);
+        if (n % 7 === 3) lossy.breakConnections();
+        if (n % 5 === 2) await turn();
+        return n;
+      },
+    });
+    const one = async (from: Transport, n: number): Promise<void> => {
+      for (;;) {
+        try {
+          assert.equal(await from.call('a', 'm', n, context()), n);
+          assert.equal(done.get(n), 1);
+          return;
+        } catch (thrown) {
+          assert.ok(thrown instanceof BigtableError, String(thrown));
+          assert.equal(codeName(thrown.code), 'UNAVAILABLE', thrown.message);
+          if (thrown.details['notReached'] !== true) return assert.ok((done.get(n) ?? 0) <= 1);
+          assert.equal(done.get(n), undefined);
+          pass(2000);
+        }
+      }
+    };
+    const [first, second] = [transport, lossy.second];
+    for (let round = 0; round < 10; round++)
+      await Promise.all(Array.from({ length: 20 }, (_, i) => one(i % 2 === 0 ? first : second, round * 20 + i)));
+    assert.ok(done.size > 0);
   });
 }
 

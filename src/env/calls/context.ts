@@ -90,7 +90,8 @@ export class CallContext implements RequestContext {
   readonly principal: string;
   /** Known once the request is decoded: the decoder fills it in. */
   appProfile = '';
-  readonly priority: Priority;
+  /** Of a call from another process, filled in by its handler. */
+  priority: Priority;
   readonly trace: string;
   readonly reservation: Reservation;
   readonly notes: CallNotes | undefined;

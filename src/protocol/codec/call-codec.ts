@@ -17,6 +17,9 @@ interface MethodCodecs {
 
 /** The bytes of messages, by method. UNIMPLEMENTED for a method that is not known. */
 export interface CallCodec {
+  /** The names of all calls, and of all streams. */
+  readonly calls: readonly string[];
+  readonly streams: readonly string[];
   encodeMessage(method: string, message: unknown): Buffer;
   decodeMessage(method: string, bytes: Buffer): unknown;
   encodeAnswer(method: string, answer: unknown): Buffer;
@@ -24,11 +27,12 @@ export interface CallCodec {
 }
 
 class MessagesCodec implements CallCodec {
-  readonly #methods: ReadonlyMap<string, MethodCodecs>;
-
-  constructor(methods: ReadonlyMap<string, MethodCodecs>) {
-    this.#methods = methods;
-  }
+  readonly calls = Object.keys(CALL_MESSAGES);
+  readonly streams = Object.keys(STREAM_MESSAGES);
+  readonly #methods = new Map<string, MethodCodecs>([
+    ...Object.entries(CALL_MESSAGES),
+    ...Object.entries(STREAM_MESSAGES).map(([name, { message, item }]) => [name, { message, answer: item }] as const),
+  ]);
 
   encodeMessage(method: string, value: unknown): Buffer {
     return this.#codecs(method).message.encode(value);
@@ -64,12 +68,7 @@ class MessagesCodec implements CallCodec {
 }
 
 /** The messages of masters and tablet servers. */
-export const CALL_CODEC: CallCodec = new MessagesCodec(
-  new Map<string, MethodCodecs>([
-    ...Object.entries(CALL_MESSAGES),
-    ...Object.entries(STREAM_MESSAGES).map(([name, { message, item }]) => [name, { message, answer: item }] as const),
-  ]),
-);
+export const CALL_CODEC: CallCodec = new MessagesCodec();
 
 function unreadable(code: Code, what: string, cause: unknown): BigtableError {
   return new BigtableError(code, `${what} cannot be read: ${toBigtableError(cause).message}`, { cause });
@@ -149,9 +148,24 @@ class ChangedStream extends PullStream<unknown> {
   }
 }
 
-/** What a call threw, as bytes. */
+/** A stack is cut to this, and an error that is still longer has no details: they cross in the header of an answer. */
+const MAX_STACK_CHARS = 2000;
+const MAX_MESSAGE_CHARS = 2000;
+const MAX_THROWN_BYTES = 8192;
+
+/** What a call threw, as at most MAX_THROWN_BYTES. */
 export function encodeThrown(thrown: unknown): Buffer {
-  return thrownError.encode(toPlainThrown(thrown));
+  const plain = toPlainThrown(thrown);
+  const short = {
+    ...plain,
+    message: plain.message.slice(0, MAX_MESSAGE_CHARS),
+    stack: plain.stack.slice(0, MAX_STACK_CHARS),
+  };
+  for (const error of [short, { ...short, stack: '' }]) {
+    const bytes = thrownError.encode(error);
+    if (bytes.length <= MAX_THROWN_BYTES) return bytes;
+  }
+  return thrownError.encode({ ...short, stack: '', details: {} });
 }
 
 /** The error of those bytes. INTERNAL where they cannot be read. */

@@ -92,7 +92,7 @@ const tabletStatus = message<ServerStatus['tablets'][number]>('TabletStatus', {
   sizeBytes: required(3, number),
 });
 
-const protocolVersion: MessageCodec<ProtocolVersion> = message('ProtocolVersion', {
+export const protocolVersion: MessageCodec<ProtocolVersion> = message('ProtocolVersion', {
   version: required(1, count),
   requires: required(2, count),
   knows: required(3, count),

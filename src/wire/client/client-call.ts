@@ -5,7 +5,7 @@
  * deadlines, in its context or on a connection. What a slow reader leaves unread is at most about two windows and one
  * message.
  */
-import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
+import { asBuffer, BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import {
   callCancelled,
   CallContext,
@@ -33,6 +33,13 @@ export interface CallOwner {
   onEnded(call: ClientCall): void;
 }
 
+/** What a call sends. */
+interface CallParts {
+  readonly path: string;
+  readonly request: Uint8Array;
+  readonly headers: readonly string[] | undefined;
+}
+
 /** The reader of the answer. */
 export interface AnswerReader {
   /** `compressed`: by gzip. */
@@ -47,6 +54,8 @@ const MAX_ATTEMPTS = 3;
 export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   readonly path: string;
   readonly message: Buffer;
+  /** Those of this call alone: name, value, name, value … */
+  readonly headers: readonly string[] | undefined;
   readonly context: RequestContext;
   readonly #owner: CallOwner;
   readonly #reader: AnswerReader;
@@ -67,9 +76,15 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   before: DeadlineEntry | undefined = undefined;
   after: DeadlineEntry | undefined = undefined;
 
-  constructor(owner: CallOwner, path: string, message: Uint8Array, context: RequestContext, reader: AnswerReader) {
+  constructor(
+    owner: CallOwner,
+    { path, request, headers }: CallParts,
+    context: RequestContext,
+    reader: AnswerReader,
+  ) {
     this.path = path;
-    this.message = Buffer.from(message.buffer, message.byteOffset, message.byteLength);
+    this.message = asBuffer(request);
+    this.headers = headers;
     this.context = context;
     this.#owner = owner;
     this.#reader = reader;

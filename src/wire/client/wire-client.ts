@@ -7,7 +7,7 @@
  */
 import { connect as connectPlain, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { BigtableError, Code } from '../../base/index.ts';
+import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import { type Clock, notReached, type Random, type RequestContext, type Timer } from '../../env/index.ts';
 import { type Address, parseAddress } from '../contract/address.ts';
 import { formatTimeout } from '../grpc/timeout.ts';
@@ -41,8 +41,15 @@ export interface WireClientOptions {
   readonly tls?: ClientTlsOptions;
   /** A larger message in an answer fails its call with RESOURCE_EXHAUSTED. Default: 512 MiB. */
   readonly maxMessageBytes?: number;
+  /**
+   * Prepares a connection before HTTP/2 begins on it, after TLS: reads and writes the socket, leaves unread what is not
+   * its own, and resolves. Calls that wait for a connection fail as it rejects. Default: nothing to prepare.
+   */
+  readonly prepare?: (socket: Socket) => Promise<void>;
   /** Default: 20 s. */
   readonly connectMs?: number;
+  /** The longest pause between attempts to connect. Default: 5 s. */
+  readonly maxPauseMs?: number;
   /** A connection with calls that is silent for this long is sent a PING (default 60 s), */
   readonly keepAliveMs?: number;
   /** and closed when it does not answer within this (default 20 s). */
@@ -103,22 +110,26 @@ export class WireClient implements RpcClient {
     };
   }
 
-  unary(path: string, request: Uint8Array, context: RequestContext): Promise<Buffer> {
+  unary(path: string, request: Uint8Array, context: RequestContext, headers?: readonly string[]): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       new ClientCall(
         this.#owner,
-        path,
-        request,
+        { path, request, headers },
         context,
         new SingleAnswer(this.#maxMessageBytes, resolve, reject),
       ).start();
     });
   }
 
-  stream(path: string, request: Uint8Array, context: RequestContext): AsyncIterable<Buffer> {
+  stream(
+    path: string,
+    request: Uint8Array,
+    context: RequestContext,
+    headers?: readonly string[],
+  ): AsyncIterable<Buffer> {
     return new AnswerQueue(
       this.#maxMessageBytes,
-      (reader) => new ClientCall(this.#owner, path, request, context, reader),
+      (reader) => new ClientCall(this.#owner, { path, request, headers }, context, reader),
     );
   }
 
@@ -153,6 +164,7 @@ export class WireClient implements RpcClient {
       headers.push('grpc-timeout', formatTimeout(leftMs));
     }
     if (trace !== '') headers.push('traceparent', trace);
+    if (call.headers) headers.push(...call.headers);
     call.sendOn(connection, headers);
   }
 
@@ -188,16 +200,26 @@ export class WireClient implements RpcClient {
     socket.once('error', (error) => {
       message = connectError(address, error);
     });
+    let refusal: BigtableError | undefined;
     const onClose = (): void => {
       timer.cancel();
-      this.#failed(message);
+      this.#failed(refusal ?? notReached(message));
+    };
+    const start = (): void => {
+      if (socket.destroyed) return;
+      socket.off('close', onClose);
+      this.#startHttp2(socket, timer);
     };
     socket.once('close', onClose);
     socket.once(this.#options.tls ? 'secureConnect' : 'connect', () => {
       if ('alpnProtocol' in socket && socket.alpnProtocol !== 'h2')
         return socket.destroy(new Error('it does not speak HTTP/2 (no ALPN h2)'));
-      socket.off('close', onClose);
-      this.#startHttp2(socket, timer);
+      if (this.#options.prepare === undefined) return start();
+      this.#options.prepare(socket).then(start, (thrown: unknown) => {
+        // a connection that was lost meanwhile says better why
+        if (!socket.destroyed) refusal = toBigtableError(thrown);
+        socket.destroy();
+      });
     });
   }
 
@@ -247,7 +269,7 @@ export class WireClient implements RpcClient {
         timer.cancel();
         this.#connections.delete(connection);
         this.#closeDeadlines();
-        if (!wasReady) return this.#failed(error.message);
+        if (!wasReady) return this.#failed(notReached(error.message));
         this.#retire(connection);
       },
     });
@@ -261,14 +283,14 @@ export class WireClient implements RpcClient {
     if (this.#waiting.size > 0) this.#connect();
   }
 
-  #failed(message: string): void {
-    const { clock, random } = this.#options;
+  #failed(error: BigtableError): void {
+    const { clock, random, maxPauseMs = MAX_PAUSE_MS } = this.#options;
     this.#connecting = undefined;
-    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, MAX_PAUSE_MS);
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, maxPauseMs);
     this.#failures++;
     this.#pausedUntilMs = clock.monotonicMs() + pauseMs * (0.5 + random.float());
-    this.#lastError = notReached(message);
-    this.#failWaiting(this.#lastError);
+    this.#lastError = error;
+    this.#failWaiting(error);
   }
 
   #closeDeadlines(): void {

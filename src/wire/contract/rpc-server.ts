@@ -15,7 +15,7 @@
  * - A call that holds memory and moves too slowly is ended with UNAVAILABLE, but only while others wait for memory.
  */
 import type { Code } from '../../base/index.ts';
-import type { Env, RequestContext } from '../../env/index.ts';
+import type { CallContext, Env, RequestContext } from '../../env/index.ts';
 
 /** The part of the environment that an API and its wire use. */
 export type ApiEnv = Pick<Env, 'clock' | 'random' | 'requestBudget' | 'logger' | 'metrics'>;
@@ -60,7 +60,7 @@ export type OnCall = (call: EndedCall) => void;
 export interface RpcCall {
   /** "/package.Service/Method". */
   readonly path: string;
-  readonly context: RequestContext;
+  readonly context: CallContext;
   /** The time at which its headers arrived, on the monotonic clock. */
   readonly startMs: number;
   /** A header of the request by its lower-case name; the first one where there are several. */

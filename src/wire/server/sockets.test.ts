@@ -12,6 +12,7 @@ const LIMITS: SocketLimits = {
   maxConnections: 100,
   maxConnectionsPerAddress: 3,
   handshakeMs: 5000,
+  maxHandshakes: 1000,
   keepAliveMs: 1e9,
   keepAliveTimeoutMs: 1e9,
   maxIdleMs: 1e9,

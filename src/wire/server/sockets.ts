@@ -21,6 +21,8 @@ export interface SocketLimits {
   readonly maxConnectionsPerAddress: number;
   /** From the accept to the end of HTTP/2's handshake, TLS and all. */
   readonly handshakeMs: number;
+  /** Sockets on which HTTP/2 may not begin yet: their TLS is not done, or they are not admitted. */
+  readonly maxHandshakes: number;
   /** A connection that is silent for this long is sent a PING, */
   readonly keepAliveMs: number;
   /** and is closed when it does not answer within this. */
@@ -75,6 +77,8 @@ export class Sockets {
   readonly #limits: SocketLimits;
   readonly #all = new Set<AcceptedSocket>();
   readonly #ofNetwork = new Map<string, number>();
+  /** Sockets without a connection. */
+  #handshakes = 0;
   readonly #refusals: RareWarning;
   readonly #replacements: RareWarning;
   /** Idle connections, those that are needed least at the end. */
@@ -130,6 +134,7 @@ export class Sockets {
       pingedMs: nowMs,
     };
     this.#all.add(accepted);
+    this.#handshakes++;
     this.#accepted.value++;
     this.#ofNetwork.set(network, (this.#ofNetwork.get(network) ?? 0) + 1);
     socket.once('close', () => this.#remove(accepted));
@@ -141,6 +146,7 @@ export class Sockets {
   begin(accepted: AcceptedSocket, connection: Connection, hasCertificate: boolean): void {
     assert(accepted.connection === undefined, 'a socket has one connection');
     accepted.connection = connection;
+    if (this.#all.has(accepted)) this.#handshakes--;
     accepted.hasCertificate = hasCertificate;
     const ageMs = this.#limits.maxCertificateAgeMs * (1 + this.#env.random.float() / 10);
     if (hasCertificate) accepted.retireMs = accepted.openedMs + ageMs;
@@ -174,7 +180,12 @@ export class Sockets {
   }
 
   #admits(address: string): boolean {
-    const { maxConnections, maxConnectionsPerAddress } = this.#limits;
+    const { maxConnections, maxConnectionsPerAddress, maxHandshakes } = this.#limits;
+    if (this.#handshakes >= maxHandshakes) {
+      this.#env.metrics.add('wire.refusedConnections');
+      this.#refusals.add({ address, limitOfHandshakes: maxHandshakes });
+      return false;
+    }
     const isCrowded =
       !isLoopback(address) && (this.#ofNetwork.get(networkOf(address)) ?? 0) >= maxConnectionsPerAddress;
     if (!isCrowded && (this.#all.size < maxConnections || this.#endIdlest())) return true;
@@ -219,6 +230,8 @@ export class Sockets {
 
   #remove(accepted: AcceptedSocket): void {
     if (!this.#all.delete(accepted)) return;
+    if (accepted.connection === undefined) this.#handshakes--;
+    assert(this.#handshakes >= 0, 'no more sockets were admitted than accepted');
     const left = (this.#ofNetwork.get(accepted.network) ?? 0) - 1;
     assert(left >= 0, 'no more sockets were closed than accepted');
     if (left > 0) this.#ofNetwork.set(accepted.network, left);

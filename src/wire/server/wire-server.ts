@@ -45,6 +45,7 @@ const DEFAULT_WIRE_LIMITS: WireLimits = {
   maxConnections: 20_000,
   maxConnectionsPerAddress: 2000,
   handshakeMs: 10_000,
+  maxHandshakes: 20_000,
   keepAliveMs: 60_000,
   keepAliveTimeoutMs: 20_000,
   maxIdleMs: 3_600_000,
@@ -60,6 +61,11 @@ export interface WireServerOptions {
   readonly tls?: TlsOptions | undefined;
   /** Default: all callers are 'anonymous'. */
   readonly authenticate?: Authenticate;
+  /**
+   * Admits a connection before HTTP/2 begins on it, after TLS: reads and writes the socket, leaves unread what is not
+   * its own, and resolves. A rejection ends the connection. Default: all are admitted.
+   */
+  readonly admit?: ((socket: Socket) => Promise<void>) | undefined;
   /** Called for each call that has ended. */
   readonly onCall?: OnCall | undefined;
   /** Called with the number of connections when it has changed. */
@@ -220,8 +226,25 @@ export class WireServer implements RpcServer {
   #accept(socket: Socket): void {
     const accepted = this.#sockets.accept(socket);
     if (!accepted) return;
-    if (this.#handshakes) this.#handshakes.begin(socket, (secured) => this.#begin(accepted, secured));
-    else this.#begin(accepted, socket);
+    if (this.#handshakes) this.#handshakes.begin(socket, (secured) => this.#admit(accepted, secured));
+    else this.#admit(accepted, socket);
+  }
+
+  #admit(accepted: AcceptedSocket, socket: Socket): void {
+    const { admit, env } = this.#options;
+    if (admit === undefined) return this.#begin(accepted, socket);
+    admit(socket).then(
+      () => {
+        if (!socket.destroyed && this.#phase === 'serving') this.#begin(accepted, socket);
+        else socket.destroy();
+      },
+      (error: unknown) => {
+        env.metrics.add('wire.refusedConnections');
+        env.logger.info('a connection was ended', { address: accepted.address, message: toBigtableError(error).message });
+        // the refusal that was written goes out first
+        socket.destroySoon();
+      },
+    );
   }
 
   #begin(accepted: AcceptedSocket, socket: Socket): void {

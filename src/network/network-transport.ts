@@ -1,0 +1,240 @@
+/**
+ * The transport between processes: internal calls over our HTTP/2, their messages in the form of a CallCodec, on
+ * connections whose two ends have proven that they belong to the cluster (greeting.ts).
+ *
+ * Addresses are HOST:PORT/NAME: the port on which a process listens, and a name of the process's own for each handler
+ * that it serves there. A handler of this process is called directly, its messages as they are.
+ *
+ * Invariants: no call begins on a connection that was not admitted. A call is sent at most once to a handler: it is
+ * sent again only where the peer surely has not begun it. A peer that is gone fails its calls when the connection
+ * breaks, and a peer that is silent after two pings' time; calls after that fail immediately, but for an attempt to
+ * connect after each pause.
+ */
+import type { Socket } from 'node:net';
+import { assert, BigtableError, invalidArgument, toBigtableError } from '../base/index.ts';
+import {
+  type CallHandler,
+  LocalTransport,
+  notReached,
+  type PullStream,
+  pullStreamOf,
+  type RequestContext,
+  type Transport,
+} from '../env/index.ts';
+import { type CallCodec, decodeThrown, encodedCall, encodedHandler, encodedStream, encodeThrown } from '../protocol/index.ts';
+import {
+  type ApiEnv,
+  type ClientTlsOptions,
+  type RpcCall,
+  type RpcMethod,
+  type RpcSink,
+  type RpcStatus,
+  type TlsOptions,
+  WireClient,
+  type WireLimits,
+  WireServer,
+} from '../wire/index.ts';
+import { ADDRESS, appProfileOf, headersOf, priorityOf, principalOf } from './call-headers.ts';
+import type { ClusterSecret } from './cluster-secret.ts';
+import { admitClient, greetServer, type Identity } from './greeting.ts';
+import { PeerClients } from './peer-clients.ts';
+
+export interface NetworkTls {
+  /** This process's certificate, for those that call it. */
+  readonly server: TlsOptions;
+  /** How it calls others. */
+  readonly client: ClientTlsOptions;
+}
+
+export interface NetworkOptions {
+  /** The budget is for requests of peers and their answers alone: calls of clients wait in another one. */
+  readonly env: ApiEnv;
+  readonly codec: CallCodec;
+  readonly identity: Identity;
+  /** Undefined: peers are authenticated by their certificates. */
+  readonly secret: ClusterSecret | undefined;
+  /** Default: connections are not encrypted. */
+  readonly tls?: NetworkTls | undefined;
+  /** Limits of the port. */
+  readonly limits?: Partial<WireLimits>;
+  /** Processes to which connections are kept. Default: 4096. */
+  readonly maxPeers?: number;
+  /** A connection with calls that is silent for this long is sent a PING, and lost after as long again. Default: 2 s. */
+  readonly keepAliveMs?: number;
+  /** Default: 3 s. */
+  readonly connectMs?: number;
+}
+
+const MAX_PEERS = 4096;
+const KEEP_ALIVE_MS = 2000;
+const CONNECT_MS = 3000;
+/** The longest pause between attempts to connect. */
+const MAX_PAUSE_MS = 1000;
+const MAX_HANDSHAKES = 64;
+const HANDSHAKE_MS = 5000;
+
+const CALLS = '/edubba.internal.v1.Calls/';
+const STREAMS = '/edubba.internal.v1.Streams/';
+const ADDRESS_FORM = /^([^/]+)\/([\w.-]{1,100})$/;
+
+export class NetworkTransport implements Transport {
+  readonly #options: NetworkOptions;
+  readonly #local: LocalTransport;
+  /** The handlers of this process as peers reach them, by address. */
+  readonly #served = new Map<string, CallHandler>();
+  readonly #peers: PeerClients;
+  #server: WireServer | undefined;
+
+  /** INVALID_ARGUMENT where nothing would authenticate peers: neither a secret nor certificates of clients. */
+  constructor(options: NetworkOptions) {
+    const { env, secret, tls, maxPeers = MAX_PEERS } = options;
+    if (secret === undefined && !tls?.server.requestCert)
+      throw invalidArgument('calls between processes need a cluster secret, or TLS with certificates of clients');
+    this.#options = options;
+    this.#local = new LocalTransport(env.clock);
+    this.#peers = new PeerClients(maxPeers, (address) => this.#connectTo(address));
+  }
+
+  /** Takes calls on that port. Resolves with the port (the one chosen where it is 0). ALREADY_EXISTS if it is in use. */
+  async listen(host: string, port: number): Promise<number> {
+    assert(this.#server === undefined, 'a transport listens once');
+    const { env, tls, codec, identity, secret, limits, keepAliveMs = KEEP_ALIVE_MS } = this.#options;
+    const server = new WireServer({
+      env,
+      statusOf,
+      authenticate: ({ header }) => principalOf(header),
+      tls: tls && { ...tls.server, minVersion: '1.3' },
+      admit: async (socket: Socket) => void (await admitClient(socket, identity, secret)),
+      limits: {
+        maxHandshakes: MAX_HANDSHAKES,
+        handshakeMs: HANDSHAKE_MS,
+        keepAliveMs: 5 * keepAliveMs,
+        keepAliveTimeoutMs: 5 * keepAliveMs,
+        ...limits,
+      },
+    });
+    for (const method of codec.calls) server.register(CALLS + method, this.#answering(method));
+    for (const method of codec.streams) server.register(STREAMS + method, this.#streaming(method));
+    const listening = await server.listen(host, port);
+    this.#server = server;
+    return listening;
+  }
+
+  async serve(address: string, handler: CallHandler): Promise<() => Promise<void>> {
+    partsOf(address);
+    const stop = await this.#local.serve(address, handler);
+    const encoded = encodedHandler(handler, this.#options.codec);
+    this.#served.set(address, encoded);
+    return async () => {
+      if (this.#served.get(address) === encoded) this.#served.delete(address);
+      await stop();
+    };
+  }
+
+  async call(address: string, method: string, message: unknown, context: RequestContext): Promise<unknown> {
+    if (this.#served.has(address)) return this.#local.call(address, method, message, context);
+    const { codec } = this.#options;
+    const client = this.#peers.of(partsOf(address));
+    return encodedCall(codec, method, message, (bytes) => client.unary(CALLS + method, bytes, context, headersOf(address, context)));
+  }
+
+  stream(address: string, method: string, message: unknown, context: RequestContext): PullStream<unknown> {
+    if (this.#served.has(address)) return this.#local.stream(address, method, message, context);
+    const { codec } = this.#options;
+    const client = this.#peers.of(partsOf(address));
+    return encodedStream(codec, method, message, (bytes) =>
+      client.stream(STREAMS + method, bytes, context, headersOf(address, context)),
+    );
+  }
+
+  /** Calls no peers any more; takes no calls, lets those under way end for `graceMs`, then cuts them off. */
+  async close(graceMs: number): Promise<void> {
+    for (const client of this.#peers.clear()) client.close();
+    await this.#server?.close(graceMs);
+  }
+
+  #connectTo(address: string): WireClient {
+    const { env, tls, identity, secret, keepAliveMs = KEEP_ALIVE_MS, connectMs = CONNECT_MS } = this.#options;
+    return new WireClient({
+      address,
+      clock: env.clock,
+      random: env.random,
+      errorOf,
+      ...(tls && { tls: tls.client }),
+      prepare: async (socket: Socket) => void (await greetServer(socket, identity, secret)),
+      connectMs,
+      maxPauseMs: MAX_PAUSE_MS,
+      keepAliveMs,
+      keepAliveTimeoutMs: keepAliveMs,
+    });
+  }
+
+  #answering(method: string): RpcMethod {
+    return {
+      kind: 'unary',
+      handle: async (call, request) => (await this.#handlerOf(call).call(method, request, contextOf(call))) as Buffer,
+    };
+  }
+
+  #streaming(method: string): RpcMethod {
+    return {
+      kind: 'stream',
+      handle: (call, request, sink) =>
+        sendAll(call, pullStreamOf(this.#handlerOf(call).stream(method, request, contextOf(call))), sink),
+    };
+  }
+
+  #handlerOf(call: RpcCall): CallHandler {
+    const address = call.header(ADDRESS) ?? '';
+    const handler = this.#served.get(address);
+    if (handler === undefined) throw notReached(`no server at address ${JSON.stringify(address)}`);
+    return handler;
+  }
+}
+
+/** The HOST:PORT of an address. INVALID_ARGUMENT for one of another form. */
+function partsOf(address: string): string {
+  const target = ADDRESS_FORM.exec(address)?.[1];
+  if (target !== undefined) return target;
+  throw invalidArgument(`invalid address ${JSON.stringify(address)}: expected HOST:PORT/NAME`);
+}
+
+function contextOf(call: RpcCall): RequestContext {
+  const { context } = call;
+  context.appProfile = appProfileOf((name) => call.header(name));
+  context.priority = priorityOf((name) => call.header(name));
+  return context;
+}
+
+/** Sends the items as the caller takes them, and ends their stream when it goes. */
+async function sendAll(call: RpcCall, items: PullStream<unknown>, sink: RpcSink): Promise<void> {
+  const onInterrupt = { interrupt: () => end(items) };
+  call.context.listen(onInterrupt);
+  try {
+    for (;;) {
+      const next = items.pull();
+      const item = next instanceof Promise ? await next : next;
+      if (item === undefined) return;
+      const waiting = sink.send(item as Buffer);
+      if (waiting !== undefined) await waiting;
+    }
+  } finally {
+    call.context.unlisten(onInterrupt);
+    end(items);
+  }
+}
+
+/** Errors of a clean-up are ignored: no caller waits for them. */
+function end(items: PullStream<unknown>): void {
+  const ending = items.end();
+  if (ending instanceof Promise) ending.catch(() => {});
+}
+
+function statusOf(thrown: unknown): RpcStatus {
+  const { code, message } = toBigtableError(thrown);
+  return { code, message: message.slice(0, 2000), details: encodeThrown(thrown) };
+}
+
+function errorOf({ code, message, details }: RpcStatus): BigtableError {
+  return details === undefined ? new BigtableError(code, message) : decodeThrown(details);
+}
