@@ -86,7 +86,8 @@ export async function greetServer(
     const transcript = transcriptOf(socket, sent, challenge);
     frames.send(proof.encode(secret === undefined ? {} : { proof: secret.prove('client', transcript) }));
     const { refusal, proof: given } = readable(await frames.receive(), welcome, 'the server');
-    if (refusal !== undefined) throw new BigtableError(codeOf(refusal.code), `refused by the ${wordsOf(server)}: ${refusal.message}`);
+    if (refusal !== undefined)
+      throw new BigtableError(codeOf(refusal.code), `refused by the ${wordsOf(server)}: ${refusal.message}`);
     secret?.check('server', transcript, given);
     checkProtocol(`the ${wordsOf(server)}`, server.protocol, identity.protocol);
     return server;
@@ -104,7 +105,10 @@ export async function admitClient(
   const frames = new GreetingFrames(socket);
   try {
     if (!(await frames.take(MAGIC.length)).equals(MAGIC))
-      throw new BigtableError(Code.UNAUTHENTICATED, 'the client is no process of a cluster: its connection has no greeting');
+      throw new BigtableError(
+        Code.UNAUTHENTICATED,
+        'the client is no process of a cluster: its connection has no greeting',
+      );
     const received = await frames.receive();
     const client = readHello(received, 'the client');
     const challenge = helloOf(identity);

@@ -11,6 +11,8 @@ transportContract('network', async () => {
     pass: (ms) => {
       for (const { clock } of processes) clock.advance(ms);
     },
+    // that of the wire's wheel of deadlines
+    lateMs: 8,
     close: async () => {
       for (const process of processes) await process.close();
     },

@@ -14,14 +14,24 @@ import type { Socket } from 'node:net';
 import { assert, BigtableError, invalidArgument, toBigtableError } from '../base/index.ts';
 import {
   type CallHandler,
+  checkContext,
+  type Clock,
   LocalTransport,
   notReached,
-  type PullStream,
+  Pacer,
+  PullStream,
   pullStreamOf,
   type RequestContext,
   type Transport,
 } from '../env/index.ts';
-import { type CallCodec, decodeThrown, encodedCall, encodedHandler, encodedStream, encodeThrown } from '../protocol/index.ts';
+import {
+  type CallCodec,
+  decodeThrown,
+  encodedCall,
+  encodedHandler,
+  encodedStream,
+  encodeThrown,
+} from '../protocol/index.ts';
 import {
   type ApiEnv,
   type ClientTlsOptions,
@@ -135,16 +145,19 @@ export class NetworkTransport implements Transport {
     if (this.#served.has(address)) return this.#local.call(address, method, message, context);
     const { codec } = this.#options;
     const client = this.#peers.of(partsOf(address));
-    return encodedCall(codec, method, message, (bytes) => client.unary(CALLS + method, bytes, context, headersOf(address, context)));
+    return encodedCall(codec, method, message, (bytes) =>
+      client.unary(CALLS + method, bytes, context, headersOf(address, context)),
+    );
   }
 
   stream(address: string, method: string, message: unknown, context: RequestContext): PullStream<unknown> {
     if (this.#served.has(address)) return this.#local.stream(address, method, message, context);
     const { codec } = this.#options;
     const client = this.#peers.of(partsOf(address));
-    return encodedStream(codec, method, message, (bytes) =>
+    const items = encodedStream(codec, method, message, (bytes) =>
       client.stream(STREAMS + method, bytes, context, headersOf(address, context)),
     );
+    return new CheckedStream(items, context, this.#options.env.clock);
   }
 
   /** Calls no peers any more; takes no calls, lets those under way end for `graceMs`, then cuts them off. */
@@ -180,7 +193,12 @@ export class NetworkTransport implements Transport {
     return {
       kind: 'stream',
       handle: (call, request, sink) =>
-        sendAll(call, pullStreamOf(this.#handlerOf(call).stream(method, request, contextOf(call))), sink),
+        sendAll(
+          call,
+          pullStreamOf(this.#handlerOf(call).stream(method, request, contextOf(call))),
+          sink,
+          new Pacer(this.#options.env.clock),
+        ),
     };
   }
 
@@ -206,8 +224,46 @@ function contextOf(call: RpcCall): RequestContext {
   return context;
 }
 
+/** Items that came before the context ended are not given after it. */
+class CheckedStream extends PullStream<unknown> {
+  readonly #items: PullStream<unknown>;
+  readonly #context: RequestContext;
+  readonly #clock: Clock;
+  #hasEnded = false;
+
+  constructor(items: PullStream<unknown>, context: RequestContext, clock: Clock) {
+    super();
+    this.#items = items;
+    this.#context = context;
+    this.#clock = clock;
+  }
+
+  pull(): unknown {
+    if (this.#hasEnded) return undefined;
+    try {
+      checkContext(this.#context, this.#clock);
+    } catch (error) {
+      end(this);
+      throw error;
+    }
+    const item = this.#items.pull();
+    return item instanceof Promise ? item.catch((error: unknown) => this.#fail(error)) : item;
+  }
+
+  /** After an error there is nothing more. */
+  #fail(error: unknown): never {
+    this.#hasEnded = true;
+    throw error;
+  }
+
+  end(): void | Promise<void> {
+    this.#hasEnded = true;
+    return this.#items.end();
+  }
+}
+
 /** Sends the items as the caller takes them, and ends their stream when it goes. */
-async function sendAll(call: RpcCall, items: PullStream<unknown>, sink: RpcSink): Promise<void> {
+async function sendAll(call: RpcCall, items: PullStream<unknown>, sink: RpcSink, pacer: Pacer): Promise<void> {
   const onInterrupt = { interrupt: () => end(items) };
   call.context.listen(onInterrupt);
   try {
@@ -217,6 +273,8 @@ async function sendAll(call: RpcCall, items: PullStream<unknown>, sink: RpcSink)
       if (item === undefined) return;
       const waiting = sink.send(item as Buffer);
       if (waiting !== undefined) await waiting;
+      // small items that are ready would hold the event loop until the window is full
+      if (pacer.due()) await pacer.pause();
     }
   } finally {
     call.context.unlisten(onInterrupt);

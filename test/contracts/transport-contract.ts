@@ -18,6 +18,8 @@ export interface TransportUnderTest {
   readonly transport: Transport;
   readonly nowMs: () => number;
   readonly pass: (ms: number) => void;
+  /** Calls may end this much after their deadlines. Default: 0. */
+  readonly lateMs?: number;
   readonly close?: () => Promise<void>;
   /** Of an adapter whose answers may get lost: */
   readonly lossy?: {
@@ -220,21 +222,24 @@ function callsAreGivenUp(contract: Contract): void {
     await fails(collect(transport.stream('a', 'm', null, context({ signal }))), Code.CANCELLED);
   });
 
-  contract('a deadline fails a pending call when its time is over, not before', async (transport, { nowMs, pass }) => {
-    const { handler, started } = hanging();
-    await transport.serve('a', handler);
-    let over = false;
-    const call = transport.call('a', 'm', null, context({ deadlineMs: nowMs() + 100 })).finally(() => {
-      over = true;
-    });
-    call.catch(() => {});
-    await started;
-    pass(99);
-    await turn();
-    assert.equal(over, false);
-    pass(1);
-    await fails(call, Code.DEADLINE_EXCEEDED);
-  });
+  contract(
+    'a deadline fails a pending call when its time is over, not before',
+    async (transport, { nowMs, pass, lateMs = 0 }) => {
+      const { handler, started } = hanging();
+      await transport.serve('a', handler);
+      let over = false;
+      const call = transport.call('a', 'm', null, context({ deadlineMs: nowMs() + 100 })).finally(() => {
+        over = true;
+      });
+      call.catch(() => {});
+      await started;
+      pass(99);
+      await turn();
+      assert.equal(over, false);
+      pass(1 + lateMs);
+      await fails(call, Code.DEADLINE_EXCEEDED);
+    },
+  );
 
   contract('a deadline in the past fails the call', async (transport, { nowMs, pass }) => {
     pass(10);
@@ -305,7 +310,7 @@ function streamsFlow(contract: Contract): void {
       ...counting(0),
       async *stream() {
         try {
-          for (let n = 0; ; n++) yield n;
+          for (let n = 0; ; n++) yield { n, bytes: Buffer.alloc(10_000) };
         } finally {
           ended.give();
         }
@@ -313,7 +318,7 @@ function streamsFlow(contract: Contract): void {
     });
     const seen: unknown[] = [];
     for await (const answer of transport.stream('a', 'm', null, context())) {
-      seen.push(answer);
+      seen.push((answer as { n: number }).n);
       if (seen.length === 3) break;
     }
     await ended.given;
@@ -378,14 +383,14 @@ function streamsAreGivenUp(contract: Contract): void {
     assert.equal((await answers.next()).done, true);
   });
 
-  contract('a deadline ends a stream', async (transport, { nowMs, pass }) => {
+  contract('a deadline ends a stream', async (transport, { nowMs, pass, lateMs = 0 }) => {
     const { handler, started } = hanging();
     await transport.serve('a', handler);
     const answers = transport.stream('a', 'm', null, context({ deadlineMs: nowMs() + 100 }))[Symbol.asyncIterator]();
     assert.equal((await answers.next()).value, 'first');
     const next = answers.next();
     await started;
-    pass(100);
+    pass(100 + lateMs);
     await fails(next, Code.DEADLINE_EXCEEDED);
   });
 
@@ -449,40 +454,43 @@ function answersAreLost(contract: Contract): void {
     }
   });
 
-  contract('of the calls of two processes no answered one is undone, and none is done twice', async (transport, subject) => {
-    const { lossy, pass } = subject;
-    if (lossy === undefined) return;
-    const done = new Map<number, number>();
-    await transport.serve('a', {
-      ...answering(() => undefined),
-      call: async (_, message) => {
-        const n = message as number;
-        done.set(n, (done.get(n) ?? 0) + 1);
-        if (n % 7 === 3) lossy.breakConnections();
-        if (n % 5 === 2) await turn();
-        return n;
-      },
-    });
-    const one = async (from: Transport, n: number): Promise<void> => {
-      for (;;) {
-        try {
-          assert.equal(await from.call('a', 'm', n, context()), n);
-          assert.equal(done.get(n), 1);
-          return;
-        } catch (thrown) {
-          assert.ok(thrown instanceof BigtableError, String(thrown));
-          assert.equal(codeName(thrown.code), 'UNAVAILABLE', thrown.message);
-          if (thrown.details['notReached'] !== true) return assert.ok((done.get(n) ?? 0) <= 1);
-          assert.equal(done.get(n), undefined);
-          pass(2000);
+  contract(
+    'of the calls of two processes no answered one is undone, and none is done twice',
+    async (transport, subject) => {
+      const { lossy, pass } = subject;
+      if (lossy === undefined) return;
+      const done = new Map<number, number>();
+      await transport.serve('a', {
+        ...answering(() => undefined),
+        call: async (_, message) => {
+          const n = message as number;
+          done.set(n, (done.get(n) ?? 0) + 1);
+          if (n % 7 === 3) lossy.breakConnections();
+          if (n % 5 === 2) await turn();
+          return n;
+        },
+      });
+      const one = async (from: Transport, n: number): Promise<void> => {
+        for (;;) {
+          try {
+            assert.equal(await from.call('a', 'm', n, context()), n);
+            assert.equal(done.get(n), 1);
+            return;
+          } catch (thrown) {
+            assert.ok(thrown instanceof BigtableError, String(thrown));
+            assert.equal(codeName(thrown.code), 'UNAVAILABLE', thrown.message);
+            if (thrown.details['notReached'] !== true) return assert.ok((done.get(n) ?? 0) <= 1);
+            assert.equal(done.get(n), undefined);
+            pass(2000);
+          }
         }
-      }
-    };
-    const [first, second] = [transport, lossy.second];
-    for (let round = 0; round < 10; round++)
-      await Promise.all(Array.from({ length: 20 }, (_, i) => one(i % 2 === 0 ? first : second, round * 20 + i)));
-    assert.ok(done.size > 0);
-  });
+      };
+      const [first, second] = [transport, lossy.second];
+      for (let round = 0; round < 10; round++)
+        await Promise.all(Array.from({ length: 20 }, (_, i) => one(i % 2 === 0 ? first : second, round * 20 + i)));
+      assert.ok(done.size > 0);
+    },
+  );
 }
 
 /** A promise that is kept from outside. */

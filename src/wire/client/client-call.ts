@@ -76,12 +76,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   before: DeadlineEntry | undefined = undefined;
   after: DeadlineEntry | undefined = undefined;
 
-  constructor(
-    owner: CallOwner,
-    { path, request, headers }: CallParts,
-    context: RequestContext,
-    reader: AnswerReader,
-  ) {
+  constructor(owner: CallOwner, { path, request, headers }: CallParts, context: RequestContext, reader: AnswerReader) {
     this.path = path;
     this.message = asBuffer(request);
     this.headers = headers;

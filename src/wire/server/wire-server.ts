@@ -240,7 +240,10 @@ export class WireServer implements RpcServer {
       },
       (error: unknown) => {
         env.metrics.add('wire.refusedConnections');
-        env.logger.info('a connection was ended', { address: accepted.address, message: toBigtableError(error).message });
+        env.logger.info('a connection was ended', {
+          address: accepted.address,
+          message: toBigtableError(error).message,
+        });
         // the refusal that was written goes out first
         socket.destroySoon();
       },

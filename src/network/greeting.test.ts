@@ -1,0 +1,310 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { connect, createServer, type Socket } from 'node:net';
+import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { until } from '../../test/raw-server.ts';
+import { BigtableError, Code } from '../base/index.ts';
+import { ByteBudget, requestContext } from '../env/index.ts';
+import { systemClock, systemRandom } from '../platform/index.ts';
+import { PROTOCOL, type ProtocolVersion } from '../protocol/index.ts';
+import { WireClient } from '../wire/index.ts';
+import { across, type Process, SECRET, startProcess } from './fixtures.ts';
+import { ClusterSecret, type NetworkOptions, NetworkTransport } from './index.ts';
+
+const context = requestContext({ budget: new ByteBudget(1000) });
+const OTHER = ClusterSecret.parse('another secret, of 32 characters', 'the test');
+const pem = (name: string): Buffer => readFileSync(`test/certificates/${name}`);
+const tlsOf = (name: string, isRequired: boolean) => ({
+  server: { key: pem('server.key'), cert: pem('server.pem'), ca: pem('ca.pem'), requestCert: isRequired },
+  client: { ca: pem('ca.pem'), serverName: 'localhost', key: pem(`${name}.key`), cert: pem(`${name}.pem`) },
+});
+
+interface Pair {
+  readonly server: Process;
+  readonly client: Process;
+  /** Calls that the server has carried out. */
+  readonly carriedOut: () => number;
+  /** Calls the server; its handler answers with the message. */
+  call(message?: unknown): Promise<unknown>;
+}
+
+async function withPair(
+  of: { readonly server?: Partial<NetworkOptions>; readonly client?: Partial<NetworkOptions> },
+  work: (pair: Pair) => Promise<void>,
+): Promise<void> {
+  const server = await startProcess('s1', of.server);
+  const client = await startProcess('c1', of.client);
+  let count = 0;
+  const transport = across(client, server);
+  await transport.serve('a', {
+    call: async (_method, message) => {
+      count++;
+      return message;
+    },
+    async *stream() {},
+  });
+  try {
+    await work({ server, client, carriedOut: () => count, call: (message) => transport.call('a', 'm', message, context) });
+  } finally {
+    await client.close();
+    await server.close();
+  }
+}
+
+async function fails(call: Promise<unknown>, code: Code, words: RegExp): Promise<BigtableError> {
+  const thrown: unknown = await call.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  assert.ok(thrown instanceof BigtableError, String(thrown));
+  assert.equal(thrown.code, code, thrown.message);
+  assert.match(thrown.message, words);
+  return thrown;
+}
+
+/** A connection of anyone: what comes back, and its end. */
+async function raw(port: number): Promise<{ readonly socket: Socket; readonly received: Buffer[]; closed: boolean }> {
+  const socket = connect({ host: '127.0.0.1', port });
+  const one = { socket, received: [] as Buffer[], closed: false };
+  socket.on('data', (chunk: Buffer) => one.received.push(chunk));
+  socket.on('error', () => {});
+  socket.on('close', () => {
+    one.closed = true;
+  });
+  await new Promise((resolve) => socket.once('connect', resolve));
+  return one;
+}
+
+describe('peers prove that they know the secret', () => {
+  test('and calls go through then', () =>
+    withPair({}, async ({ call, carriedOut }) => {
+      assert.deepEqual(await Promise.all([call(1), call(2)]), [1, 2]);
+      assert.equal(carriedOut(), 2);
+    }));
+
+  test('a client with another secret is refused with UNAUTHENTICATED, and so is its next attempt', () =>
+    withPair({ client: { secret: OTHER } }, async ({ server, client, call, carriedOut }) => {
+      await fails(call(), Code.UNAUTHENTICATED, /refused by the server s1: the client has another cluster secret/);
+      client.clock.advance(1000);
+      await fails(call(), Code.UNAUTHENTICATED, /another cluster secret/);
+      assert.equal(carriedOut(), 0);
+      assert.ok(server.infos.some((line) => line.includes('another cluster secret')), String(server.infos));
+    }));
+
+  test('a client without a secret is refused with UNAUTHENTICATED', () =>
+    withPair({ client: { secret: undefined, tls: tlsOf('client', true) } }, async ({ server, carriedOut }) => {
+      // as one that has certificates instead, but greets in plain
+      const sent = await startProcess('c2', { secret: SECRET });
+      await across(sent, server).call('a', 'm', 1, context);
+      const greeting = Buffer.concat(server.proxy.sent.at(-1)!).subarray(0, 8 + 2 + 64);
+      const stranger = await raw(server.proxy.port);
+      const hello = Buffer.concat([greeting.subarray(0, 10 + greeting.readUInt16BE(8)), Buffer.of(0, 0)]);
+      stranger.socket.write(hello);
+      await until(() => stranger.closed);
+      assert.match(Buffer.concat(stranger.received).toString('latin1'), /does not show that it knows the cluster secret/);
+      assert.equal(carriedOut(), 1);
+      await sent.close();
+    }));
+
+  test('a server without the secret gets no call, nor a proof that is of use to it', () =>
+    withPair({ server: { secret: OTHER } }, async ({ call }) => {
+      await fails(call(), Code.UNAUTHENTICATED, /./);
+    }));
+
+  test('a server that only pretends is found out', async () => {
+    const client = await startProcess('c1');
+    // it says the client's own words back: a proof of the other side is none
+    const mirror = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.once('readable', () => {
+        socket.read(8);
+        const length: Buffer = socket.read(2);
+        const hello: Buffer = socket.read(length.readUInt16BE());
+        socket.write(Buffer.concat([length, hello]));
+        socket.on('data', (chunk: Buffer) => socket.write(chunk));
+      });
+    });
+    await new Promise<void>((resolve) => mirror.listen(0, '127.0.0.1', resolve));
+    const { port } = mirror.address() as { port: number };
+    await fails(
+      client.transport.call(`127.0.0.1:${port}/a`, 'm', 1, context),
+      Code.UNAUTHENTICATED,
+      /the server has another cluster secret/,
+    );
+    await client.close();
+    mirror.close();
+  });
+
+  test('a greeting that was overheard is worth nothing', () =>
+    withPair({}, async ({ server, call, carriedOut }) => {
+      await call('once');
+      const overheard = Buffer.concat(server.proxy.sent[0]!);
+      const thief = await raw(server.proxy.port);
+      thief.socket.write(overheard);
+      await until(() => thief.closed);
+      assert.match(Buffer.concat(thief.received).toString('latin1'), /another cluster secret/);
+      assert.equal(carriedOut(), 1);
+    }));
+
+  test('a client of HTTP/2 that does not greet gets no answer', () =>
+    withPair({}, async ({ server, carriedOut }) => {
+      const client = new WireClient({
+        address: `127.0.0.1:${server.proxy.port}`,
+        clock: systemClock,
+        random: systemRandom,
+        errorOf: ({ code, message }) => new BigtableError(code, message),
+      });
+      await assert.rejects(client.unary('/edubba.internal.v1.Calls/m', Buffer.alloc(0), context), {
+        code: Code.UNAVAILABLE,
+      });
+      client.close();
+      assert.equal(carriedOut(), 0);
+      assert.ok(server.infos.some((line) => line.includes('its connection has no greeting')), String(server.infos));
+    }));
+
+  test('bytes that are no greeting end the connection, whatever they are', () =>
+    withPair({}, async ({ server, call, carriedOut }) => {
+      const magic = Buffer.from('edubba\0\x01', 'latin1');
+      await fc.assert(
+        fc.asyncProperty(fc.boolean(), fc.uint8Array({ minLength: 9, maxLength: 200 }), async (greets, bytes) => {
+          const stranger = await raw(server.proxy.port);
+          stranger.socket.end(greets ? Buffer.concat([magic, bytes]) : bytes);
+          await until(() => stranger.closed);
+        }),
+        { numRuns: 50 },
+      );
+      assert.equal(await call('still here'), 'still here');
+      assert.equal(carriedOut(), 1);
+    }));
+
+  test('connections that do not greet are few, and end after their time', () =>
+    withPair({ server: { limits: { maxHandshakes: 3, handshakeMs: 5000 } } }, async ({ server, client, call }) => {
+      const silent = await Promise.all([raw(server.proxy.port), raw(server.proxy.port), raw(server.proxy.port)]);
+      // until all three are taken in, another one may be
+      const fourth = await raw(server.proxy.port);
+      await until(() => fourth.closed || silent.some(({ closed }) => closed));
+      await fails(call(), Code.UNAVAILABLE, /./);
+      server.clock.advance(6000);
+      await until(() => [fourth, ...silent].every(({ closed }) => closed));
+      client.clock.advance(2000);
+      assert.equal(await call('now'), 'now');
+    }));
+});
+
+describe('peers speak versions that fit', () => {
+  const of = (protocol: Partial<ProtocolVersion>): Partial<NetworkOptions> => ({
+    identity: { name: 'p', role: 'server', protocol: { ...PROTOCOL, ...protocol } },
+  });
+
+  test('one that knows more features, and requires none of them, talks to the one before it', async () => {
+    await withPair({ server: of({ knows: 4 }) }, async ({ call }) => assert.equal(await call(1), 1));
+    await withPair({ client: of({ knows: 4 }) }, async ({ call }) => assert.equal(await call(1), 1));
+  });
+
+  test('a feature that the other side does not know is refused with words, on whichever side it is', async () => {
+    const words = /requires features 0x4: of the internal calls, .* speaks version 1 with features 0x[04]/;
+    for (const sides of [{ server: of({ requires: 4, knows: 4 }) }, { client: of({ requires: 4, knows: 4 }) }])
+      await withPair(sides, async ({ call, carriedOut }) => {
+        await fails(call(), Code.FAILED_PRECONDITION, words);
+        assert.equal(carriedOut(), 0);
+      });
+  });
+
+  test('another version is refused with words', () =>
+    withPair({ client: of({ version: 2 }) }, async ({ call }) => {
+      await fails(call(), Code.FAILED_PRECONDITION, /the versions differ/);
+    }));
+});
+
+describe('peers with TLS', () => {
+  test('and a secret', () =>
+    withPair(
+      { server: { tls: tlsOf('client', false) }, client: { tls: tlsOf('client', false) } },
+      async ({ call }) => assert.equal(await call(1), 1),
+    ));
+
+  test('and certificates of the cluster alone', () =>
+    withPair(
+      {
+        server: { secret: undefined, tls: tlsOf('client', true) },
+        client: { secret: undefined, tls: tlsOf('client', true) },
+      },
+      async ({ call }) => assert.equal(await call(1), 1),
+    ));
+
+  test('of another authority are refused', () =>
+    withPair(
+      {
+        server: { secret: undefined, tls: tlsOf('client', true) },
+        client: { secret: undefined, tls: tlsOf('stranger', true) },
+      },
+      async ({ call, carriedOut }) => {
+        await fails(call(), Code.UNAVAILABLE, /./);
+        assert.equal(carriedOut(), 0);
+      },
+    ));
+
+  test('a greeting that someone in between passes on is refused', () =>
+    withPair(
+      { server: { tls: tlsOf('client', false) }, client: { tls: tlsOf('client', false) } },
+      async ({ server, client, carriedOut }) => {
+        const { key, cert } = tlsOf('client', false).server;
+        const between = createTlsServer({ key, cert, ALPNProtocols: ['h2'] }, (near) => {
+          const far = connectTls({
+            host: '127.0.0.1',
+            port: server.proxy.port,
+            ca: pem('ca.pem'),
+            servername: 'localhost',
+            ALPNProtocols: ['h2'],
+          });
+          for (const socket of [near, far]) socket.on('error', () => {});
+          near.pipe(far).pipe(near);
+        });
+        await new Promise<void>((resolve) => between.listen(0, '127.0.0.1', resolve));
+        const { port } = between.address() as { port: number };
+        await fails(
+          client.transport.call(`127.0.0.1:${port}/a`, 'm', 1, context),
+          Code.UNAUTHENTICATED,
+          /another cluster secret/,
+        );
+        assert.equal(carriedOut(), 0);
+        between.close();
+      },
+    ));
+});
+
+describe('the cluster secret', () => {
+  test('has at least 32 bytes, and is shown by nothing', () => {
+    for (const text of ['', 'short', 'x'.repeat(31), 'y'.repeat(5000)])
+      assert.throws(
+        () => ClusterSecret.parse(` ${text}\n`, 'file f'),
+        (error) =>
+          error instanceof BigtableError &&
+          error.code === Code.INVALID_ARGUMENT &&
+          /the cluster secret of file f has \d+ bytes/.test(error.message) &&
+          (text.length < 5 || !error.message.includes(text)),
+      );
+    const secret = ClusterSecret.parse(`  ${'s3cret'.repeat(8)}\n`, 'file f');
+    assert.ok(!JSON.stringify({ secret }).includes('s3cret'));
+    const transcript = Buffer.from('t');
+    assert.deepEqual(secret.prove('client', transcript), ClusterSecret.parse('s3cret'.repeat(8), 'f').prove('client', transcript));
+  });
+
+  test('or certificates of clients are needed', () => {
+    const { tls } = { tls: tlsOf('client', false) };
+    for (const more of [{}, { tls }])
+      assert.throws(
+        () =>
+          new NetworkTransport({
+            env: {} as never,
+            codec: {} as never,
+            identity: { name: 'n', role: 'r' },
+            secret: undefined,
+            ...more,
+          }),
+        { code: Code.INVALID_ARGUMENT },
+      );
+  });
+});
