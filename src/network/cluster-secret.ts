@@ -3,6 +3,7 @@
  * over what both sides have said, and never sends it.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { BigtableError, Code, invalidArgument } from '../base/index.ts';
 
 /** Shorter ones can be found by trying. */
@@ -10,6 +11,27 @@ const MIN_BYTES = 32;
 /** A file that is longer is surely another one. */
 const MAX_BYTES = 4096;
 const NAME = 'the cluster secret';
+
+/** The variable of the environment that holds the secret. */
+const VARIABLE = 'EDUBBA_CLUSTER_SECRET';
+
+/**
+ * The secret from `file`, or else from EDUBBA_CLUSTER_SECRET of the environment; undefined where neither is given. It
+ * is no argument of a command, which every program of the machine can see. INVALID_ARGUMENT if both are given, if the
+ * file cannot be read, or for a secret of a wrong length.
+ */
+export async function readClusterSecret(
+  file: string | undefined,
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<ClusterSecret | undefined> {
+  const variable = environment[VARIABLE];
+  if (file === undefined) return variable === undefined ? undefined : ClusterSecret.parse(variable, VARIABLE);
+  if (variable !== undefined) throw invalidArgument(`${NAME} is both in ${file} and in ${VARIABLE}: give one of them`);
+  const text = await readFile(file, 'utf8').catch((cause: Error) => {
+    throw new BigtableError(Code.INVALID_ARGUMENT, `cannot read ${NAME}: ${cause.message}`, { cause });
+  });
+  return ClusterSecret.parse(text, file);
+}
 
 export class ClusterSecret {
   readonly #key: Buffer;

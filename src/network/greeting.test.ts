@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -11,7 +13,7 @@ import { systemClock, systemRandom } from '../platform/index.ts';
 import { PROTOCOL, type ProtocolVersion } from '../protocol/index.ts';
 import { WireClient } from '../wire/index.ts';
 import { across, type Process, SECRET, startProcess } from './fixtures.ts';
-import { ClusterSecret, type NetworkOptions, NetworkTransport } from './index.ts';
+import { ClusterSecret, type NetworkOptions, NetworkTransport, readClusterSecret } from './index.ts';
 
 const context = requestContext({ budget: new ByteBudget(1000) });
 const OTHER = ClusterSecret.parse('another secret, of 32 characters', 'the test');
@@ -46,7 +48,12 @@ async function withPair(
     async *stream() {},
   });
   try {
-    await work({ server, client, carriedOut: () => count, call: (message) => transport.call('a', 'm', message, context) });
+    await work({
+      server,
+      client,
+      carriedOut: () => count,
+      call: (message) => transport.call('a', 'm', message, context),
+    });
   } finally {
     await client.close();
     await server.close();
@@ -90,7 +97,10 @@ describe('peers prove that they know the secret', () => {
       client.clock.advance(1000);
       await fails(call(), Code.UNAUTHENTICATED, /another cluster secret/);
       assert.equal(carriedOut(), 0);
-      assert.ok(server.infos.some((line) => line.includes('another cluster secret')), String(server.infos));
+      assert.ok(
+        server.infos.some((line) => line.includes('another cluster secret')),
+        String(server.infos),
+      );
     }));
 
   test('a client without a secret is refused with UNAUTHENTICATED', () =>
@@ -103,7 +113,10 @@ describe('peers prove that they know the secret', () => {
       const hello = Buffer.concat([greeting.subarray(0, 10 + greeting.readUInt16BE(8)), Buffer.of(0, 0)]);
       stranger.socket.write(hello);
       await until(() => stranger.closed);
-      assert.match(Buffer.concat(stranger.received).toString('latin1'), /does not show that it knows the cluster secret/);
+      assert.match(
+        Buffer.concat(stranger.received).toString('latin1'),
+        /does not show that it knows the cluster secret/,
+      );
       assert.equal(carriedOut(), 1);
       await sent.close();
     }));
@@ -161,7 +174,10 @@ describe('peers prove that they know the secret', () => {
       });
       client.close();
       assert.equal(carriedOut(), 0);
-      assert.ok(server.infos.some((line) => line.includes('its connection has no greeting')), String(server.infos));
+      assert.ok(
+        server.infos.some((line) => line.includes('its connection has no greeting')),
+        String(server.infos),
+      );
     }));
 
   test('bytes that are no greeting end the connection, whatever they are', () =>
@@ -220,9 +236,8 @@ describe('peers speak versions that fit', () => {
 
 describe('peers with TLS', () => {
   test('and a secret', () =>
-    withPair(
-      { server: { tls: tlsOf('client', false) }, client: { tls: tlsOf('client', false) } },
-      async ({ call }) => assert.equal(await call(1), 1),
+    withPair({ server: { tls: tlsOf('client', false) }, client: { tls: tlsOf('client', false) } }, async ({ call }) =>
+      assert.equal(await call(1), 1),
     ));
 
   test('and certificates of the cluster alone', () =>
@@ -289,7 +304,25 @@ describe('the cluster secret', () => {
     const secret = ClusterSecret.parse(`  ${'s3cret'.repeat(8)}\n`, 'file f');
     assert.ok(!JSON.stringify({ secret }).includes('s3cret'));
     const transcript = Buffer.from('t');
-    assert.deepEqual(secret.prove('client', transcript), ClusterSecret.parse('s3cret'.repeat(8), 'f').prove('client', transcript));
+    assert.deepEqual(
+      secret.prove('client', transcript),
+      ClusterSecret.parse('s3cret'.repeat(8), 'f').prove('client', transcript),
+    );
+  });
+
+  test('comes from a file or from the environment', async () => {
+    const [file, text] = [join(mkdtempSync(join(tmpdir(), 'edubba-secret-')), 'secret'), 'x'.repeat(40)];
+    writeFileSync(file, `${text}\n`);
+    const expected = ClusterSecret.parse(text, 'the test').prove('client', Buffer.alloc(0));
+    const variable = { EDUBBA_CLUSTER_SECRET: text };
+    for (const secret of [await readClusterSecret(file, {}), await readClusterSecret(undefined, variable)])
+      assert.deepEqual(secret?.prove('client', Buffer.alloc(0)), expected);
+    assert.equal(await readClusterSecret(undefined, {}), undefined);
+    const invalid = { code: Code.INVALID_ARGUMENT };
+    await assert.rejects(readClusterSecret(file, variable), invalid);
+    await assert.rejects(readClusterSecret(`${file}-missing`, {}), invalid);
+    await assert.rejects(readClusterSecret(undefined, { EDUBBA_CLUSTER_SECRET: '' }), invalid);
+    rmSync(dirname(file), { recursive: true });
   });
 
   test('or certificates of clients are needed', () => {

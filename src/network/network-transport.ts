@@ -69,7 +69,9 @@ export interface NetworkOptions {
   readonly limits?: Partial<WireLimits>;
   /** Processes to which connections are kept. Default: 4096. */
   readonly maxPeers?: number;
-  /** A connection with calls that is silent for this long is sent a PING, and lost after as long again. Default: 2 s. */
+  /**
+   * A connection with calls that is silent for this long is sent a PING, and is lost after as long again. Default: 2 s.
+   */
   readonly keepAliveMs?: number;
   /** Default: 3 s. */
   readonly connectMs?: number;
@@ -92,7 +94,7 @@ export class NetworkTransport implements Transport {
   readonly #local: LocalTransport;
   /** The handlers of this process as peers reach them, by address. */
   readonly #served = new Map<string, CallHandler>();
-  readonly #peers: PeerClients;
+  readonly #peers: PeerClients<WireClient>;
   #server: WireServer | undefined;
 
   /** INVALID_ARGUMENT where nothing would authenticate peers: neither a secret nor certificates of clients. */
@@ -105,7 +107,7 @@ export class NetworkTransport implements Transport {
     this.#peers = new PeerClients(maxPeers, (address) => this.#connectTo(address));
   }
 
-  /** Takes calls on that port. Resolves with the port (the one chosen where it is 0). ALREADY_EXISTS if it is in use. */
+  /** Takes calls on that port, and resolves with it (the one chosen where it is 0). ALREADY_EXISTS if it is in use. */
   async listen(host: string, port: number): Promise<number> {
     assert(this.#server === undefined, 'a transport listens once');
     const { env, tls, codec, identity, secret, limits, keepAliveMs = KEEP_ALIVE_MS } = this.#options;

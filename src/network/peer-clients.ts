@@ -4,15 +4,18 @@
  *
  * Invariant: at most `max` are kept. The one that was not used for the longest is drained for another one.
  */
-import type { WireClient } from '../wire/index.ts';
+interface Closable {
+  /** Takes no new calls, and ends with those under way. */
+  close(): void;
+}
 
-export class PeerClients {
-  readonly #make: (address: string) => WireClient;
+export class PeerClients<C extends Closable> {
+  readonly #make: (address: string) => C;
   readonly #max: number;
   /** In the order of their last use. */
-  readonly #clients = new Map<string, WireClient>();
+  readonly #clients = new Map<string, C>();
 
-  constructor(max: number, make: (address: string) => WireClient) {
+  constructor(max: number, make: (address: string) => C) {
     this.#max = max;
     this.#make = make;
   }
@@ -21,7 +24,7 @@ export class PeerClients {
     return this.#clients.size;
   }
 
-  of(address: string): WireClient {
+  of(address: string): C {
     const known = this.#clients.get(address);
     if (known !== undefined) {
       // most calls of a process go to few peers: the order is kept only where it decides
@@ -43,7 +46,7 @@ export class PeerClients {
     return client;
   }
 
-  clear(): readonly WireClient[] {
+  clear(): readonly C[] {
     const clients = [...this.#clients.values()];
     this.#clients.clear();
     return clients;

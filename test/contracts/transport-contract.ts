@@ -21,7 +21,7 @@ export interface TransportUnderTest {
   /** Calls may end this much after their deadlines. Default: 0. */
   readonly lateMs?: number;
   readonly close?: () => Promise<void>;
-  /** Of an adapter whose answers may get lost: */
+  /** Set for an adapter whose answers may get lost. */
   readonly lossy?: {
     /** The transport of another process that calls the same handlers. */
     readonly second: Transport;

@@ -90,7 +90,7 @@ export class CallContext implements RequestContext {
   readonly principal: string;
   /** Known once the request is decoded: the decoder fills it in. */
   appProfile = '';
-  /** Of a call from another process, filled in by its handler. */
+  /** A call from another process has it in a header: the transport fills it in. */
   priority: Priority;
   readonly trace: string;
   readonly reservation: Reservation;

@@ -36,5 +36,5 @@ export function internalCallsProto(): string {
 }
 
 function rpc(name: string, message: string, answer: string): string {
-  return `  rpc ${name[0]?.toUpperCase()}${name.slice(1)}(${message}) returns (${answer});`;
+  return `  rpc ${name}(${message}) returns (${answer});`;
 }
