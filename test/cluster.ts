@@ -146,6 +146,7 @@ export class Cluster {
 
   async startMaster(): Promise<void> {
     this.master = await Master.start({ env: this.env, address: 'master' });
+    await this.master.assigned;
   }
 
   async openClient(): Promise<void> {

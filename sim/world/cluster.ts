@@ -162,9 +162,11 @@ export class Cluster {
   #startMaster(seat: Seat): void {
     const process = this.#occupy(seat);
     process.later(0, 'start', () => {
-      Master.start({ env: this.#env(process), address: seat.name }).catch((thrown: unknown) =>
-        this.#failed(seat, process, thrown),
-      );
+      Master.start({
+        env: this.#env(process),
+        address: seat.name,
+        onEnd: () => this.#ended(seat, process),
+      }).catch((thrown: unknown) => this.#failed(seat, process, thrown));
     });
   }
 

@@ -71,11 +71,17 @@ export class Assignment {
   readonly #released = new ReleasedTablets();
   readonly #failures: LoadFailures;
   readonly #schemaless: SchemalessTablets;
+  #metadataWasServed = false;
 
   constructor(options: AssignmentOptions) {
     this.#options = options;
     this.#failures = new LoadFailures(options.env.logger);
     this.#schemaless = new SchemalessTablets(options);
+  }
+
+  /** True once METADATA was served: its root tablet and all of its tablets were loaded. */
+  get metadataWasServed(): boolean {
+    return this.#metadataWasServed;
   }
 
   /** Rejects if METADATA itself cannot be served; the answer names users' tablets that cannot be. */
@@ -89,6 +95,7 @@ export class Assignment {
       metadataRows = [await this.#createRow(undefined, newRow(METADATA_TABLE_ID, USER_RANGE), context)];
     if (checksInvariants) assertDisjoint(metadataRows.map(({ range }) => range));
     throwFirst(await this.assign(metadataRows, context));
+    this.#metadataWasServed = true;
     const failures: BigtableError[] = [];
     for await (const rows of this.#batches(USER_RANGE, context)) {
       failures.push(
@@ -125,6 +132,7 @@ export class Assignment {
    */
   async createRows(tableId: string, ranges: readonly RowRange[], context: RequestContext): Promise<MetadataRow[]> {
     const { env, metadata } = this.#options;
+    assert(this.#metadataWasServed, 'tables are created once METADATA was served');
     assertPartition(ranges, ALL_ROWS);
     const event = { kind: 'created', atMicros: env.clock.nowMicros() } as const;
     const id = env.random.uniqueName();

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { Cluster, inCluster } from '../../test/cluster.ts';
 import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
 import { BigtableError, Code, unavailable } from '../base/index.ts';
-import { type LockService, sleep, toPlainError, within } from '../env/index.ts';
+import { type LockEvent, type LockService, sleep, toPlainError, within } from '../env/index.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
 import {
   keyOfRow,
@@ -262,28 +262,141 @@ describe('tablet servers', () => {
 
 describe('a master', () => {
   test(
-    'is the only one: another start is ABORTED, and one that lost its lock ends itself',
+    'stands by while another has the lock, and takes its place when that has lost it',
     inCluster(async (cluster, tables) => {
-      const start = () => Master.start({ env: cluster.env, address: 'master-2' });
-      await rejectsWith(Code.ABORTED, start(), /another master/);
+      let ended = 0;
+      await tables.create('t');
+      await cluster.master?.close();
+      const first = await Master.start({ env: cluster.env, address: 'master', onEnd: () => ended++ });
+      let second: Master | undefined;
+      const starting = Master.start({ env: cluster.env, address: 'master-2', onEnd: () => ended++ });
+      void starting.then((master) => (second = master));
+      await first.assigned;
+      await sleep(cluster.clock, 60_000);
+      assert.equal(second, undefined);
       const lock = await cluster.env.lockService.holder('master');
       assert.ok(lock);
       await cluster.env.lockService.closeSession(lock.sessionId);
-      const second = await start();
-      await tables.create('t');
-      await tables.set('t', 'a', '1');
+      second = await starting;
+      await tables.create('u');
+      await tables.set('u', 'a', '1');
       assert.equal(linesOf(cluster, /lost its lock and ends itself/), 1);
+      assert.equal(ended, 1, 'the first');
+      await rejectsWith(
+        Code.UNAVAILABLE,
+        callMaster(cluster.env.transport, 'master', 'counters', {}, tables.context()),
+      );
       await second.close();
       await second.close();
+      assert.equal(ended, 1);
     }),
   );
 
-  test('stops searching for METADATA when its start is cancelled', async () => {
+  test(
+    'stands by until its signal aborts, and leaves nothing behind',
+    inCluster(async ({ env, master }) => {
+      const abort = new AbortController();
+      const start = Master.start({ env, address: 'master-2', signal: abort.signal });
+      await sleep(env.clock, 1000);
+      abort.abort();
+      await rejectsWith(Code.CANCELLED, start, /master lock/);
+      await master?.close();
+      const next = await Master.start({ env, address: 'master-2' });
+      await next.assigned;
+      await next.close();
+    }),
+  );
+
+  test('stands by also over gaps of its watch', async () => {
+    const cluster = new Cluster();
+    await cluster.inTime(async () => {
+      await cluster.start();
+      const { lockService: inner } = cluster.env;
+      let report: ((event: LockEvent) => void) | undefined;
+      const lockService = new Proxy(inner, {
+        get: (target, name: keyof LockService) =>
+          name === 'watch' && report === undefined
+            ? (_prefix: string, listener: (event: LockEvent) => void) => {
+                report = listener;
+                listener({ kind: 'established' });
+                return () => {};
+              }
+            : (target[name] as (...args: unknown[]) => unknown).bind(target),
+      });
+      const starting = Master.start({ env: { ...cluster.env, lockService }, address: 'master-2' });
+      await sleep(cluster.clock, 1000);
+      await cluster.master?.close();
+      report?.({ kind: 'gap' });
+      cluster.master = await starting;
+      await cluster.close();
+    });
+  });
+
+  test('that finds no tablet server waits for one, and answers meanwhile', async () => {
+    const cluster = new Cluster();
+    await cluster.inTime(async () => {
+      const { clock, env } = cluster;
+      cluster.master = await Master.start({ env, address: 'master' });
+      await cluster.openClient();
+      const creating = cluster.tables.create('t');
+      await sleep(clock, 20_000);
+      const { counters } = await callMaster(env.transport, 'master', 'counters', {}, cluster.tables.context());
+      assert.equal(typeof counters, 'object');
+      await rejectsWith(
+        Code.UNAVAILABLE,
+        callMaster(env.transport, 'master', 'sweep', {}, cluster.tables.context()),
+        /METADATA is not served yet/,
+      );
+      assert.equal(linesOf(cluster, /could not assign.*no tablet server is alive/), 1);
+      await cluster.startServer();
+      await creating;
+      await cluster.tables.set('t', 'a', '1');
+      await cluster.master.assigned;
+      await cluster.close();
+    });
+  });
+
+  test(
+    'answers, and lets data be read, before every tablet is assigned',
+    inCluster(
+      async (cluster, tables) => {
+        await tables.create('t', { splits: ['m'] });
+        for (const row of ['a', 'n']) await tables.set('t', row, row);
+        const dead = (await rowsOf(cluster, tables))[1]!.server!.address;
+        await cluster.master?.close();
+        const loading = new Gate();
+        cluster.onCall = ({ method, message, go }) => {
+          const { tablets } = message as { tablets: { key: string }[] };
+          if (method !== 'load' || tablets.every(({ key }) => key.startsWith(METADATA_TABLE_ID))) return undefined;
+          return loading.passed.then(go);
+        };
+        await cluster.kill(Number(dead.slice(-1)));
+        const master = await Master.start({ env: cluster.env, address: 'master' });
+        cluster.master = master;
+        let isAssigned = false;
+        void master.assigned.then(() => (isAssigned = true));
+        const served = dead.endsWith('0') ? 'server-1' : 'server-0';
+        const row = (await ownersOf(cluster, tables)).indexOf(served) === 0 ? 'a' : 'n';
+        assert.deepEqual(await tables.read('t', { ranges: [{ start: row, end: `${row}\0` }] }), [[row, row]]);
+        await cluster.client.modifyFamilies(tables.context(), T, [{ kind: 'create', family: { name: 'g' } }]);
+        await tables.set('t', row, '2', 'g');
+        assert.equal(isAssigned, false);
+        loading.open();
+        await master.assigned;
+        assert.deepEqual(await tables.rows('t'), ['a', 'n']);
+        cluster.onCall = undefined;
+      },
+      { servers: 2 },
+    ),
+  );
+
+  test('gives up its first assignment when it is cancelled', async () => {
     const cluster = new Cluster();
     await cluster.inTime(async () => {
       let asked = 0;
-      const start = Master.start({ env: cluster.env, address: 'master', isCancelled: () => ++asked > 3 });
-      await rejectsWith(Code.UNAVAILABLE, start, /no tablet server is alive/);
+      const master = await Master.start({ env: cluster.env, address: 'master', isCancelled: () => ++asked > 3 });
+      await rejectsWith(Code.UNAVAILABLE, master.assigned, /no tablet server is alive/);
+      await master.close();
       assert.equal(await cluster.env.lockService.holder('master'), undefined);
     });
   });
@@ -299,6 +412,7 @@ describe('a master', () => {
         await cluster.master?.close();
         await cluster.env.lockService.remove('root');
         await rejectsWith(Code.DATA_LOSS, cluster.startMaster(), /no file "root"/);
+        await cluster.master?.close();
         for (const server of cluster.servers) await server?.close();
       });
     }

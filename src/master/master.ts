@@ -1,22 +1,22 @@
 /**
- * The master (paper section 5.2): takes the master lock, reads which server serves which tablet, assigns the other
- * tablets, and from then on creates, changes and deletes tables, handles dead servers and deletes files that no row
- * refers to. No data of clients moves through it.
+ * The master (paper section 5.2): stands by until it has the master lock, reads which server serves which tablet,
+ * assigns the other tablets, creates, changes and deletes tables, handles dead servers and deletes files that no row
+ * refers to. No data of clients moves through it, and it answers before every tablet is served.
  *
  * Invariant: its changes of METADATA are conditional on the rows, those in the lock service on its lock. Its calls
  * carry the epoch of its lock, and a server that a later master has called refuses them; it removes or releases rows
  * only after it has seen that it still has the lock (docs/decisions/0051-fencing-of-masters.md). So a master that lost
  * its lock and does not know it does no harm.
  */
-import { assert, BigtableError, type ByteString, Code, toBigtableError, unavailable } from '../base/index.ts';
+import { assert, type BigtableError, type ByteString, Code, toBigtableError, unavailable } from '../base/index.ts';
 import {
   type CallHandler,
   type Env,
   followChanges,
   type LockHandle,
   type RequestContext,
+  notReached,
   requestContext,
-  sleep,
   type Timer,
 } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
@@ -34,17 +34,27 @@ import {
 import { Assignment, type AssignmentResult } from './assignment.ts';
 import { Creations } from './creations.ts';
 import { Deletions } from './deletions.ts';
+import { FirstAssignment, isLasting } from './first-assignment.ts';
+import { takeMasterLock } from './master-lock.ts';
 import { Servers } from './servers.ts';
 import { type SweepResult, sweep } from './sweep.ts';
 import { noTable, TableAdmin } from './table-admin.ts';
 import { mergeTablets } from './tablet-merge.ts';
+import { RETRY_MS, WorkSchedule } from './work-schedule.ts';
 
 export interface MasterOptions {
   readonly env: Env;
   /** The address at which peers reach it. */
   readonly address: string;
-  /** Called while the master starts and cannot reach METADATA: true ends the start. Default: it retries for ever. */
+  /** Ends the wait for the lock. */
+  readonly signal?: AbortSignal;
+  /**
+   * Called while the first assignment cannot be made: true ends the attempts, and `assigned` rejects. Default: it
+   * retries for ever.
+   */
   readonly isCancelled?: () => boolean;
+  /** Called once, when it ends after its start without having been closed: it has lost the lock. */
+  readonly onEnd?: () => void;
 }
 
 /** The delay between the start and its sweep: the first reads come first. */
@@ -56,8 +66,6 @@ const SWEEP_DELAY_MS = 200;
  * others, and those that failures leave.
  */
 const SWEEP_PERIOD_MS = 3_600_000;
-/** The delay between a death, or a failed load of a tablet, and the next assignment. */
-const REASSIGN_MS = 1000;
 /**
  * The interval of assignments while no server changes: they find a tablet that no server serves, for whatever reason.
  */
@@ -71,14 +79,7 @@ const BALANCE_DELAY_MS = 5000;
 
 type Work = 'sweep' | 'assign' | 'finish deletions' | 'balance' | 'call silent servers';
 
-/** Work of one lane comes one after another. */
 type Lane = 'sweep' | 'assign' | 'deletions';
-
-/** Work that is scheduled for later. */
-interface Due {
-  readonly atMs: number;
-  readonly timer: Timer;
-}
 
 export class Master {
   readonly #env: Env;
@@ -96,14 +97,7 @@ export class Master {
    * Assignments come one after another, and so do sweeps and deletions; but one of those that waits for METADATA must
    * not hold up the assignment that serves it.
    */
-  readonly #lastWork: Record<Lane, Promise<unknown>> = {
-    sweep: Promise.resolve(),
-    assign: Promise.resolve(),
-    deletions: Promise.resolve(),
-  };
-  readonly #due = new Map<Work, Due>();
-  /** The last failure logged for each kind of work, which is retried. */
-  readonly #loggedFailures = new Map<Work, string>();
+  readonly #schedule: WorkSchedule<Work, Lane>;
   #sweeping: Timer | undefined;
   /** Ends the assignment under way. */
   #assigning = new AbortController();
@@ -115,8 +109,13 @@ export class Master {
    */
   #unserved = 0;
   readonly #removeGauges: () => void;
+  readonly #options: MasterOptions;
+  readonly #assigned = new FirstAssignment();
+  #isStarted = false;
 
-  private constructor(env: Env, lock: LockHandle, isCancelled: () => boolean) {
+  private constructor(options: MasterOptions, lock: LockHandle) {
+    const { env, isCancelled = () => false } = options;
+    this.#options = options;
     this.#env = env;
     this.#lock = lock;
     const locator = new Locator(env);
@@ -125,7 +124,7 @@ export class Master {
       locator,
       lock,
       masterEpoch: lock.epoch,
-      stopped: () => this.#ended || isCancelled(),
+      stopped: () => this.#ended || (!this.#assigned.isOver && isCancelled()),
       onStall: () => this.#assignAnew(),
     });
     this.#schemas = new SchemaCache(env, (error) =>
@@ -142,6 +141,12 @@ export class Master {
       deletions: this.#deletions,
     };
     this.#assignment = new Assignment(parts);
+    this.#schedule = new WorkSchedule<Work, Lane>({
+      ...env,
+      run: (what) => this.#work(what),
+      check: () => this.#checkMayWork(),
+      onFailure: (what, error) => this.#failed(what, error),
+    });
     this.#removeGauges = env.metrics.gauges({
       'master.unservedTablets': () => this.#unserved,
       'master.tables': () => this.#schemas.size,
@@ -150,36 +155,45 @@ export class Master {
       ...parts,
       lock,
       assignment: this.#assignment,
-      onRowsLeft: () => this.#later('finish deletions', REASSIGN_MS),
+      onRowsLeft: () => this.#schedule.later('finish deletions', RETRY_MS),
     });
   }
 
-  /** Becomes the master. Resolves when every tablet that can be served is. ABORTED if another is the master. */
-  static async start({ env, address, isCancelled = () => false }: MasterOptions): Promise<Master> {
+  /** Stands by until it has the lock. Resolves when it answers calls. */
+  static async start(options: MasterOptions): Promise<Master> {
+    const { env, address, signal } = options;
     const sessionId = await env.lockService.openSession();
-    const lock = await takeLock(env, sessionId).catch(async (error: unknown) => {
+    const lock = await takeMasterLock(env, sessionId, signal).catch(async (error: unknown) => {
       await env.lockService.closeSession(sessionId);
       throw error;
     });
-    const master = new Master(env, lock, isCancelled);
+    const master = new Master(options, lock);
     try {
       await master.#schemas.start();
       await master.#deletions.start(master.#schemas);
       await master.#watch();
-      // a server that comes or dies meanwhile schedules the next one
-      await master.#oneByOne('assign', () => master.#assignFirst(isCancelled));
       master.#stopServing = await env.transport.serve(address, master.#handler());
       await env.lockService.write(MASTER_PATH, encodePeerFile({ name: sessionId, address, protocol: PROTOCOL }), {
         lock,
         sessionId,
       });
+      master.#checkMayWork();
     } catch (error) {
       await master.close();
       throw error;
     }
-    master.#later('sweep', FIRST_SWEEP_MS);
+    master.#isStarted = true;
+    master.#schedule.begin('assign');
     master.#sweepPeriodically();
     return master;
+  }
+
+  /**
+   * Resolves when every tablet that can be served is, for the first time. Rejects if the master ends, and with a
+   * failure that another attempt does not mend, though it is made.
+   */
+  get assigned(): Promise<void> {
+    return this.#assigned.promise;
   }
 
   /** Releases the lock. Assignments stay as they are. */
@@ -187,7 +201,7 @@ export class Master {
     if (this.#ended) return;
     await this.#stopServing?.();
     this.#end();
-    await Promise.all(Object.values(this.#lastWork));
+    await this.#schedule.over();
     await this.#env.lockService.closeSession(this.#lock.sessionId);
   }
 
@@ -198,13 +212,14 @@ export class Master {
     this.#servers.end();
     this.#stopWatching?.();
     this.#schemas.stop();
-    for (const { timer } of this.#due.values()) timer.cancel();
+    this.#schedule.end();
+    this.#assigned.failed(unavailable('the master has ended'));
     this.#sweeping?.cancel();
   }
 
   #sweepPeriodically(): void {
     this.#sweeping = this.#env.clock.timer(SWEEP_PERIOD_MS, () => {
-      this.#later('sweep', 0);
+      this.#schedule.later('sweep', 0);
       this.#sweepPeriodically();
     });
   }
@@ -241,33 +256,28 @@ export class Master {
     if (this.#ended) return;
     this.#env.logger.error('the master has lost its lock and ends itself');
     this.#end();
-    void this.#stopServing?.();
+    void this.#endAlone();
+  }
+
+  async #endAlone(): Promise<void> {
+    // where only its watch has ended it may have the lock still
+    this.#env.lockService.closeSession(this.#lock.sessionId).catch(() => {});
+    await this.#stopServing?.();
+    if (this.#isStarted) this.#options.onEnd?.();
   }
 
   #serversChanged(how: 'come' | 'gone'): void {
     // an assignment under way may wait for METADATA, which that server served
     if (how === 'gone') return this.#assignAnew();
     this.#assignmentIsDue = true;
-    this.#later('assign', REASSIGN_MS);
+    this.#schedule.later('assign', RETRY_MS);
   }
 
   /** Ends the assignment under way, which may wait for what only the next one can have served. */
   #assignAnew(): void {
     this.#assignmentIsDue = true;
     this.#assigning.abort();
-    this.#later('assign', 0);
-  }
-
-  /** A server that does not answer in time may be all that there is. */
-  async #assignFirst(isCancelled: () => boolean): Promise<void> {
-    for (;;) {
-      try {
-        return await this.#assignAll();
-      } catch (thrown) {
-        if (!toBigtableError(thrown).retry || !this.#servers.anySilent || this.#ended || isCancelled()) throw thrown;
-        await sleep(this.#env.clock, CALL_AGAIN_MS);
-      }
-    }
+    this.#schedule.later('assign', 0);
   }
 
   async #assignAll(): Promise<void> {
@@ -290,18 +300,19 @@ export class Master {
       throw error;
     });
     this.#unserved = failures.length;
-    if (this.#servers.anySilent) this.#later('call silent servers', CALL_AGAIN_MS);
-    this.#later('assign', ASSIGN_PERIOD_MS);
-    if (this.#deletions.all().length > 0) this.#later('finish deletions', 0);
-    if (failures.some(({ code }) => code !== Code.DATA_LOSS)) this.#later('assign', REASSIGN_MS);
-    else if ((await this.#assignment.balance(context)) > 0) this.#later('assign', REASSIGN_MS);
+    if (this.#assigned.done()) this.#schedule.later('sweep', FIRST_SWEEP_MS);
+    if (this.#servers.anySilent) this.#schedule.later('call silent servers', CALL_AGAIN_MS);
+    this.#schedule.later('assign', ASSIGN_PERIOD_MS);
+    if (this.#deletions.all().length > 0) this.#schedule.later('finish deletions', 0);
+    if (failures.some(({ code }) => code !== Code.DATA_LOSS)) this.#schedule.later('assign', RETRY_MS);
+    else if ((await this.#assignment.balance(context)) > 0) this.#schedule.later('assign', RETRY_MS);
   }
 
   /** Servers that are left out because they did not answer come in again when they do. */
   async #callSilent(): Promise<void> {
     const answered = await this.#servers.callSilent(this.#context());
-    if (answered) this.#later('assign', 0);
-    else if (this.#servers.anySilent) this.#later('call silent servers', CALL_AGAIN_MS);
+    if (answered) this.#schedule.later('assign', 0);
+    else if (this.#servers.anySilent) this.#schedule.later('call silent servers', CALL_AGAIN_MS);
   }
 
   async #assignOnce(context: RequestContext): Promise<AssignmentResult> {
@@ -325,68 +336,39 @@ export class Master {
       await mergeTablets(parts, known.schema, row, { ...this.#context(), signal: this.#assigning.signal });
     } catch (error) {
       // tablets that were released meanwhile are to be served again
-      this.#later('assign', 0);
+      this.#schedule.later('assign', 0);
       if ((await this.#schemas.read(name))?.schema.id !== known.schema.id) throw noTable(name);
       throw error;
     }
   }
 
   #sweep(): Promise<SweepResult> {
-    return this.#oneByOne('sweep', () => sweep(this.#env, this.#metadata, this.#servers, this.#context()));
-  }
-
-  /** Does the work after that delay, or earlier if that was scheduled already. */
-  #later(what: Work, delayMs: number): void {
-    if (this.#ended) return;
-    const atMs = this.#env.clock.monotonicMs() + delayMs;
-    assert(delayMs >= 0, 'work is not scheduled in the past');
-    const due = this.#due.get(what);
-    if (due !== undefined && due.atMs <= atMs) return;
-    due?.timer.cancel();
-    const timer = this.#env.clock.timer(delayMs, () => {
-      this.#due.delete(what);
-      this.#work(what).then(
-        () => this.#loggedFailures.delete(what),
-        (thrown: unknown) => this.#failed(what, toBigtableError(thrown)),
-      );
-    });
-    this.#due.set(what, { atMs, timer });
+    return this.#schedule.oneByOne('sweep', () => sweep(this.#env, this.#metadata, this.#servers, this.#context()));
   }
 
   async #work(what: Work): Promise<void> {
     if (what === 'sweep') await this.#sweep();
     else if (what === 'call silent servers') await this.#callSilent();
     else if (what === 'finish deletions') await this.#finishDeletions();
-    else await this.#oneByOne('assign', () => this.#assignAll());
+    else await this.#schedule.oneByOne('assign', () => this.#assignAll());
   }
 
   async #finishDeletions(): Promise<void> {
-    await this.#oneByOne('deletions', () => this.#tables.finishDeletions(this.#context()));
-    this.#later('sweep', SWEEP_DELAY_MS);
+    await this.#schedule.oneByOne('deletions', () => this.#tables.finishDeletions(this.#context()));
+    this.#schedule.later('sweep', SWEEP_DELAY_MS);
   }
 
-  /** Logs each failure once: the work is retried again and again. */
   #failed(what: Work, error: BigtableError): void {
-    if (isDeposed(error)) this.#lockLost();
-    if (this.#ended) return;
-    const { code, message } = error;
-    // an assignment that a death has ended begins anew
-    if (code !== Code.CANCELLED && this.#loggedFailures.get(what) !== message) {
-      this.#loggedFailures.set(what, message);
-      this.#env.logger.warn(`the master could not ${what} and will try again`, { error: message });
-    }
-    this.#later(what, REASSIGN_MS);
+    if (isDeposed(error)) return this.#lockLost();
+    const { isCancelled = () => false } = this.#options;
+    if (what === 'assign' && (isLasting(error) || (!this.#assigned.isOver && isCancelled())))
+      this.#assigned.failed(error);
   }
 
-  #oneByOne<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
-    const result = this.#lastWork[lane].then(() => {
-      if (this.#ended) throw unavailable('the master has ended');
-      if (!this.#env.lockService.leaseHolds(this.#lock.sessionId))
-        throw unavailable('the lease of the master may have lapsed');
-      return work();
-    });
-    this.#lastWork[lane] = result.catch(() => {});
-    return result;
+  #checkMayWork(): void {
+    if (this.#ended) throw unavailable('the master has ended');
+    if (!this.#env.lockService.leaseHolds(this.#lock.sessionId))
+      throw unavailable('the lease of the master may have lapsed');
   }
 
   #context(): RequestContext {
@@ -397,38 +379,50 @@ export class Master {
     return { ...this.#context(), deadlineMs };
   }
 
+  /** Calls that read or change METADATA are refused until it is served for the first time. */
+  #checkIsReady(): void {
+    if (!this.#assignment.metadataWasServed)
+      throw notReached('the master has just started: METADATA is not served yet');
+  }
+
   #handler(): CallHandler {
+    const whenReady =
+      <T, A>(call: (message: T, context: RequestContext) => Promise<A>) =>
+      async (message: T, { deadlineMs }: RequestContext): Promise<A> => {
+        this.#checkIsReady();
+        return call(message, this.#contextUntil(deadlineMs));
+      };
     const handlers: Handlers<MasterCalls> = {
-      createTable: (message) => this.#tables.createTable(message, this.#context()),
-      updateTable: (message, { deadlineMs }) => this.#tables.updateTable(message, this.#contextUntil(deadlineMs)),
-      deleteTable: async ({ name }, { deadlineMs }) => {
-        await this.#tables.deleteTable(name, this.#contextUntil(deadlineMs));
-        this.#later('sweep', SWEEP_DELAY_MS);
+      // its repetition would not be known as one
+      createTable: whenReady((message) => this.#tables.createTable(message, this.#context())),
+      updateTable: whenReady((message, context) => this.#tables.updateTable(message, context)),
+      deleteTable: whenReady(async ({ name }, context) => {
+        await this.#tables.deleteTable(name, context);
+        this.#schedule.later('sweep', SWEEP_DELAY_MS);
         return undefined;
-      },
-      modifyFamilies: ({ name, changes }, { deadlineMs }) =>
-        this.#tables.modifyFamilies(name, changes, this.#contextUntil(deadlineMs)),
-      mergeTablets: async ({ name, row }) => {
-        await this.#oneByOne('assign', () => this.#merge(name, row));
+      }),
+      modifyFamilies: whenReady(({ name, changes }, context) => this.#tables.modifyFamilies(name, changes, context)),
+      mergeTablets: whenReady(async ({ name, row }) => {
+        await this.#schedule.oneByOne('assign', () => this.#merge(name, row));
         return undefined;
-      },
+      }),
       tabletSplit: async (message) => {
         checkAddressed(message, this.#lock.sessionId);
         const { server, tablets } = message;
         for (const { key, epoch } of tablets) this.#servers.get(server)?.tablets.set(key, epoch);
-        if (this.#servers.all().length > 1) this.#later('balance', BALANCE_DELAY_MS);
+        if (this.#servers.all().length > 1) this.#schedule.later('balance', BALANCE_DELAY_MS);
         return undefined;
       },
       filesLeft: async (message) => {
         checkAddressed(message, this.#lock.sessionId);
-        this.#later('sweep', SWEEP_DELAY_MS);
+        this.#schedule.later('sweep', SWEEP_DELAY_MS);
         return undefined;
       },
       counters: async () => ({
         name: this.#env.metrics.name(this.#env.random),
         counters: this.#env.metrics.snapshot(),
       }),
-      sweep: () => this.#sweep(),
+      sweep: whenReady(() => this.#sweep()),
     };
     const { call, stream } = callHandler<MasterCalls>(handlers);
     return {
@@ -441,11 +435,4 @@ export class Master {
         }),
     };
   }
-}
-
-/** ABORTED if another holds the lock. */
-async function takeLock({ lockService }: Env, sessionId: string): Promise<LockHandle> {
-  const lock = await lockService.tryAcquire(MASTER_PATH, sessionId);
-  if (lock === undefined) throw new BigtableError(Code.ABORTED, 'another master holds the lock');
-  return lock;
 }

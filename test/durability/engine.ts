@@ -68,6 +68,7 @@ export class Engine {
     const servers = new Servers(env, memtableBytes);
     await servers.start();
     const master = await Master.start({ env, address: 'master' });
+    await master.assigned;
     const client = await Client.open({ env, limits: LIMITS.default });
     return new Engine(env, messages, { client, master, servers });
   }

@@ -162,6 +162,7 @@ export async function twoThreads({ requestBytes = 1 << 24 } = {}): Promise<TwoTh
   ] as const;
   for (const thread of threads) await thread.startServer();
   const master = await Master.start({ env: threads[0].env, address: MASTER_ADDRESS });
+  await master.assigned;
   return {
     threads,
     cut: () => peers[1]!.close(),

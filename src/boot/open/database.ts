@@ -92,6 +92,7 @@ export class Database {
       }
       if (failure) throw failure.reason;
       master = await Master.start({ env, address: MASTER_ADDRESS, isCancelled });
+      await master.assigned;
       const client = await Client.open({ env, limits: LIMITS[settings.limits] });
       database = new Database(options, { client, master, servers, startServer });
       return database;
