@@ -131,7 +131,7 @@ const STEPS = {
       '.dependency-cruiser.mjs',
       '--output-type',
       'err-long',
-      ...['src', 'test', 'examples', 'bench'].filter((folder) => existsSync(folder)),
+      ...['src', 'test', 'examples', 'bench', 'sim'].filter((folder) => existsSync(folder)),
     )),
     figure: '0 circles, 0 imports against the layers',
   }),

@@ -18,7 +18,7 @@ import { dependency, filesUnder, ROOT, run, secondsSince } from './repository.mj
 import { plainNames } from './plain-names.mjs';
 import { thirdParty } from './third-party.mjs';
 
-const FOLDERS = ['src', 'test', 'examples', 'bench'];
+const FOLDERS = ['src', 'test', 'examples', 'bench', 'sim'];
 /** Files that decide how sources are built. */
 const RULES = [
   'tsconfig.json',

@@ -73,6 +73,8 @@ export class Cluster {
   readonly clients: ClientSeat[] = [];
   /** Counters of all processes, also of those that have ended. */
   readonly metrics = new Metrics();
+  /** By kind, the faults that have begun. */
+  readonly faultCounts: Record<string, number> = {};
   /** Called with each line of a log. */
   onLog: ((process: string, level: string, message: string, fields: object) => void) | undefined;
   readonly #size: ClusterSize;

@@ -3,6 +3,8 @@
  * a time, and most last for a while. After `END_MS` everything is whole again.
  */
 import type { Random } from '../../src/env/index.ts';
+import { decodeRootFile } from '../../src/metadata/index.ts';
+import { decodePeerFile, MASTER_PATH } from '../../src/protocol/index.ts';
 import type { Cluster, Seat } from './cluster.ts';
 import type { LockServiceHealth } from './locks.ts';
 import type { Weather } from './network.ts';
@@ -16,6 +18,7 @@ export type FaultKind =
   | 'pause'
   | 'cut'
   | 'cut off'
+  | 'island'
   | 'clock'
   | 'slow store'
   | 'failing store'
@@ -23,6 +26,7 @@ export type FaultKind =
   | 'full store'
   | 'slow network'
   | 'losing network'
+  | 'repeating network'
   | 'no lock service'
   | 'failing lock service'
   | 'unanswering lock service'
@@ -34,6 +38,7 @@ const KINDS: readonly (readonly [FaultKind, number])[] = [
   ['pause', 6],
   ['cut', 6],
   ['cut off', 4],
+  ['island', 4],
   ['clock', 3],
   ['slow store', 3],
   ['failing store', 2],
@@ -41,6 +46,7 @@ const KINDS: readonly (readonly [FaultKind, number])[] = [
   ['full store', 1],
   ['slow network', 3],
   ['losing network', 3],
+  ['repeating network', 3],
   ['no lock service', 4],
   ['failing lock service', 2],
   ['unanswering lock service', 3],
@@ -59,11 +65,16 @@ export interface Fault {
   readonly severity: number;
 }
 
+/** Machines by what they do when the fault begins. */
+const THE_MASTER = 'the master';
+const THE_ROOT = "METADATA's server";
+
 /** Draws the faults of a run, by time. */
-export function drawFaults(random: Random, machines: readonly string[]): Fault[] {
+export function drawFaults(random: Random, machines: readonly string[], clients: readonly string[]): Fault[] {
   const count = 4 + Math.floor(random.float() * 12);
   const total = KINDS.reduce((sum, [, weight]) => sum + weight, 0);
-  const machine = (): string => machines[Math.floor(random.float() * machines.length)]!;
+  const oneOf = (names: readonly string[]): string => names[Math.floor(random.float() * names.length)]!;
+  const machine = (): string => oneOf([...machines, THE_MASTER, THE_ROOT]);
   const faults = Array.from({ length: count }, (): Fault => {
     let left = random.float() * total;
     const kind = KINDS.find(([, weight]) => (left -= weight) < 0)?.[0] ?? 'crash';
@@ -71,9 +82,9 @@ export function drawFaults(random: Random, machines: readonly string[]): Fault[]
     return {
       kind,
       atMs,
-      durationMs: Math.min(100 + random.float() ** 2 * 20_000, END_MS - atMs),
+      durationMs: Math.min(100 + random.float() ** (kind === 'island' ? 0.3 : 2) * 20_000, END_MS - atMs),
       machine: machine(),
-      other: machine(),
+      other: kind === 'island' || random.float() < 0.3 ? oneOf(clients) : machine(),
       severity: random.float(),
     };
   });
@@ -82,7 +93,14 @@ export function drawFaults(random: Random, machines: readonly string[]): Fault[]
 
 /** One line for a reader. */
 export function describeFault({ kind, atMs, durationMs, machine, other, severity }: Fault): string {
-  const who = kind === 'cut' ? `${machine} > ${other}` : OF_MACHINES.has(kind) ? machine : '';
+  const who =
+    kind === 'cut'
+      ? `${machine} > ${other}`
+      : kind === 'island'
+        ? `${machine} with ${other}`
+        : OF_MACHINES.has(kind)
+          ? machine
+          : '';
   return `${(atMs / 1000).toFixed(2)} s ${kind} ${who} for ${(durationMs / 1000).toFixed(2)} s (${severity.toFixed(2)})`;
 }
 
@@ -95,15 +113,21 @@ interface Whole {
   readonly locks: LockServiceHealth;
 }
 
+type Pair = readonly [string, string];
+const ROOT_PATH = 'root';
+
 /** Schedules the faults and their ends. */
 export function inflict(cluster: Cluster, faults: readonly Fault[]): void {
   const { scheduler, store, network, locks } = cluster;
   const whole: Whole = { store: { ...store.health }, network: { ...network.weather }, locks: { ...locks.health } };
+  const inflictOne = async (fault: Fault): Promise<void> => {
+    const [machine, other] = [await machineOf(cluster, fault.machine), await machineOf(cluster, fault.other)];
+    cluster.faultCounts[fault.kind] = (cluster.faultCounts[fault.kind] ?? 0) + 1;
+    const end = begin(cluster, { ...fault, machine, other }, whole);
+    if (end !== undefined) scheduler.after(fault.durationMs, undefined, `end of ${fault.kind}`, end);
+  };
   for (const fault of faults) {
-    scheduler.after(fault.atMs - scheduler.nowMs, undefined, `fault ${fault.kind}`, () => {
-      const end = begin(cluster, fault, whole);
-      if (end !== undefined) scheduler.after(fault.durationMs, undefined, `end of ${fault.kind}`, end);
-    });
+    scheduler.after(fault.atMs - scheduler.nowMs, undefined, `fault ${fault.kind}`, () => void inflictOne(fault));
   }
 }
 
@@ -135,6 +159,25 @@ function begin(
         network.join(machine, '*');
         network.join('*', machine);
       };
+    case 'island': {
+      // the two reach each other, and the storage; nobody else, and not the lock service
+      const islanders = [machine, other];
+      const others = [...cluster.masters, ...cluster.servers, ...cluster.clients.map(({ process }) => process)]
+        .map(({ name }) => name)
+        .filter((name) => !islanders.includes(name));
+      const pairs = islanders.flatMap((name) =>
+        others.flatMap((each): Pair[] => [
+          [name, each],
+          [each, name],
+        ]),
+      );
+      for (const [from, to] of pairs) network.cut(from, to);
+      for (const name of islanders) locks.cut(name, true);
+      return () => {
+        for (const [from, to] of pairs) network.join(from, to);
+        for (const name of islanders) locks.cut(name, false);
+      };
+    }
     case 'no lock service':
       locks.cut(machine, true);
       return () => locks.cut(machine, false);
@@ -150,6 +193,8 @@ function begin(
       return change(network.weather, whole.network, { lateShare: severity / 2, lateMs: 2000 });
     case 'losing network':
       return change(network.weather, whole.network, { lostShare: severity / 20 });
+    case 'repeating network':
+      return change(network.weather, whole.network, { givenUpShare: severity / 10 });
     case 'failing lock service':
       return change(locks.health, whole.locks, { failedShare: severity / 2 });
     case 'unanswering lock service':
@@ -157,6 +202,19 @@ function begin(
     case 'late watches':
       return change(locks.health, whole.locks, { watchLagMs: 10_000 * severity });
   }
+}
+
+/** The name of the machine, which may be given by what it does now. */
+async function machineOf({ locks: { service }, masters, servers }: Cluster, machine: string): Promise<string> {
+  if (machine === THE_MASTER) {
+    const file = await service.read(MASTER_PATH);
+    return file ? decodePeerFile(file.path, file.contents).address : masters[0]!.name;
+  }
+  if (machine === THE_ROOT) {
+    const file = await service.read(ROOT_PATH);
+    return (file && decodeRootFile(file.contents).server?.address) ?? servers[0]!.name;
+  }
+  return machine;
 }
 
 function seatOf({ masters, servers }: Cluster, machine: string): Seat | undefined {

@@ -22,8 +22,8 @@ interface JudgedLog {
 }
 
 export class LogJudge {
-  /** What was seen first that must not be. */
-  violation: string | undefined;
+  /** Called with what must not be. */
+  onViolation: (what: string) => void = () => {};
   readonly counts = { fences: 0, holeFences: 0, replays: 0, appends: 0 };
   readonly #logs = new Map<string, JudgedLog>();
 
@@ -91,7 +91,7 @@ export class LogJudge {
   }
 
   #violated(what: string): void {
-    this.violation ??= what;
+    this.onViolation(what);
   }
 }
 

@@ -27,6 +27,7 @@ const MIB = 1 << 20;
 /** A connection on which nothing arrives is given up after this long, about. */
 const GIVEN_UP_MS = 5000;
 const CONNECT_TIMEOUT_MS = 3000;
+const LATE_COPY_MS = 3000;
 
 /** How messages fare now. A run's faults change it. */
 export interface Weather {
@@ -37,13 +38,25 @@ export interface Weather {
   lateMs: number;
   /** The share of messages that are lost, and break their connection. */
   lostShare: number;
+  /**
+   * The share of messages whose sender gives up the connection while they are on their way, and may send them again:
+   * they arrive late, by up to LATE_COPY_MS, next to their copies.
+   */
+  givenUpShare: number;
 }
 
 type Direction = `${string}>${string}`;
 
 export class SimNetwork {
-  readonly weather: Weather = { minDelayMs: 0.05, maxDelayMs: 0.5, lateShare: 0, lateMs: 0, lostShare: 0 };
-  readonly counts = { messages: 0, lost: 0, broken: 0, refused: 0 };
+  readonly weather: Weather = {
+    minDelayMs: 0.05,
+    maxDelayMs: 0.5,
+    lateShare: 0,
+    lateMs: 0,
+    lostShare: 0,
+    givenUpShare: 0,
+  };
+  readonly counts = { messages: 0, lost: 0, givenUp: 0, broken: 0, refused: 0 };
   readonly #scheduler: Scheduler;
   readonly #draw;
   /** Directions, by machines. */
@@ -82,6 +95,12 @@ export class SimNetwork {
     return () => {
       if (this.#listeners.get(address) === listener) this.#listeners.delete(address);
     };
+  }
+
+  /** What answers the calls to the address, without any network; undefined if the process does not serve it. */
+  handlerOf(process: SimProcess, address: string): CallHandler | undefined {
+    const listener = this.#listeners.get(address);
+    return listener?.process === process && !process.isDead ? listener.node.handlerOf(address) : undefined;
   }
 
   /** Resolves with a connection to the process that serves the address, or rejects: surely nothing was reached. */
@@ -131,11 +150,17 @@ export class SimNetwork {
       return;
     }
     if (port.isLost) return;
+    let delayMs = this.#delayMs();
+    if (this.#draw.float() < weather.givenUpShare) {
+      counts.givenUp++;
+      delayMs += this.#draw.float() * LATE_COPY_MS;
+      // the other side notices it after what is on its way
+      port.other!.breakLater(delayMs + 1);
+      port.breakLater(this.#delayMs());
+    }
     // no message overtakes another one of its connection: each arrival takes the first
     port.underWay.push(bytes);
-    this.#scheduler.after(this.#delayMs(), to, `message ${from.name}`, () =>
-      port.other!.arrive(port.underWay.shift()!),
-    );
+    this.#scheduler.after(delayMs, to, `message ${from.name}`, () => port.other!.arrive(port.underWay.shift()!));
   }
 
   #isCut({ machine: from }: SimProcess, { machine: to }: SimProcess): boolean {
@@ -244,6 +269,10 @@ class Node implements Transport {
     if (this.#served.has(address)) return yield* this.#local.stream(address, method, message, context);
     const peer = await within(this.#peer(address), context, this.#process.clock);
     yield* encodedStream(CALL_CODEC, method, message, (bytes) => peer.stream(address, method, bytes, context));
+  }
+
+  handlerOf(address: string): CallHandler | undefined {
+    return this.#served.has(address) ? this.#local.handlerOf(address) : undefined;
   }
 
   accept(port: Port): void {

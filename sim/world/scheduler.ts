@@ -1,7 +1,6 @@
 /**
  * Simulated time, and the order in which things happen. All that happens are events of one queue: an answer that
- * arrives, a timer, a fault. One event is one turn of the event loop, so all promises that it settles run before the
- * next one. Which of two events at nearly the same time comes first is drawn by the seed.
+ * arrives, a timer, a fault. All promises that an event settles run before the next one. Which of two events at nearly the same time comes first is drawn by the seed.
  *
  * Invariants: time never goes back; equal seeds run equal events in equal order; `trace` is a hash of them.
  */
@@ -32,12 +31,18 @@ interface QueuedEvent {
 
 /** Time passes within an event, too, by up to this much for each look at a clock. */
 const MAX_TICK_MS = 0.002;
+/** The event loop itself, which looks after signals and output, has its turn after so many events. */
+const EVENTS_PER_TURN = 1000;
+/** The lines of so many characters are hashed together. */
+const HASHED_TOGETHER = 1 << 16;
 
 export class Scheduler {
   readonly random: SeededRandom;
   readonly #ticks: SeededRandom;
   readonly #queue: QueuedEvent[] = [];
   readonly #hash: Hash = createHash('sha256');
+  /** Lines that are not hashed yet. */
+  #lines = '';
   #nowMs = 0;
   #events = 0;
   #running = false;
@@ -92,13 +97,23 @@ export class Scheduler {
     };
     work.then(end, end);
     try {
-      for (;;) {
-        // all promises settled by the last event have run when the next turn begins
-        await new Promise(setImmediate);
-        if (isOver) return await work;
-        if (!this.#step()) throw new Error(`nothing is left to happen at ${this.#nowMs.toFixed(3)} ms`);
-        if (this.#nowMs > untilMs) throw new Error(`the work has not ended after ${untilMs} ms`);
-      }
+      await new Promise<void>((resolve, reject) => {
+        const turn = (): void => {
+          try {
+            if (isOver) return resolve();
+            if (!this.#step()) throw new Error(`nothing is left to happen at ${this.#nowMs.toFixed(3)} ms`);
+            if (this.#nowMs > untilMs) throw new Error(`the work has not ended after ${untilMs} ms`);
+          } catch (thrown) {
+            return reject(thrown);
+          }
+          if (this.#events % EVENTS_PER_TURN === 0) setImmediate(turn);
+          else queueMicrotask(afterPromises);
+        };
+        // a tick that a promise asks for comes once no promise is left to run
+        const afterPromises = (): void => process.nextTick(turn);
+        setImmediate(turn);
+      });
+      return await work;
     } finally {
       this.#running = false;
     }
@@ -106,7 +121,7 @@ export class Scheduler {
 
   /** A hash of all events so far. */
   trace(): string {
-    return this.#hash.copy().digest('hex').slice(0, 16);
+    return this.#hash.copy().update(this.#lines).digest('hex').slice(0, 16);
   }
 
   /** Runs the next event. False: there is none. */
@@ -126,7 +141,11 @@ export class Scheduler {
       this.#nowMs = atMs;
       this.#events++;
       const name = owner?.name ?? '';
-      this.#hash.update(`${atMs.toFixed(6)} ${name} ${what}\n`);
+      this.#lines += `${Math.round(atMs * 1e6)} ${name} ${what}\n`;
+      if (this.#lines.length > HASHED_TOGETHER) {
+        this.#hash.update(this.#lines);
+        this.#lines = '';
+      }
       this.onEvent?.(atMs, name, what);
       run();
       return true;

@@ -7,7 +7,8 @@ import { after, before, describe, test } from 'node:test';
 import { Code, unavailable } from '../base/index.ts';
 import type { Env, LockService, Transport } from '../env/index.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
-import { keyOfRow, USER_RANGE } from '../metadata/index.ts';
+import { keyOfRow, METADATA_TABLE_ID, USER_RANGE } from '../metadata/index.ts';
+import { callServer } from '../protocol/index.ts';
 import { Database } from './open/database.ts';
 import { keepAlive, rejectsWith, TABLES, TestDatabase, until, World } from './fixtures.ts';
 import { checkSettings } from './settings/settings.ts';
@@ -180,6 +181,34 @@ describe('a table whose deletion fails', () => {
     await db.service.deleteTable(db.context(), `${TABLES}t`);
     assert.deepEqual(await metadataKeys(db), []);
     assert.deepEqual(await marks(db), []);
+    await db.close();
+  });
+
+  test('leaves its server with the next sweep, if the call to drop it was lost', async () => {
+    const world = new World();
+    const env = await world.env();
+    const { transport } = env;
+    const losing: Transport = Object.assign(Object.create(transport) as Transport, {
+      serve: transport.serve.bind(transport),
+      stream: transport.stream.bind(transport),
+      call: (...args: Parameters<Transport['call']>) =>
+        args[1] === 'unload' ? Promise.reject(unavailable('lost')) : transport.call(...args),
+    });
+    const db = await start({ ...env, transport: losing });
+    await db.create('t');
+    await db.set('t', 'a', '1');
+    await db.database.flush();
+    await db.service.deleteTable(db.context(), `${TABLES}t`);
+    assert.deepEqual(await metadataKeys(db), []);
+    const address = 'tablet-server-0';
+    const usersTablets = async (): Promise<number> => {
+      const { tablets } = await callServer(transport, address, 'status', {}, db.context());
+      return tablets.filter(({ key }) => !key.startsWith(METADATA_TABLE_ID)).length;
+    };
+    // the first sweep after a start may come in between
+    assert.ok((await usersTablets()) <= 1);
+    await callServer(transport, address, 'holdings', {}, db.context());
+    assert.equal(await usersTablets(), 0);
     await db.close();
   });
 

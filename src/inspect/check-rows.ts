@@ -16,6 +16,8 @@ export interface SchemalessTable {
   files: number;
   /** True if any of its tablets was ever given to a server, which is done only once the schema exists. */
   wasServed: boolean;
+  /** What its rows leave out or hold twice. They need not be whole while they are created or deleted. */
+  readonly gaps: string[];
 }
 
 export class RowCheck {
@@ -43,13 +45,14 @@ export class RowCheck {
         this.#findings.add('root', undefined, `the root tablet ends at ${quote(range.end ?? '')}: it is never split`);
       return;
     }
+    if (tableId !== METADATA_TABLE_ID && !this.#schemas.has(tableId)) {
+      const known = this.schemaless.get(tableId) ?? { tableId, tablets: 0, files: 0, wasServed: false, gaps: [] };
+      known.tablets++;
+      known.wasServed ||= epoch > 0;
+      known.files += Object.values(files).flat().length;
+      this.schemaless.set(tableId, known);
+    }
     this.#addToTable(tableId, range.start, range.end, key);
-    if (tableId === METADATA_TABLE_ID || this.#schemas.has(tableId)) return;
-    const known = this.schemaless.get(tableId) ?? { tableId, tablets: 0, files: 0, wasServed: false };
-    known.tablets++;
-    known.wasServed ||= epoch > 0;
-    known.files += Object.values(files).flat().length;
-    this.schemaless.set(tableId, known);
   }
 
   end(): void {
@@ -67,16 +70,23 @@ export class RowCheck {
       this.#table = { id, next: id === METADATA_TABLE_ID ? USER_RANGE.start : '' };
     }
     const { next } = this.#table;
-    if (next === undefined) this.#wrong(`table ${id}: a tablet begins at ${quote(start)}, after the last`);
-    else if (start > next) this.#wrong(`table ${id}: no tablet holds rows from ${quote(next)} to ${quote(start)}`);
-    else if (start < next) this.#wrong(`table ${id}: two tablets hold rows from ${quote(start)} on`);
+    if (next === undefined) this.#gap(id, `a tablet begins at ${quote(start)}, after the last`);
+    else if (start > next) this.#gap(id, `no tablet holds rows from ${quote(next)} to ${quote(start)}`);
+    else if (start < next) this.#gap(id, `two tablets hold rows from ${quote(start)} on`);
     this.#table.next = end;
   }
 
   #endTable(): void {
     if (this.#table?.next !== undefined)
-      this.#wrong(`table ${this.#table.id}: no tablet holds rows from ${quote(this.#table.next)} on`);
+      this.#gap(this.#table.id, `no tablet holds rows from ${quote(this.#table.next)} on`);
     this.#table = undefined;
+  }
+
+  #gap(id: string, what: string): void {
+    const message = `table ${id}: ${what}`;
+    const schemaless = this.schemaless.get(id);
+    if (schemaless === undefined) this.#wrong(message);
+    else schemaless.gaps.push(message);
   }
 
   #wrong(message: string): void {

@@ -65,7 +65,15 @@ export interface CheckReport {
 export interface CheckOptions {
   /** Called after every SSTable. */
   readonly onProgress?: (progress: CheckProgress) => void | Promise<void>;
+  /**
+   * By path, the SSTables that earlier checks of the same database found whole: they are not read again, and those that
+   * this one finds whole are added. Default: all are read.
+   */
+  readonly wholeFiles?: Map<string, WholeFile>;
 }
+
+/** What a check has kept of an SSTable. */
+export type WholeFile = CheckedTable;
 
 const LOCK_FILES = 'lock-service/';
 const SSTABLES = 'sstables/';
@@ -133,11 +141,21 @@ class Check {
     const totalBytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     let doneBytes = 0;
     for (const file of files) {
-      this.#tables.set(file.path, await checkFile(this.#components, file, this.#findings, this.#tally));
+      this.#tables.set(file.path, await this.#checkFile(file));
       doneBytes += file.sizeBytes;
       await this.#options.onProgress?.({ doneBytes, totalBytes });
     }
     return totalBytes;
+  }
+
+  async #checkFile(file: FileInfo): Promise<CheckedTable | undefined> {
+    const { wholeFiles } = this.#options;
+    const known = wholeFiles?.get(file.path);
+    if (known !== undefined) return known;
+    const found = this.#findings.list.length;
+    const table = await checkFile(this.#components, file, this.#findings, this.#tally);
+    if (table !== undefined && this.#findings.list.length === found) wholeFiles?.set(file.path, table);
+    return table;
   }
 
   /** By id. */
@@ -315,17 +333,15 @@ class Check {
       new Set(files.flatMap(({ path, contents }) => (path.startsWith(directory) ? idOf(path, contents) : [])));
     const present = idsIn(schemaPath(''), this.#schemaIdOf);
     const deleted = idsIn(deletionPath(), (path, contents) => decodeDeletionMark(path, contents).tableId);
-    for (const { tableId, tablets, files: count, wasServed } of rows.schemaless.values()) {
+    for (const { tableId, tablets, files: count, wasServed, gaps } of rows.schemaless.values()) {
       if (present.has(tableId)) continue;
       const what = `table ${tableId} has ${tablets} tablets with ${count} SSTables and no schema`;
       if (!wasServed) this.#notes.push(`${what}: its creation was not finished`);
       else if (deleted.has(tableId)) this.#notes.push(`${what}: its deletion was not finished`);
-      else
-        this.#findings.add(
-          'METADATA',
-          undefined,
-          `${what}: its schema file is gone, so no server serves it; its files are kept`,
-        );
+      else {
+        const message = `${what}: its schema file is gone, so no server serves it; its files are kept`;
+        for (const finding of [message, ...gaps]) this.#findings.add('METADATA', undefined, finding);
+      }
     }
   }
 }

@@ -104,7 +104,10 @@ export class ServerCalls {
         await this.#flush(keys);
         return undefined;
       }),
-      holdings: this.#fenced(async () => this.#holdings()),
+      holdings: this.#fenced(async () => {
+        await loader.dropDeleted();
+        return this.#holdings();
+      }),
       schemaChanged: this.#fenced(async ({ tableName }) => {
         await this.#schemaChanged(tableName);
         return undefined;

@@ -15,7 +15,7 @@
 import { assert, BigtableError, type ByteString, Code, quote, toBigtableError, unavailable } from '../base/index.ts';
 import type { Logger, RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
-import { assertPartition, keyOfRow, type MetadataKey, type MetadataRow } from '../metadata/index.ts';
+import { assertPartition, keyOfRow, METADATA_TABLE_ID, type MetadataKey, type MetadataRow } from '../metadata/index.ts';
 import { rangeContains, type TableSchema } from '../model/index.ts';
 import type { TabletRef } from '../protocol/index.ts';
 import type { TabletApi, TabletState } from '../tablet/index.ts';
@@ -152,6 +152,22 @@ export class TabletLoader {
       if (!this.#stopped) this.#floors.raise(served.key, served.epoch);
     } finally {
       this.#unloading.delete(served.key);
+    }
+  }
+
+  /**
+   * Drops the tablets of deleted tables: the call of the master that was to do it may have been lost. Tablets whose rows
+   * cannot be read now are kept.
+   */
+  async dropDeleted(): Promise<void> {
+    const { tablets, services, logger } = this.#options;
+    for (const { key, tableId, epoch } of [...tablets.all()]) {
+      if (tableId === METADATA_TABLE_ID || services.schema(tableId) !== undefined) continue;
+      try {
+        if (await this.#isGone(key)) await this.unload({ key, epoch }, false);
+      } catch (error) {
+        logger.info('a tablet of a deleted table was not dropped', { error: toBigtableError(error).message });
+      }
     }
   }
 

@@ -1,4 +1,5 @@
 /** Calls of the data API as plain data, which can be sent to another process, and what came of them on each row. */
+import assert from 'node:assert/strict';
 import {
   BatchError,
   BigtableError,
@@ -102,7 +103,12 @@ async function answersTo(
       return [];
     case 'scan': {
       const states = new Map<string, string>();
-      for await (const row of table.scan(options)) states.set(row.name, stateOfCells(row.cells));
+      let last = '';
+      for await (const row of table.scan(options)) {
+        assert.ok(row.name > last, `a scan went from row ${last} to row ${row.name}: rows ascend, and come once`);
+        states.set(row.name, stateOfCells(row.cells));
+        last = row.name;
+      }
       return rows.map(({ row }) => states.get(row) ?? EMPTY_ROW);
     }
     case 'readRows': {

@@ -1,0 +1,17 @@
+/** A mistake in the protocols, as a change of the text of the product. The product itself has no switch for it. */
+export interface PlantedBug {
+  /** As in sim/model: A serving, B logs, C splits and merges; H hot rows; N found by review. */
+  readonly name: string;
+  /** What is wrong. */
+  readonly title: string;
+  readonly changes: readonly TextChange[];
+}
+
+export interface TextChange {
+  /** Path in src/. */
+  readonly file: string;
+  /** Stands in it exactly once. */
+  readonly text: string;
+  /** What stands there instead. */
+  readonly wrong: string;
+}

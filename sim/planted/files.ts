@@ -1,0 +1,160 @@
+/** Bugs of the sweep, of METADATA's changes and of splits and merges (models A and C). */
+import type { PlantedBug } from './bug.ts';
+
+const SWEEP = 'master/sweep.ts';
+const COMMIT = 'metadata/commit.ts';
+const MERGE = 'master/tablet-merge.ts';
+
+const ASK = `  const holdings = await servers.callAll('holdings', {}, context);
+  for (const [name, held] of holdings) {
+    assert(!dead.has(name), 'a dead server holds no files');
+    for (const path of held.files) files.delete(path);
+    for (const path of held.logs) logs.delete(path);
+  }
+`;
+const DELETE = '  for (const path of files) await fileSystem.delete(path);';
+const FIND_DEAD = `  const dead = await servers.findDead(owners);
+  const logs = new Set([...dead].map(logPathOf));
+`;
+
+export const FILE_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'A22',
+    title: 'a sweep does not ask the servers what they hold',
+    changes: [{ file: SWEEP, text: 'for (const path of held.files) files.delete(path);', wrong: '' }],
+  },
+  {
+    name: 'A23',
+    title: 'a sweep does not wait for the commits of servers that have not answered',
+    changes: [{ file: SWEEP, text: 'row.server === undefined || holdings.has(row.server.name)', wrong: 'true' }],
+  },
+  {
+    name: 'A24',
+    title: 'a sweep scans METADATA before it asks the servers',
+    changes: [
+      { file: SWEEP, text: ASK, wrong: '  const holdings = new Map(servers.all().map((one) => [one.name, one]));\n' },
+      {
+        file: SWEEP,
+        text: DELETE,
+        wrong: ASK.replace('holdings =', 'late =').replace('of holdings', 'of late') + DELETE,
+      },
+    ],
+  },
+  {
+    name: 'C01',
+    title: 'a split changes the row of its parent alone',
+    changes: [{ file: COMMIT, text: '{ key: keyOfRow(lowRow), expected: undefined, row: lowRow },', wrong: '' }],
+  },
+  {
+    name: 'C02',
+    title: 'a split changes the row of its parent first',
+    changes: [
+      {
+        file: 'tabletserver/tablet-host.ts',
+        text: 'if (await this.#isDone(commit, parts[1]))',
+        wrong:
+          'if ((await this.#isDone({ ...commit, rows: [commit.rows[1]!] }, parts[1])) && (await this.#isDone({ ...commit, rows: [commit.rows[0]!] }, parts[1])))',
+      },
+    ],
+  },
+  {
+    name: 'C03',
+    title: 'a split goes on beside another commit of its tablet, both conditional on the epoch alone',
+    changes: [
+      {
+        file: 'tablet/tablet.ts',
+        text: 'return await commits.inTurn(() =>',
+        wrong: 'return await ((work: () => Promise<readonly [Tablet, Tablet]>) => work())(() =>',
+      },
+      {
+        file: 'tabletserver/tablet-host.ts',
+        text: "assert(!this.#isCommitting, 'one commit of a tablet is under way at a time');",
+        wrong: '',
+      },
+      {
+        file: COMMIT,
+        text: 'row.epoch === expected.epoch && row.version === expected.version',
+        wrong: 'row.epoch === expected.epoch',
+      },
+    ],
+  },
+  {
+    name: 'C05',
+    title: 'splits are unconditional',
+    changes: [
+      {
+        file: COMMIT,
+        text: 'if (commit.rows.every(({ key, expected }) =>',
+        wrong: "if (commit.event.kind === 'split' || commit.rows.every(({ key, expected }) =>",
+      },
+    ],
+  },
+  {
+    name: 'C06',
+    title: 'a merge does not release its two rows first',
+    changes: [
+      { file: MERGE, text: '{ ...now, server: undefined, epoch: epoch + 1 }', wrong: '{ ...now }' },
+      {
+        file: MERGE,
+        text: 'if (server !== undefined || logs.length > 0) throw changed();',
+        wrong: 'if (server === null && logs.length > 0) throw changed();',
+      },
+      { file: MERGE, text: 'merged !== undefined && merged.server === undefined,', wrong: 'merged !== undefined,' },
+      { file: COMMIT, text: 'server === undefined && logs.length === 0,', wrong: 'true,' },
+    ],
+  },
+  {
+    name: 'C07',
+    title: 'a merge releases its upper row alone',
+    changes: [
+      { file: MERGE, text: '{ ...now, server: undefined, epoch: epoch + 1 }', wrong: '{ ...now, epoch: epoch + 1 }' },
+      { file: MERGE, text: 'await Promise.all(owned.map(', wrong: 'await Promise.all(owned.slice(1).map(' },
+      {
+        file: MERGE,
+        text: 'if (server !== undefined || logs.length > 0) throw changed();',
+        wrong: 'if (server === null && logs.length > 0) throw changed();',
+      },
+      { file: MERGE, text: 'merged !== undefined && merged.server === undefined,', wrong: 'merged !== undefined,' },
+      { file: COMMIT, text: 'server === undefined && logs.length === 0,', wrong: 'true,' },
+    ],
+  },
+  {
+    name: 'C10',
+    title: 'a sweep reads METADATA downwards, a row at a time',
+    changes: [
+      {
+        file: SWEEP,
+        text: 'import { type MetadataRow, ROOT_RANGE',
+        wrong: 'import { keyOfRow, type MetadataRow, ROOT_RANGE',
+      },
+      {
+        file: SWEEP,
+        text: 'for await (const rows of metadata.scan(range, context)) if (!rows.every(spare)) return { files: 0, logs: 0 };',
+        wrong: `const all: MetadataRow[] = [];
+    for await (const rows of metadata.scan(range, context)) all.push(...rows);
+    for (const { tableId, range: ofRow } of all.reverse()) {
+      const row = await metadata.readRow(keyOfRow({ tableId, range: ofRow }), context);
+      if (row && !spare(row)) return { files: 0, logs: 0 };
+    }`,
+      },
+    ],
+  },
+  {
+    name: 'N2',
+    title: 'a sweep finds out who is dead after its scan of METADATA',
+    changes: [
+      {
+        file: SWEEP,
+        text: FIND_DEAD,
+        wrong: '  const dead = new Set<string>();\n  const logs = new Set(owners.map(logPathOf));\n',
+      },
+      {
+        file: SWEEP,
+        text: DELETE,
+        wrong: `  const late = await servers.findDead(owners);
+  for (const path of logs) if (!late.has(path.slice(LOGS_DIRECTORY.length))) logs.delete(path);
+${DELETE}`,
+      },
+    ],
+  },
+];

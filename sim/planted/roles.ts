@@ -1,0 +1,118 @@
+/** Bugs of masters, names, schemas, clocks, and of rows on which transactions follow one another. */
+import type { PlantedBug } from './bug.ts';
+
+const WRITES = 'tablet/write/row-writes.ts';
+
+export const ROLE_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'B03',
+    title: 'an append that is not answered is taken for one that was refused',
+    changes: [
+      {
+        file: 'commitlog/server-log.ts',
+        text: 'if (!reserved && isRefusal(error)) return',
+        wrong: 'if (!reserved && error instanceof BigtableError) return',
+      },
+    ],
+  },
+  {
+    name: 'N1',
+    title: 'a master that was replaced removes the rows of tables that it does not know',
+    changes: [
+      {
+        file: 'master/assignment.ts',
+        text: "const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;\n    await servers.checkMastership();",
+        wrong: "const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;",
+      },
+      {
+        file: 'master/assignment.ts',
+        text: 'epoch === 0 && !creations.mayHappen(tableId)',
+        wrong: '!creations.mayHappen(tableId)',
+      },
+      {
+        file: 'master/assignment.ts',
+        text: 'if (rows.some(({ tableId }) => schemas.byId(tableId) === undefined)) await schemas.refreshAll();',
+        wrong: '',
+      },
+      {
+        file: 'tabletserver/master-fence.ts',
+        text: 'if (masterEpoch < this.#highestEpoch)',
+        wrong: 'if (masterEpoch < 0)',
+      },
+    ],
+  },
+  {
+    name: 'N3',
+    title: 'a server answers calls that are meant for an earlier one at its address',
+    changes: [
+      { file: 'protocol/not-serving.ts', text: 'if (to !== undefined && to !== name)', wrong: 'if (to === "")' },
+    ],
+  },
+  {
+    name: 'N4',
+    title: 'a lock whose grant was not answered is not granted again to its holder',
+    changes: [
+      {
+        file: 'env/memory/in-process-lock-service.ts',
+        text: 'if (held !== undefined) return held.sessionId === sessionId ? { ...held } : undefined;',
+        wrong: 'if (held !== undefined) return undefined;',
+      },
+    ],
+  },
+  {
+    name: 'N5',
+    title: 'a change of a schema is answered before all servers have confirmed it',
+    changes: [
+      {
+        file: 'master/servers.ts',
+        text: 'await Promise.all(peers.map((peer) => this.#confirmSchemaAt(peer, tableName, until)));',
+        wrong: "if (peers.length > 0) await this.callAll('schemaChanged', { tableName }, until);",
+      },
+    ],
+  },
+  {
+    name: 'N6',
+    title: 'server timestamps follow a wall clock that is set back',
+    changes: [
+      {
+        file: 'tablet/layers/server-time.ts',
+        text: 'Math.min(now < last ? last + 1 : now, LATEST_MICROS)',
+        wrong: 'Math.min(now, LATEST_MICROS)',
+      },
+      { file: 'tablet/layers/server-time.ts', text: 'assert(this.#lastMicros >= last,', wrong: 'assert(true,' },
+      {
+        file: 'tablet/layers/tablet-commits.ts',
+        text: 'lastServerMicros >= (before.lastServerMicros ?? 0),',
+        wrong: 'true,',
+      },
+    ],
+  },
+  {
+    name: 'H1',
+    title: 'a check on a hot row is answered before the change that it saw is durable',
+    changes: [{ file: WRITES, text: 'else if (turn.seen !== undefined) await turn.seen.done;', wrong: '' }],
+  },
+  {
+    name: 'H2',
+    title: 'a change on a hot row is answered before it is durable',
+    changes: [
+      {
+        file: WRITES,
+        text: 'if (turn.written !== undefined) await turn.written;\n      else if',
+        wrong: 'if (turn.written !== undefined) turn.written.catch(() => {});\n      else if',
+      },
+    ],
+  },
+  {
+    name: 'H3',
+    title: 'a write is answered before its append is durable',
+    changes: [
+      {
+        file: 'commitlog/server-log.ts',
+        text: 'const position = await this.#writer.append(parts, { reserved });',
+        wrong:
+          'batch.resolve(this.#lastPosition + 1); const position = await this.#writer.append(parts, { reserved });',
+      },
+    ],
+  },
+];

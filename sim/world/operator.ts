@@ -1,0 +1,164 @@
+/**
+ * A client that creates tables, changes their families and deletes them, and checks what it was answered: a row that
+ * was written after a change, and acknowledged, is there until its family or table is dropped. Each of its rows is
+ * written once, so that it knows what it must find. What it does not know the outcome of is never judged again.
+ */
+import { BigtableError, type Database, RowMutation } from '../../src/embedded/index.ts';
+import { type Random, sleep } from '../../src/env/index.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { SimProcess } from './process.ts';
+import type { Verdicts } from './verdicts.ts';
+
+const MAX_THINK_MS = 1500;
+const CALL_MS = 8000;
+const MAX_TABLES = 2;
+/** Rows that are written after each change: some in each tablet. */
+const PROBES = 2;
+const FAMILY = 'h';
+
+interface KnownTable {
+  readonly name: string;
+  /** By row, the values that were acknowledged. */
+  readonly rows: Map<string, string>;
+}
+
+export interface OperatorParts {
+  readonly scheduler: Scheduler;
+  readonly process: SimProcess;
+  readonly database: Database;
+  readonly verdicts: Verdicts;
+}
+
+export class Operator {
+  readonly counts = { created: 0, deleted: 0, familiesReplaced: 0, probes: 0 };
+  readonly #parts: OperatorParts;
+  readonly #random: Random;
+  #tables: KnownTable[] = [];
+  #names = 0;
+  #values = 0;
+
+  constructor(parts: OperatorParts) {
+    this.#parts = parts;
+    this.#random = parts.scheduler.fork('operator');
+  }
+
+  async work(untilMs: number): Promise<void> {
+    const { scheduler, process } = this.#parts;
+    while (scheduler.nowMs < untilMs) {
+      await this.#change();
+      for (const table of this.#tables) await this.#probe(table);
+      await sleep(process.clock, this.#random.float() * MAX_THINK_MS);
+    }
+  }
+
+  /** Reads all that was acknowledged. Returns what was not answered; undefined if all was. */
+  async readAll(): Promise<string | undefined> {
+    for (const table of this.#tables) {
+      const found = new Map<string, string>();
+      const failure = await this.#try(async () => {
+        for await (const row of this.#parts.database.table(table.name).scan(this.#options()))
+          found.set(row.name, row.cells[0]?.text ?? '');
+      });
+      if (failure !== undefined) {
+        this.#judgeFailure(table, failure);
+        return failure.message;
+      }
+      for (const [row, value] of table.rows) this.#judge(table, row, value, found.get(row));
+    }
+    return undefined;
+  }
+
+  async #change(): Promise<void> {
+    const table = this.#tables[Math.floor(this.#random.float() * this.#tables.length)];
+    const what = this.#random.float();
+    if (table === undefined || (what < 0.3 && this.#tables.length < MAX_TABLES)) return this.#create();
+    if (what < 0.45) return this.#delete(table);
+    if (what < 0.8) return this.#replaceFamily(table);
+  }
+
+  async #create(): Promise<void> {
+    const name = `operated-${this.#names++}`;
+    const failure = await this.#try(() =>
+      this.#parts.database.createTable(name, { families: { [FAMILY]: {} }, splits: ['k', 't'], ...this.#options() }),
+    );
+    if (failure !== undefined) return;
+    this.counts.created++;
+    this.#tables.push({ name, rows: new Map() });
+  }
+
+  async #delete(table: KnownTable): Promise<void> {
+    this.#forget(table);
+    if ((await this.#try(() => this.#parts.database.deleteTable(table.name, this.#options()))) === undefined)
+      this.counts.deleted++;
+  }
+
+  async #replaceFamily(table: KnownTable): Promise<void> {
+    const { database } = this.#parts;
+    table.rows.clear();
+    const failure = await this.#try(async () => {
+      await database.table(table.name).deleteFamily(FAMILY, this.#options());
+      await database.table(table.name).createFamily(FAMILY, {}, this.#options());
+    });
+    if (failure === undefined) this.counts.familiesReplaced++;
+    // the change may yet come about, and take with it what is written meanwhile
+    else this.#forget(table);
+  }
+
+  /** Writes some rows, and reads them and one of the earlier ones. */
+  async #probe(table: KnownTable): Promise<void> {
+    const handle = this.#parts.database.table(table.name);
+    const [earlier] = table.rows.keys();
+    for (let i = 0; i < PROBES; i++) {
+      this.counts.probes++;
+      const value = String(this.#values++);
+      const row = `${'afmtz'[Math.floor(this.#random.float() * 5)]}-${value}`;
+      const failure = await this.#try(() =>
+        handle.apply(new RowMutation(row).set(`${FAMILY}:x`, value), this.#options()),
+      );
+      if (failure === undefined) table.rows.set(row, value);
+      else this.#judgeFailure(table, failure);
+      if (failure === undefined) await this.#read(table, row, value);
+    }
+    if (earlier !== undefined) await this.#read(table, earlier, table.rows.get(earlier)!);
+  }
+
+  async #read(table: KnownTable, row: string, value: string): Promise<void> {
+    let found: string | undefined;
+    const failure = await this.#try(async () => {
+      const read = await this.#parts.database.table(table.name).get(row, this.#options());
+      found = read?.cells[0]?.text;
+    });
+    if (failure === undefined) this.#judge(table, row, value, found);
+    else this.#judgeFailure(table, failure);
+  }
+
+  #judge(table: KnownTable, row: string, value: string, found: string | undefined): void {
+    if (found === value || !this.#tables.includes(table)) return;
+    const message = `row ${row} of table ${table.name} was written as ${value} and acknowledged, and is read as ${found}`;
+    this.#parts.verdicts.add('schemas', message);
+  }
+
+  /** A table that was created, and not deleted, exists, and so does its family. */
+  #judgeFailure({ name }: KnownTable, { codeName, message }: BigtableError): void {
+    if (codeName === 'NOT_FOUND' || codeName === 'INVALID_ARGUMENT' || codeName === 'INTERNAL')
+      this.#parts.verdicts.add('schemas', `table ${name}, which exists: ${message}`);
+  }
+
+  #forget(table: KnownTable): void {
+    this.#tables = this.#tables.filter((other) => other !== table);
+  }
+
+  #options(): { readonly timeoutMs: number } {
+    return { timeoutMs: CALL_MS };
+  }
+
+  async #try(work: () => Promise<unknown>): Promise<BigtableError | undefined> {
+    try {
+      await work();
+      return undefined;
+    } catch (error) {
+      if (error instanceof BigtableError) return error;
+      throw error;
+    }
+  }
+}

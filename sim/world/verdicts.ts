@@ -1,0 +1,46 @@
+/** What the judges of a run find. The first finding ends the run. */
+
+/** Who found it. */
+export type Judge =
+  /** A row's history is not linearizable, or a scan is not in order. */
+  | 'histories'
+  /** A change of a schema that was answered is not in force, or what it created is gone (`operator.ts`). */
+  | 'schemas'
+  /** METADATA does not partition a table, or a file that it lists is missing or damaged (I3, I4). */
+  | 'storage'
+  /** Two servers whose leases surely hold serve one tablet (I2). */
+  | 'one server'
+  /** Something landed behind a FENCE, or in a log that another server had replayed (I5, I6; `log-judge.ts`). */
+  | 'logs'
+  /** A role says that an invariant of its own is broken, or that a tablet is damaged. */
+  | 'roles'
+  /** Something is not served long after the faults, or a file is left over (I8). */
+  | 'in the end'
+  /** The run itself ended early. */
+  | 'run';
+
+export interface Violation {
+  readonly judge: Judge;
+  readonly message: string;
+}
+
+export class Verdicts {
+  /** Resolves with the first finding. */
+  readonly found: Promise<Violation>;
+  #first: Violation | undefined;
+  #resolve: (violation: Violation) => void = () => {};
+
+  constructor() {
+    this.found = new Promise((resolve) => (this.#resolve = resolve));
+  }
+
+  get first(): Violation | undefined {
+    return this.#first;
+  }
+
+  add(judge: Judge, message: string): void {
+    if (this.#first !== undefined) return;
+    this.#first = { judge, message };
+    this.#resolve(this.#first);
+  }
+}

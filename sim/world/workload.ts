@@ -1,0 +1,199 @@
+/** Clients that contend on a few rows, what they saw, and what has to hold once the faults have ceased. */
+import { BigtableError } from '../../src/base/index.ts';
+import { type Database, overService } from '../../src/embedded/index.ts';
+import { sleep } from '../../src/env/index.ts';
+import { NoVerdictError } from '../../test/linearizability/checker.ts';
+import { type Call, perform, TABLE } from '../../test/linearizability/calls.ts';
+import { Draw } from '../../test/linearizability/draw.ts';
+import { EventClock, History } from '../../test/linearizability/history.ts';
+import { EMPTY_ROW, FAMILIES, firstValueOf, RowStep } from '../../test/linearizability/row.ts';
+import type { ClientSeat, Cluster } from './cluster.ts';
+import { END_MS } from './faults.ts';
+import { ask, judgeServing, StorageJudge } from './judges.ts';
+import { Operator } from './operator.ts';
+import type { Verdicts } from './verdicts.ts';
+
+/** Clients work until then. */
+const WORK_MS = 55_000;
+/** After the faults have ceased everything is served within this time. */
+const HEALED_MS = 60_000;
+const MAX_THINK_MS = 60;
+/** After a call of unknown outcome a client waits longer: too many of them, and a history explains anything. */
+const MAX_THINK_AFTER_UNKNOWN_MS = 2000;
+/** The storage is checked this often. */
+const CHECK_MS = 2000;
+/** The servers are asked for their tablets this often. */
+const CHECK_SERVING_MS = 50;
+/** Files that nothing refers to are gone within this time after the faults. */
+const SWEPT_MS = 120_000;
+const SWEEP_MS = 3000;
+const ROWS = 16;
+/** Above this the checker gives up on a row. */
+const MAX_CONFIGURATIONS = 2000;
+
+export class Workload {
+  undecidedRows = 0;
+  readonly calls = { calls: 0, answered: 0, failed: 0, unknown: 0 };
+  readonly #cluster: Cluster;
+  readonly #verdicts: Verdicts;
+  readonly #storage: StorageJudge;
+  readonly #draw: Draw;
+  readonly #histories = new Map<string, History>();
+  readonly #think;
+  /** One client only reads in half of the runs: a server that nobody writes to is not stopped by its fenced log. */
+  readonly #hasReader: boolean;
+  #databases: Database[] = [];
+  #operator: Operator | undefined;
+  #isOver = false;
+
+  constructor(cluster: Cluster, verdicts: Verdicts, name: string) {
+    this.#cluster = cluster;
+    this.#verdicts = verdicts;
+    this.#storage = new StorageJudge(cluster, verdicts);
+    this.#draw = new Draw(ROWS, Number.parseInt(name.slice(0, 12), 16));
+    this.#think = cluster.scheduler.fork('think');
+    this.#hasReader = this.#think.float() < 0.5;
+    const clock = new EventClock();
+    for (const row of this.#draw.rows) this.#histories.set(row, new History(EMPTY_ROW, clock, MAX_CONFIGURATIONS));
+  }
+
+  get counts(): Record<string, number> {
+    return { ...this.calls, ...this.#operator?.counts };
+  }
+
+  async create(): Promise<void> {
+    const { clients, scheduler } = this.#cluster;
+    this.#databases = clients.map(({ client, env }) => overService(client, env, async () => {}));
+    const { rows } = this.#draw;
+    const splits = [rows[4]!, rows[8]!, rows[12]!];
+    await this.#databases[0]!.openTable(TABLE, { families: FAMILIES, splits });
+    const [seat, database] = [clients.at(-1)!, this.#databases.at(-1)!];
+    const parts = { scheduler, process: seat.process, database, verdicts: this.#verdicts };
+    this.#operator = new Operator(parts);
+  }
+
+  /** Returns when the clients have ended. */
+  async work(): Promise<void> {
+    const workers = this.#cluster.clients.slice(0, -1);
+    const checks = [
+      this.#repeatedly(CHECK_MS, () => this.#storage.check()),
+      this.#repeatedly(CHECK_SERVING_MS, () => judgeServing(this.#cluster, this.#verdicts)),
+    ];
+    await Promise.all([
+      this.#operator!.work(WORK_MS),
+      ...workers.map((seat, i) => this.#client(seat, this.#databases[i]!, i === workers.length - 1 && this.#hasReader)),
+    ]);
+    this.#isOver = true;
+    await Promise.all(checks);
+  }
+
+  /** Waits until all is served, and swept; then judges the histories. */
+  async end(): Promise<void> {
+    const { scheduler, clients } = this.#cluster;
+    const untilMs = Math.max(scheduler.nowMs, END_MS) + HEALED_MS;
+    const scan: Call = { method: 'scan', rows: this.#draw.rows.map((row) => ({ row, work: { kind: 'read' } })) };
+    for (;;) {
+      const failure = (await this.#perform(this.#databases[0]!, scan)) ?? (await this.#operator!.readAll());
+      if (failure === undefined) break;
+      if (scheduler.nowMs > untilMs)
+        return this.#verdicts.add('in the end', `rows are not served ${HEALED_MS} ms after the faults: ${failure}`);
+      await sleep(clients[0]!.process.clock, 200);
+    }
+    this.judgeHistories();
+    await this.#leftOver();
+  }
+
+  judgeHistories(): void {
+    for (const [row, history] of this.#histories) {
+      try {
+        const violation = history.check();
+        if (violation !== undefined) this.#verdicts.add('histories', `row ${row}: ${violation}`);
+      } catch (thrown) {
+        if (!(thrown instanceof NoVerdictError)) throw thrown;
+        this.undecidedRows++;
+      }
+    }
+  }
+
+  /** The files that are left over are swept within a time. */
+  async #leftOver(): Promise<void> {
+    const { scheduler } = this.#cluster;
+    const untilMs = scheduler.nowMs + SWEPT_MS;
+    while (this.#verdicts.first === undefined) {
+      const { orphans = [] } = await this.#storage.check();
+      const live = new Set(this.#cluster.liveLogs());
+      const left = orphans.filter((path) => !live.has(path));
+      if (left.length === 0) return;
+      if (scheduler.nowMs > untilMs) return this.#verdicts.add('in the end', await this.#leftOverMessage(left));
+      await this.#cluster.sweep();
+      await this.#pause(SWEEP_MS);
+    }
+  }
+
+  async #leftOverMessage(left: readonly string[]): Promise<string> {
+    const lines = await Promise.all(
+      this.#cluster.servers.map(async (seat) => {
+        const held = (await ask(this.#cluster, seat, 'holdings'))?.files.filter((path) => left.includes(path)) ?? [];
+        return held.length > 0 ? `; ${seat.name} holds ${held.join(', ')}` : '';
+      }),
+    );
+    return `files are left over ${SWEPT_MS} ms later: ${left.join(', ')}${lines.join('')}`;
+  }
+
+  async #repeatedly(everyMs: number, check: () => Promise<unknown>): Promise<void> {
+    while (!this.#isOver) {
+      await check();
+      await this.#pause(everyMs);
+    }
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#cluster.scheduler.after(delayMs, undefined, 'check', resolve);
+    });
+  }
+
+  async #client({ process }: ClientSeat, database: Database, onlyReads: boolean): Promise<void> {
+    const { scheduler } = this.#cluster;
+    while (scheduler.nowMs < WORK_MS) {
+      const { cancelAfter: _, ...call } = this.#draw.call();
+      if (onlyReads && call.rows.some(({ work }) => work.kind !== 'read')) continue;
+      const unknown = this.calls.unknown;
+      await this.#perform(database, call);
+      const mayBeUnknown = this.calls.unknown > unknown;
+      await sleep(process.clock, this.#think.float() * (mayBeUnknown ? MAX_THINK_AFTER_UNKNOWN_MS : MAX_THINK_MS));
+    }
+  }
+
+  /** Returns the message of what was not answered; undefined if all was. */
+  async #perform(database: Database, call: Call): Promise<string | undefined> {
+    const { calls } = this;
+    calls.calls++;
+    const operations = call.rows.map(({ row, work }) => this.#histories.get(row)!.begin(new RowStep(work)));
+    const outcomes = await perform(database, call).catch((thrown: unknown) => {
+      if (call.rows.length === 0 && thrown instanceof BigtableError) return [];
+      throw thrown;
+    });
+    for (const [i, outcome] of outcomes.entries()) {
+      calls[outcome.kind]++;
+      const { row, work } = call.rows[i]!;
+      if (outcome.kind === 'answered') {
+        operations[i]!.answered(outcome.answer);
+        if (work.kind === 'read') this.#draw.saw(row, firstValueOf(String(outcome.answer)));
+        continue;
+      }
+      if (outcome.kind === 'failed') operations[i]!.failed();
+      else operations[i]!.unknown();
+      this.#judgeFailure(call, outcome);
+    }
+    const failed = outcomes.find(({ kind }) => kind !== 'answered');
+    return failed === undefined || failed.kind === 'answered' ? undefined : failed.message;
+  }
+
+  /** Faults make calls unavailable or late: any other failure has to be explained. */
+  #judgeFailure({ method, rows }: Call, { code, message }: { readonly code: string; readonly message: string }): void {
+    const isInvalid = rows.some(({ work }) => work.kind === 'mutateInvalidly');
+    if (code === 'INTERNAL' || code === 'DATA_LOSS' || (code === 'NOT_FOUND' && !isInvalid))
+      this.#verdicts.add('roles', `${method} was answered with ${code}: ${message}`);
+  }
+}

@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { PLANTED_BUGS } from '../../sim/planted/index.ts';
+
+const SOURCES = new URL(import.meta.url.includes('/dist/') ? '../../../src/' : '../../src/', import.meta.url);
+
+describe('planted bugs', () => {
+  test('each has a name of its own', () => {
+    assert.equal(new Set(PLANTED_BUGS.map(({ name }) => name)).size, PLANTED_BUGS.length);
+  });
+
+  for (const { name, title, changes } of PLANTED_BUGS)
+    test(`${name}: ${title}: the text that it changes stands in the source once`, () => {
+      for (const { file, text } of changes)
+        assert.equal(readFileSync(new URL(file, SOURCES), 'utf8').split(text).length, 2, `src/${file}: ${text}`);
+    });
+});
