@@ -43,9 +43,9 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
     title: 'a log is trimmed before the commit of the flush to METADATA',
     changes: [
       {
-        file: 'tablet/tablet.ts',
-        text: 'return this.#layers.firstPosition;',
-        wrong: 'return this.#layers.active.firstPosition;',
+        file: 'tablet/layers/layer-set.ts',
+        text: 'if (firstPosition !== undefined && (first === undefined || firstPosition < first)) first = firstPosition;',
+        wrong: '',
       },
     ],
   },
@@ -189,7 +189,7 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
     changes: [
       {
         file: 'tablet/tablet.ts',
-        text: 'await this.#writer.drain();\n    if (options.flush)',
+        text: 'await this.#parts.writer.drain();\n    if (options.flush)',
         wrong: 'if (options.flush)',
       },
     ],

@@ -22,7 +22,9 @@ interface JudgedLog {
 }
 
 export class LogJudge {
-  /** Called with what must not be. */
+  /** What was seen first that must not be. */
+  violation: string | undefined;
+  /** Called with it. */
   onViolation: (what: string) => void = () => {};
   readonly counts = { fences: 0, holeFences: 0, replays: 0, appends: 0 };
   readonly #logs = new Map<string, JudgedLog>();
@@ -91,6 +93,7 @@ export class LogJudge {
   }
 
   #violated(what: string): void {
+    this.violation ??= what;
     this.onViolation(what);
   }
 }
