@@ -1,7 +1,7 @@
 /**
- * npm run sim -- [--seeds N | --minutes M] [--from N] [--seed N] [--planted WHICH]: simulated clusters under faults (sim/world). Runs N
- * seeds, default 60, or those that begin within M minutes, from the seed `--from` on, default 1. --seed: one run, whose
- * story is printed. Closes with one line 'N passed, N failed, N skipped', of runs.
+ * npm run sim -- [--seeds N | --minutes M] [--from N] [--seed N] [--planted WHICH]: simulated clusters under faults
+ * (sim/world). Runs N seeds, default 60, or those that begin within M minutes, from the seed `--from` on, default 1.
+ * --seed: one run, whose story is printed. Closes with one line 'N passed, N failed, N skipped', of runs.
  *
  * --planted A01,C02 | all | known: plants bugs (sim/planted), one at a time, and looks for a seed that finds each.
  *
@@ -56,8 +56,8 @@ let next = from;
 async function findPlantedAndExit(which) {
   const all = await plantedBugs();
   const names = which === 'all' || which === 'known' ? all.map(({ name }) => name) : which.split(',');
-  const bugs = names.map((name) => all.find((bug) => bug.name === name));
-  if (bugs.includes(undefined)) {
+  const bugs = all.filter(({ name }) => names.includes(name));
+  if (bugs.length < new Set(names).size) {
     console.log(`there is no planted bug of one of these names: ${names.join(', ')}`);
     process.exit(2);
   }

@@ -16,6 +16,52 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'A20',
+    title: 'trimming deletes one slot too many',
+    changes: [
+      {
+        file: 'env/slots/slot-log-writer.ts',
+        text: 'const end = this.#durableLowWater;',
+        wrong: 'const end = this.#durableLowWater + 1;',
+      },
+    ],
+  },
+  {
+    name: 'B02',
+    title: 'a slot is skipped',
+    changes: [
+      { file: 'env/slots/slot-log-writer.ts', text: 'this.#nextSlot = slot + 1;', wrong: 'this.#nextSlot = slot + 2;' },
+    ],
+  },
+  {
+    name: 'B04',
+    title: 'a slot that exists is taken for the own append',
+    changes: [
+      {
+        file: 'env/slots/slot-log-writer.ts',
+        text: 'if (!isCreated) await this.#checkOwn(slot, header);',
+        wrong: '',
+      },
+    ],
+  },
+  {
+    name: 'B05',
+    title: 'a slot that exists is taken for a fence',
+    changes: [{ file: 'env/slots/slot-log-writer.ts', text: 'if (found?.equals(header)) return;', wrong: '' }],
+  },
+  {
+    name: 'B08',
+    title: 'a slot is skipped, and a replay ends there',
+    changes: [
+      { file: 'env/slots/slot-log-writer.ts', text: 'this.#nextSlot = slot + 1;', wrong: 'this.#nextSlot = slot + 2;' },
+      {
+        file: 'env/slots/slot-reader.ts',
+        text: "throw new CorruptionError(slotName(log, slot), 0, 'the slot is missing, later ones exist');",
+        wrong: 'return;',
+      },
+    ],
+  },
+  {
     name: 'N1',
     title: 'a master that was replaced removes the rows of tables that it does not know',
     changes: [
@@ -84,6 +130,17 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
         file: 'tablet/layers/tablet-commits.ts',
         text: 'lastServerMicros >= (before.lastServerMicros ?? 0),',
         wrong: 'true,',
+      },
+    ],
+  },
+  {
+    name: 'N7',
+    title: 'a server that loads a tablet reads its own log, which is trimmed meanwhile',
+    changes: [
+      {
+        file: 'tabletserver/tablet-loader.ts',
+        text: 'logs.filter((log) => log === openLog || log !== services.logPath)',
+        wrong: 'logs',
       },
     ],
   },

@@ -156,8 +156,8 @@ export class TabletLoader {
   }
 
   /**
-   * Drops the tablets of deleted tables: the call of the master that was to do it may have been lost. Tablets whose rows
-   * cannot be read now are kept.
+   * Drops the tablets of deleted tables: the call of the master that was to do it may have been lost. Tablets whose
+   * rows cannot be read now are kept.
    */
   async dropDeleted(): Promise<void> {
     const { tablets, services, logger } = this.#options;
