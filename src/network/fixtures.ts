@@ -94,6 +94,8 @@ export interface Process {
   readonly clock: SocketClock;
   readonly proxy: Proxy;
   readonly infos: readonly string[];
+  /** Connections that its port has taken in. */
+  readonly connections: () => number;
   /** HOST:PORT/NAME, through the proxy. */
   addressOf(name: string): string;
   close(): Promise<void>;
@@ -116,6 +118,7 @@ export async function startProcess(name: string, more: Partial<NetworkOptions> =
     clock,
     proxy,
     infos: env.infos,
+    connections: () => env.metrics.counter('wire.acceptedConnections').value,
     addressOf: (handler) => `127.0.0.1:${proxy.port}/${handler}`,
     close: async () => {
       await proxy.close();
