@@ -262,7 +262,9 @@ class Node implements Transport {
   async call(address: string, method: string, message: unknown, context: RequestContext): Promise<unknown> {
     if (this.#served.has(address)) return this.#local.call(address, method, message, context);
     const peer = await within(this.#peer(address), context, this.#process.clock);
-    return encodedCall(CALL_CODEC, method, message, (bytes) => peer.call(address, method, bytes, context));
+    return encodedCall(CALL_CODEC, this.#process.clock, method, message, (bytes) =>
+      peer.call(address, method, bytes, context),
+    );
   }
 
   async *stream(address: string, method: string, message: unknown, context: RequestContext): AsyncIterable<unknown> {
@@ -286,7 +288,7 @@ class Node implements Transport {
   #open(port: Port, onClosed: () => void): PortPeer {
     return new PortPeer({
       port: port as never,
-      handlerOf: (address) => encodedHandler(this.#local.handlerOf(address), CALL_CODEC),
+      handlerOf: (address) => encodedHandler(this.#local.handlerOf(address), CALL_CODEC, this.#process.clock),
       clock: this.#process.clock,
       budget: this.#budget,
       metrics: this.#metrics,

@@ -2,12 +2,12 @@
  * For tests: processes that listen on loopback sockets, each reached through a proxy that can break its connections or
  * go silent.
  */
+import assert from 'node:assert/strict';
 import { connect, createServer, type Socket } from 'node:net';
 import { deserialize, serialize } from 'node:v8';
 import { testEnv } from '../../test/raw-server.ts';
-import { asBuffer } from '../base/index.ts';
 import { ManualClock, type Transport } from '../env/index.ts';
-import type { CallCodec } from '../protocol/index.ts';
+import type { CallCodec, MessageForm } from '../protocol/index.ts';
 import { ClusterSecret } from './cluster-secret.ts';
 import { type NetworkOptions, NetworkTransport } from './network-transport.ts';
 
@@ -22,20 +22,25 @@ export class SocketClock extends ManualClock {
 
 const THROWING = ['bigtable', 'corruption', 'type-error', 'text'];
 
-/** Any cloneable data, for the methods of the contract's tests. */
-export const PLAIN_CODEC: CallCodec = {
-  calls: ['m', 'n', 'echo', ...THROWING],
-  streams: ['m', 'count', ...THROWING],
-  encodeMessage: (_, value) => serialize(value),
-  decodeMessage: (_, bytes) => deserialize(bytes),
-  encodeAnswer: (_, value) => serialize(value),
-  decodeAnswer: (_, bytes) => copied(deserialize(bytes)),
+/** Any cloneable data: byte arrays that are the whole value stay what they were. */
+const FORM: MessageForm = {
+  isLong: false,
+  encode: (value) => serialize(value),
+  decode: (bytes) => {
+    const value: unknown = deserialize(bytes);
+    return Buffer.isBuffer(value) ? Uint8Array.from(value) : value;
+  },
+  encodeInSteps: () => assert.fail(),
+  decodeInSteps: () => assert.fail(),
 };
 
-/** serialize makes Buffers of byte arrays where they are the whole value. */
-function copied(value: unknown): unknown {
-  return Buffer.isBuffer(value) ? Uint8Array.from(asBuffer(value)) : value;
-}
+/** For the methods of the contract's tests. */
+const PLAIN_CODEC: CallCodec = {
+  calls: ['m', 'n', 'echo', ...THROWING],
+  streams: ['m', 'count', ...THROWING],
+  messageOf: () => FORM,
+  answerOf: () => FORM,
+};
 
 export interface Proxy {
   readonly port: number;

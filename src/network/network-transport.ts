@@ -135,7 +135,7 @@ export class NetworkTransport implements Transport {
   async serve(address: string, handler: CallHandler): Promise<() => Promise<void>> {
     partsOf(address);
     const stop = await this.#local.serve(address, handler);
-    const encoded = encodedHandler(handler, this.#options.codec);
+    const encoded = encodedHandler(handler, this.#options.codec, this.#options.env.clock);
     this.#served.set(address, encoded);
     return async () => {
       if (this.#served.get(address) === encoded) this.#served.delete(address);
@@ -145,9 +145,9 @@ export class NetworkTransport implements Transport {
 
   async call(address: string, method: string, message: unknown, context: RequestContext): Promise<unknown> {
     if (this.#served.has(address)) return this.#local.call(address, method, message, context);
-    const { codec } = this.#options;
+    const { codec, env } = this.#options;
     const client = this.#peers.of(partsOf(address));
-    return encodedCall(codec, method, message, (bytes) =>
+    return encodedCall(codec, env.clock, method, message, (bytes) =>
       client.unary(CALLS + method, bytes, context, headersOf(address, context)),
     );
   }

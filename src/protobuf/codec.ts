@@ -43,6 +43,11 @@ export abstract class MessageCodec<T> implements Codec<T> {
     this.proto = name;
   }
 
+  /** True where a message may have so many parts that it is written and read in steps. */
+  get isLong(): boolean {
+    return false;
+  }
+
   /** The message without its length. */
   abstract writeFields(writer: MessageWriter, value: T): void;
   /** Reads to the end of `reader`. INVALID_ARGUMENT where a field is malformed or missing. */
@@ -56,9 +61,49 @@ export abstract class MessageCodec<T> implements Codec<T> {
   }
 
   read(reader: WireReader, depth: number): T {
+    this.#checkDepth(depth);
+    return this.readFields(reader.message(), depth + 1);
+  }
+
+  #checkDepth(depth: number): void {
     if (depth >= MAX_DEPTH)
       throw invalidArgument(`invalid protobuf message: ${this.proto} is nested more than ${MAX_DEPTH} deep`);
-    return this.readFields(reader.message(), depth + 1);
+  }
+
+  /** As `writeFields`, in steps: one here, more in a message that may be long. */
+  *writeFieldsInSteps(writer: MessageWriter, value: T): Generator<void, void> {
+    this.writeFields(writer, value);
+    yield;
+  }
+
+  /** As `readFields`, in steps: one here, more in a message that may be long. */
+  *readFieldsInSteps(reader: WireReader, depth: number): Generator<void, T> {
+    const value = this.readFields(reader, depth);
+    yield;
+    return value;
+  }
+
+  *writeInSteps(writer: MessageWriter, value: T): Generator<void, void> {
+    const start = writer.begin();
+    yield* this.writeFieldsInSteps(writer, value);
+    writer.end(start);
+  }
+
+  *readInSteps(reader: WireReader, depth: number): Generator<void, T> {
+    this.#checkDepth(depth);
+    return yield* this.readFieldsInSteps(reader.message(), depth + 1);
+  }
+
+  /** As `encode`; the caller may pause between two steps. */
+  *encodeInSteps(value: T): Generator<void, Buffer> {
+    const writer = new MessageWriter();
+    yield* this.writeFieldsInSteps(writer, value);
+    return writer.take();
+  }
+
+  /** As `decode`; the caller may pause between two steps. */
+  *decodeInSteps(bytes: Buffer): Generator<void, T> {
+    return yield* this.readFieldsInSteps(new WireReader(bytes), 0);
   }
 
   encode(value: T): Buffer {

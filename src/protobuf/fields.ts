@@ -17,6 +17,9 @@ interface AnyField {
   write(writer: MessageWriter, value: unknown): void;
   /** The value with what comes next; `before` is that of the fields before it. */
   read(reader: WireReader, depth: number, before: unknown): unknown;
+  /** As `write` and `read`, with steps: where the field may have very many parts. */
+  writeInSteps?(writer: MessageWriter, value: unknown): Generator<void, void>;
+  readInSteps?(reader: WireReader, depth: number, before: unknown): Generator<void, unknown>;
   /** How a .proto file declares it, without name and number. */
   readonly declared: string;
   readonly codec: Codec<unknown>;
@@ -54,6 +57,17 @@ function plain<V>(number: number, codec: Codec<V>, label: string): AnyField {
       codec.write(writer, value);
     },
     read: (reader, depth) => codec.read(reader, depth),
+    ...(codec instanceof MessageCodec && codec.isLong && longMessage(tag, codec)),
+  };
+}
+
+function longMessage<V>(tag: number, codec: MessageCodec<V>): Pick<AnyField, 'writeInSteps' | 'readInSteps'> {
+  return {
+    *writeInSteps(writer: MessageWriter, value: V) {
+      writer.count(tag);
+      yield* codec.writeInSteps(writer, value);
+    },
+    readInSteps: (reader, depth) => codec.readInSteps(reader, depth),
   };
 }
 
@@ -87,6 +101,35 @@ export function list<V>(number: number, codec: Codec<V>): Field<readonly V[]> {
     },
     read(reader, depth, before: V[]) {
       before.push(codec.read(reader, depth));
+      return before;
+    },
+  };
+}
+
+/** Items of a long list that are one step. */
+const STEP_ITEMS = 32;
+
+/** A list that may have very many items: of which a message is written and read in steps. */
+export function longList<V>(number: number, codec: Codec<V>): Field<readonly V[]> {
+  const field = list(number, codec);
+  const tag = number * 8 + codec.wireType;
+  const long = codec instanceof MessageCodec && codec.isLong ? codec : undefined;
+  return {
+    ...field,
+    *writeInSteps(writer: MessageWriter, items: readonly V[]) {
+      let left = STEP_ITEMS;
+      for (const item of items) {
+        writer.count(tag);
+        if (long === undefined) codec.write(writer, item);
+        else yield* long.writeInSteps(writer, item);
+        if (--left > 0) continue;
+        left = STEP_ITEMS;
+        yield;
+      }
+    },
+    *readInSteps(reader, depth, before: V[]) {
+      before.push(long === undefined ? codec.read(reader, depth) : yield* long.readInSteps(reader, depth));
+      if (before.length % STEP_ITEMS === 0) yield;
       return before;
     },
   };
@@ -153,23 +196,61 @@ class FieldsCodec<T extends object> extends MessageCodec<T> {
     }
   }
 
+  override get isLong(): boolean {
+    return this.#fields.some(({ writeInSteps }) => writeInSteps !== undefined);
+  }
+
   writeFields(writer: MessageWriter, value: T): void {
     for (const field of this.#fields) {
-      const item = (value as Record<string, unknown>)[field.name];
+      const item = this.#valueOf(value, field);
       if (item !== undefined) field.write(writer, item);
-      else assert(field.presence !== 'required', `${this.proto} has its field ${field.name}`);
+    }
+  }
+
+  override *writeFieldsInSteps(writer: MessageWriter, value: T): Generator<void, void> {
+    for (const field of this.#fields) {
+      const item = this.#valueOf(value, field);
+      if (item === undefined) continue;
+      if (field.writeInSteps === undefined) field.write(writer, item);
+      else yield* field.writeInSteps(writer, item);
     }
   }
 
   readFields(reader: WireReader, depth: number): T {
-    const object: Record<string, unknown> = {};
-    // in the order of the definition, so that all objects of a type are alike to the engine
-    for (const field of this.#fields) if (field.presence !== 'optional') object[field.name] = field.empty();
+    const object = this.#empty();
     while (reader.next()) {
       const field = this.#byNumber[reader.field];
       if (field === undefined) reader.skip();
       else object[field.name] = field.read(reader, depth, object[field.name]);
     }
+    return this.#whole(object);
+  }
+
+  override *readFieldsInSteps(reader: WireReader, depth: number): Generator<void, T> {
+    const object = this.#empty();
+    while (reader.next()) {
+      const field = this.#byNumber[reader.field];
+      if (field === undefined) reader.skip();
+      else if (field.readInSteps === undefined) object[field.name] = field.read(reader, depth, object[field.name]);
+      else object[field.name] = yield* field.readInSteps(reader, depth, object[field.name]);
+    }
+    return this.#whole(object);
+  }
+
+  #valueOf(value: T, { name, presence }: NamedField): unknown {
+    const item = (value as Record<string, unknown>)[name];
+    assert(item !== undefined || presence !== 'required', `${this.proto} has its field ${name}`);
+    return item;
+  }
+
+  /** In the order of the definition, so that all objects of a type are alike to the engine. */
+  #empty(): Record<string, unknown> {
+    const object: Record<string, unknown> = {};
+    for (const field of this.#fields) if (field.presence !== 'optional') object[field.name] = field.empty();
+    return object;
+  }
+
+  #whole(object: Record<string, unknown>): T {
     for (const { name, presence } of this.#fields)
       if (presence === 'required' && object[name] === undefined)
         throw invalidArgument(`invalid protobuf message: ${this.proto} lacks its field ${name}`);
@@ -272,6 +353,18 @@ class MappedCodec<T, U> extends MessageCodec<T> {
     return this.#from(this.#inner.readFields(reader, depth));
   }
 
+  override get isLong(): boolean {
+    return this.#inner.isLong;
+  }
+
+  override writeFieldsInSteps(writer: MessageWriter, value: T): Generator<void, void> {
+    return this.#inner.writeFieldsInSteps(writer, this.#to(value));
+  }
+
+  override *readFieldsInSteps(reader: WireReader, depth: number): Generator<void, T> {
+    return this.#from(yield* this.#inner.readFieldsInSteps(reader, depth));
+  }
+
   define(): Definition {
     return this.#inner.define();
   }
@@ -295,10 +388,10 @@ export function nothing(name: string): MessageCodec<undefined> {
   );
 }
 
-/** A message of a list. */
+/** A message of a list, which may have very many items. */
 export function listOf<T>(name: string, codec: Codec<T>): MessageCodec<readonly T[]> {
   return mappedMessage(
-    message<{ readonly items: readonly T[] }>(name, { items: list(1, codec) }),
+    message<{ readonly items: readonly T[] }>(name, { items: longList(1, codec) }),
     (items) => ({ items }),
     ({ items }) => items,
   );

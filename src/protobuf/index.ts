@@ -21,6 +21,7 @@ export {
   type FieldsOf,
   list,
   listOf,
+  longList,
   map,
   mapOf,
   mappedMessage,

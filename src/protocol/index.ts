@@ -8,6 +8,7 @@ export { callHandler, callMaster, callServer, type Handlers, readTablet, streamF
 export {
   CALL_CODEC,
   type CallCodec,
+  type MessageForm,
   decodeThrown,
   encodedCall,
   encodedHandler,

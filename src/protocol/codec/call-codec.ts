@@ -5,70 +5,115 @@
  * fails its call with INTERNAL: the call was carried out.
  */
 import { asBuffer, assert, BigtableError, Code, toBigtableError } from '../../base/index.ts';
-import { type CallHandler, fromPlainThrown, PullStream, pullStreamOf, toPlainThrown } from '../../env/index.ts';
-import type { MessageCodec } from '../../protobuf/index.ts';
+import {
+  type CallHandler,
+  type Clock,
+  fromPlainThrown,
+  Pacer,
+  PullStream,
+  pullStreamOf,
+  toPlainThrown,
+} from '../../env/index.ts';
 import { CALL_MESSAGES, STREAM_MESSAGES, thrownError } from './call-messages.ts';
 
-/** A method's messages in one direction and the other. An answer is that of a call, or one item of a stream. */
-interface MethodCodecs {
-  readonly message: MessageCodec<unknown>;
-  readonly answer: MessageCodec<unknown>;
+/** The bytes of a message or of an answer. */
+export interface MessageForm {
+  encode(value: unknown): Buffer;
+  decode(bytes: Buffer): unknown;
+  /** True where steps are worthwhile: a message may have very many parts. */
+  readonly isLong: boolean;
+  encodeInSteps(value: unknown): Generator<void, Buffer>;
+  decodeInSteps(bytes: Buffer): Generator<void, unknown>;
 }
 
-/** The bytes of messages, by method. UNIMPLEMENTED for a method that is not known. */
+/** The forms of all calls and streams. An answer is that of a call, or one item of a stream. */
 export interface CallCodec {
-  /** The names of all calls, and of all streams. */
   readonly calls: readonly string[];
   readonly streams: readonly string[];
-  encodeMessage(method: string, message: unknown): Buffer;
-  decodeMessage(method: string, bytes: Buffer): unknown;
-  encodeAnswer(method: string, answer: unknown): Buffer;
-  decodeAnswer(method: string, bytes: Buffer): unknown;
+  /** UNIMPLEMENTED for a method that is not known. */
+  messageOf(method: string): MessageForm;
+  answerOf(method: string): MessageForm;
 }
 
 class MessagesCodec implements CallCodec {
   readonly calls = Object.keys(CALL_MESSAGES);
   readonly streams = Object.keys(STREAM_MESSAGES);
-  readonly #methods = new Map<string, MethodCodecs>([
-    ...Object.entries(CALL_MESSAGES),
-    ...Object.entries(STREAM_MESSAGES).map(([name, { message, item }]) => [name, { message, answer: item }] as const),
-  ]);
+  readonly #messages = new Map<string, MessageForm>();
+  readonly #answers = new Map<string, MessageForm>();
 
-  encodeMessage(method: string, value: unknown): Buffer {
-    return this.#codecs(method).message.encode(value);
+  constructor() {
+    const add = (method: string, message: MessageForm, answer: MessageForm): void => {
+      this.#messages.set(method, message);
+      this.#answers.set(method, answer);
+    };
+    for (const [method, { message, answer }] of Object.entries(CALL_MESSAGES)) add(method, message, answer);
+    for (const [method, { message, item }] of Object.entries(STREAM_MESSAGES)) add(method, message, item);
   }
 
-  decodeMessage(method: string, bytes: Buffer): unknown {
-    const codecs = this.#codecs(method);
-    try {
-      return codecs.message.decode(bytes);
-    } catch (thrown) {
-      throw unreadable(Code.INVALID_ARGUMENT, `the message of the internal call ${method}`, thrown);
-    }
+  messageOf(method: string): MessageForm {
+    return formOf(this.#messages, method);
   }
 
-  encodeAnswer(method: string, value: unknown): Buffer {
-    return this.#codecs(method).answer.encode(value);
+  answerOf(method: string): MessageForm {
+    return formOf(this.#answers, method);
   }
+}
 
-  decodeAnswer(method: string, bytes: Buffer): unknown {
-    const codecs = this.#codecs(method);
-    try {
-      return codecs.answer.decode(bytes);
-    } catch (thrown) {
-      throw unreadable(Code.INTERNAL, `the answer to the internal call ${method}`, thrown);
-    }
-  }
-
-  #codecs(method: string): MethodCodecs {
-    const codecs = this.#methods.get(method);
-    if (codecs === undefined) throw new BigtableError(Code.UNIMPLEMENTED, `no internal call is named ${method}`);
-    return codecs;
-  }
+function formOf(forms: ReadonlyMap<string, MessageForm>, method: string): MessageForm {
+  const form = forms.get(method);
+  if (form === undefined) throw new BigtableError(Code.UNIMPLEMENTED, `no internal call is named ${method}`);
+  return form;
 }
 
 /** The messages of masters and tablet servers. */
 export const CALL_CODEC: CallCodec = new MessagesCodec();
+
+/** Encodes in slices of the event loop where the message is long. */
+function encode(form: MessageForm, value: unknown, clock: Clock): Buffer | Promise<Buffer> {
+  return form.isLong ? inSteps(form.encodeInSteps(value), clock) : form.encode(value);
+}
+
+function decode(form: MessageForm, bytes: Buffer, clock: Clock): unknown {
+  return form.isLong && bytes.length > SHORT_BYTES ? inSteps(form.decodeInSteps(bytes), clock) : form.decode(bytes);
+}
+
+/** Shorter messages are decoded without steps. */
+const SHORT_BYTES = 64 * 1024;
+
+/** Runs the steps; without a promise where no pause is due. */
+function inSteps<T>(steps: Generator<void, T>, clock: Clock): T | Promise<T> {
+  // a step is many items already
+  const pacer = new Pacer(clock, 1);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+    if (pacer.due()) return pausing(steps, pacer);
+  }
+}
+
+async function pausing<T>(steps: Generator<void, T>, pacer: Pacer): Promise<T> {
+  for (;;) {
+    await pacer.pause();
+    for (;;) {
+      const step = steps.next();
+      if (step.done) return step.value;
+      if (pacer.due()) break;
+    }
+  }
+}
+
+async function decodeMessage(codec: CallCodec, method: string, bytes: unknown, clock: Clock): Promise<unknown> {
+  const form = codec.messageOf(method);
+  try {
+    return await decode(form, bytesOf(bytes), clock);
+  } catch (thrown) {
+    throw unreadable(Code.INVALID_ARGUMENT, `the message of the internal call ${method}`, thrown);
+  }
+}
+
+function unreadableAnswer(method: string, thrown: unknown): BigtableError {
+  return unreadable(Code.INTERNAL, `the answer to the internal call ${method}`, thrown);
+}
 
 function unreadable(code: Code, what: string, cause: unknown): BigtableError {
   return new BigtableError(code, `${what} cannot be read: ${toBigtableError(cause).message}`, { cause });
@@ -81,15 +126,21 @@ function bytesOf(value: unknown): Buffer {
 }
 
 /** A handler that takes bytes and answers with bytes. */
-export function encodedHandler(handler: CallHandler, codec: CallCodec): CallHandler {
+export function encodedHandler(handler: CallHandler, codec: CallCodec, clock: Clock): CallHandler {
   return {
     async call(method, bytes, context) {
-      const answer = await handler.call(method, codec.decodeMessage(method, bytesOf(bytes)), context);
-      return codec.encodeAnswer(method, answer);
+      const message = await decodeMessage(codec, method, bytes, clock);
+      return encode(codec.answerOf(method), await handler.call(method, message, context), clock);
     },
     stream(method, bytes, context) {
-      const items = handler.stream(method, codec.decodeMessage(method, bytesOf(bytes)), context);
-      return new ChangedStream(pullStreamOf(items), (item) => codec.encodeAnswer(method, item));
+      const form = codec.answerOf(method);
+      let message: unknown;
+      try {
+        message = codec.messageOf(method).decode(bytesOf(bytes));
+      } catch (thrown) {
+        throw unreadable(Code.INVALID_ARGUMENT, `the message of the internal call ${method}`, thrown);
+      }
+      return new ChangedStream(pullStreamOf(handler.stream(method, message, context)), (item) => form.encode(item));
     },
   };
 }
@@ -97,11 +148,17 @@ export function encodedHandler(handler: CallHandler, codec: CallCodec): CallHand
 /** Sends a call over a transport of bytes. */
 export async function encodedCall(
   codec: CallCodec,
+  clock: Clock,
   method: string,
   message: unknown,
   send: (bytes: Buffer) => Promise<unknown>,
 ): Promise<unknown> {
-  return codec.decodeAnswer(method, bytesOf(await send(codec.encodeMessage(method, message))));
+  const answer = bytesOf(await send(await encode(codec.messageOf(method), message, clock)));
+  try {
+    return await decode(codec.answerOf(method), answer, clock);
+  } catch (thrown) {
+    throw unreadableAnswer(method, thrown);
+  }
 }
 
 /** Sends a stream over a transport of bytes. */
@@ -111,8 +168,14 @@ export function encodedStream(
   message: unknown,
   open: (bytes: Buffer) => AsyncIterable<unknown>,
 ): PullStream<unknown> {
-  const items = pullStreamOf(open(codec.encodeMessage(method, message)));
-  return new ChangedStream(items, (item) => codec.decodeAnswer(method, bytesOf(item)));
+  const form = codec.answerOf(method);
+  return new ChangedStream(pullStreamOf(open(codec.messageOf(method).encode(message))), (item) => {
+    try {
+      return form.decode(bytesOf(item));
+    } catch (thrown) {
+      throw unreadableAnswer(method, thrown);
+    }
+  });
 }
 
 /** Another stream, each item changed. It ends where an item cannot be changed. */

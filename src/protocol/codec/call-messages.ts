@@ -17,6 +17,7 @@ import {
   flag,
   list,
   listOf,
+  longList,
   map,
   mapped,
   mappedMessage,
@@ -213,7 +214,7 @@ export const CALL_MESSAGES: CallMessages = {
   mutateRows: {
     message: message<Calls['mutateRows']['message']>('MutateRowsRequest', {
       tableId: required(1, text),
-      entries: list(2, rowMutations),
+      entries: longList(2, rowMutations),
     }),
     answer: outcomes('MutateRowsAnswer'),
   },
@@ -222,8 +223,8 @@ export const CALL_MESSAGES: CallMessages = {
       tableId: required(1, text),
       row: required(2, byteString),
       predicate: optional(3, rowFilter),
-      whenTrue: list(4, mutation),
-      whenFalse: list(5, mutation),
+      whenTrue: longList(4, mutation),
+      whenFalse: longList(5, mutation),
     }),
     answer: single('CheckAndMutateRowAnswer', flag),
   },
@@ -231,7 +232,7 @@ export const CALL_MESSAGES: CallMessages = {
     message: message<Calls['readModifyWriteRow']['message']>('ReadModifyWriteRowRequest', {
       tableId: required(1, text),
       row: required(2, byteString),
-      rules: list(3, readModifyWriteRule),
+      rules: longList(3, readModifyWriteRule),
       maxAnswerBytes: optional(4, number),
     }),
     answer: listOf('ReadModifyWriteRowAnswer', cell),

@@ -35,7 +35,6 @@ import {
   list,
   listOf,
   mapOf,
-  mapped,
   mappedMessage,
   type MessageCodec,
   message,
@@ -116,7 +115,7 @@ export const mutation: MessageCodec<Mutation> = oneOf<Mutation>('Mutation', {
   deleteFromRow: [6, {}],
 });
 
-const mutations: Codec<Mutations> = mapped(
+const mutations: MessageCodec<Mutations> = mappedMessage(
   listOf('Mutations', mutation),
   (value: Mutations) => mutationList(value),
   (value) => value,
