@@ -7,6 +7,7 @@
  *
  * As many processes as there are cores share the seeds. A seed is one run, the same each time.
  */
+import { createHash } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -46,6 +47,8 @@ const start = performance.now();
 const tally = { passed: 0, failed: 0, skipped: 0 };
 /** @type {Record<string, number>} */
 const counts = {};
+/** @type {Record<string, string>} */
+const traces = {};
 let next = from;
 
 /**
@@ -70,7 +73,7 @@ async function findPlantedAndExit(which) {
 /**
  * The last line that sim/world/main.ts prints.
  *
- * @typedef {{ passed: number, failed: number, counts: Record<string, number> }} Part
+ * @typedef {{ passed: number, failed: number, counts: Record<string, number>, traces: Record<string, string> }} Part
  */
 
 /** Takes parts of the seeds until none is left. */
@@ -93,6 +96,7 @@ async function work() {
     const sums = /** @type {Part} */ (JSON.parse(last));
     tally.passed += sums.passed;
     tally.failed += sums.failed;
+    Object.assign(traces, sums.traces);
     for (const [name, value] of Object.entries(sums.counts)) counts[name] = (counts[name] ?? 0) + value;
   }
 }
@@ -100,6 +104,9 @@ async function work() {
 await Promise.all(Array.from({ length: availableParallelism() }, work));
 const minutes = (performance.now() - start) / 60_000;
 for (const [name, value] of Object.entries(counts)) console.log(`${name}: ${value}`);
+const hash = createHash('sha256');
+for (let seed = from; seed < next; seed++) hash.update(traces[seed] ?? '');
+console.log(`trace of all seeds: ${hash.digest('hex').slice(0, 16)}`);
 console.log(`${secondsSince(start)}, ${((next - from) / minutes).toFixed(0)} seeds a minute`);
 console.log(closingLine(tally));
 if (tally.failed > 0) process.exitCode = 1;

@@ -29,6 +29,7 @@ export type FaultKind =
   | 'repeating network'
   | 'no lock service'
   | 'failing lock service'
+  | 'slow lock service'
   | 'unanswering lock service'
   | 'late watches';
 
@@ -49,6 +50,7 @@ const KINDS: readonly (readonly [FaultKind, number])[] = [
   ['repeating network', 3],
   ['no lock service', 4],
   ['failing lock service', 2],
+  ['slow lock service', 3],
   ['unanswering lock service', 3],
   ['late watches', 2],
 ];
@@ -82,7 +84,7 @@ export function drawFaults(random: Random, machines: readonly string[], clients:
     return {
       kind,
       atMs,
-      durationMs: Math.min(100 + random.float() ** (kind === 'island' ? 0.3 : 2) * 20_000, END_MS - atMs),
+      durationMs: Math.min(100 + random.float() ** (LONG.has(kind) ? 0.6 : 2) * 20_000, END_MS - atMs),
       machine: machine(),
       other: kind === 'island' || random.float() < 0.3 ? oneOf(clients) : machine(),
       severity: random.float(),
@@ -103,6 +105,9 @@ export function describeFault({ kind, atMs, durationMs, machine, other, severity
           : '';
   return `${(atMs / 1000).toFixed(2)} s ${kind} ${who} for ${(durationMs / 1000).toFixed(2)} s (${severity.toFixed(2)})`;
 }
+
+/** They last longer than a lease more often than others do. */
+const LONG = new Set<FaultKind>(['island', 'no lock service', 'pause', 'slow lock service']);
 
 const OF_MACHINES = new Set<FaultKind>(['crash', 'pause', 'cut', 'cut off', 'clock', 'no lock service']);
 
@@ -197,6 +202,8 @@ function begin(
       return change(network.weather, whole.network, { givenUpShare: severity / 10 });
     case 'failing lock service':
       return change(locks.health, whole.locks, { failedShare: severity / 2 });
+    case 'slow lock service':
+      return change(locks.health, whole.locks, { maxDelayMs: 5 + 4000 * severity });
     case 'unanswering lock service':
       return change(locks.health, whole.locks, { unansweredShare: severity / 2 });
     case 'late watches':

@@ -13,6 +13,8 @@ const MAX_SHOWN = 60;
 
 const [from, to, how] = process.argv.slice(2);
 const counts: Record<string, number> = {};
+/** By seed. */
+const traces: Record<string, string> = {};
 let passed = 0;
 let failed = 0;
 let found: { readonly seed: number; readonly judge: Judge; readonly message: string } | undefined;
@@ -22,6 +24,7 @@ for (let seed = Number(from); seed < Number(to); seed++) {
     ...(how === 'story' && { onLine: (line: string) => console.log(line), withEvents: true }),
   });
   const { undecidedRows } = result;
+  traces[seed] = result.trace;
   const sums = {
     ...result.counts,
     undecidedRows,
@@ -47,4 +50,4 @@ for (let seed = Number(from); seed < Number(to); seed++) {
   for (const line of story.lastLines.slice(-MAX_SHOWN)) console.log(`  ${line}`);
   console.log(`${story.violation?.judge}: ${story.violation?.message}`);
 }
-console.log(JSON.stringify({ passed, failed, counts, found }));
+console.log(JSON.stringify({ passed, failed, counts, traces, found }));

@@ -1,10 +1,11 @@
 /**
- * A client that creates tables, changes their families and deletes them, and checks what it was answered: a row that
+ * A client that creates tables, changes their families, splits and merges their tablets, deletes them, and checks what it was answered: a row that
  * was written after a change, and acknowledged, is there until its family or table is dropped. Each of its rows is
  * written once, so that it knows what it must find. What it does not know the outcome of is never judged again.
  */
 import { BigtableError, type Database, RowMutation } from '../../src/embedded/index.ts';
 import { type Random, sleep } from '../../src/env/index.ts';
+import { TABLE } from '../../test/linearizability/calls.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { SimProcess } from './process.ts';
 import type { Verdicts } from './verdicts.ts';
@@ -27,10 +28,12 @@ export interface OperatorParts {
   readonly process: SimProcess;
   readonly database: Database;
   readonly verdicts: Verdicts;
+  /** Has the master sweep. */
+  readonly sweep: () => Promise<void>;
 }
 
 export class Operator {
-  readonly counts = { created: 0, deleted: 0, familiesReplaced: 0, probes: 0 };
+  readonly counts = { created: 0, deleted: 0, familiesReplaced: 0, divisions: 0, probes: 0 };
   readonly #parts: OperatorParts;
   readonly #random: Random;
   #tables: KnownTable[] = [];
@@ -73,7 +76,21 @@ export class Operator {
     const what = this.#random.float();
     if (table === undefined || (what < 0.3 && this.#tables.length < MAX_TABLES)) return this.#create();
     if (what < 0.45) return this.#delete(table);
-    if (what < 0.8) return this.#replaceFamily(table);
+    if (what < 0.65) return this.#replaceFamily(table);
+    return this.#divide(this.#random.float() < 0.5 ? table.name : TABLE);
+  }
+
+  /** Splits and merges, and sweeps, whose outcome nobody waits for. */
+  async #divide(table: string): Promise<void> {
+    const { database, sweep } = this.#parts;
+    const rows = table === TABLE ? ['row-04', 'row-08', 'row-12', 'row-06'] : ['k', 't', 'f'];
+    const row = rows[Math.floor(this.#random.float() * rows.length)]!;
+    const what = this.#random.float();
+    await this.#try(() => {
+      if (what < 0.4) return database.merge(table, row, this.#options());
+      return what < 0.8 ? database.split(table, row, this.#options()) : sweep();
+    });
+    this.counts.divisions++;
   }
 
   async #create(): Promise<void> {

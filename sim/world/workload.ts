@@ -68,7 +68,13 @@ export class Workload {
     const splits = [rows[4]!, rows[8]!, rows[12]!];
     await this.#databases[0]!.openTable(TABLE, { families: FAMILIES, splits });
     const [seat, database] = [clients.at(-1)!, this.#databases.at(-1)!];
-    const parts = { scheduler, process: seat.process, database, verdicts: this.#verdicts };
+    const parts = {
+      scheduler,
+      process: seat.process,
+      database,
+      verdicts: this.#verdicts,
+      sweep: () => this.#cluster.sweep(),
+    };
     this.#operator = new Operator(parts);
   }
 
