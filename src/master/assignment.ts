@@ -86,7 +86,7 @@ export class Assignment {
 
   /** Rejects if METADATA itself cannot be served; the answer names users' tablets that cannot be. */
   async assignAll(context: RequestContext): Promise<AssignmentResult> {
-    const { metadata, creations } = this.#options;
+    const { metadata } = this.#options;
     this.#released.begin();
     const root = (await metadata.readRoot(context)) ?? (await this.#beginDatabase(context));
     throwFirst(await this.assign([root], context));
@@ -97,14 +97,8 @@ export class Assignment {
     throwFirst(await this.assign(metadataRows, context));
     this.#metadataWasServed = true;
     const failures: BigtableError[] = [];
-    for await (const rows of this.#batches(USER_RANGE, context)) {
-      failures.push(
-        ...(await this.assign(
-          rows.filter(({ tableId }) => !creations.isRunning(tableId)),
-          context,
-        )),
-      );
-    }
+    for await (const rows of this.#batches(USER_RANGE, context))
+      failures.push(...(await this.assignUsers(rows, context)));
     this.#released.end();
     this.#failures.assignedAll();
     return { failures };
@@ -331,16 +325,33 @@ export class Assignment {
     return commit.rows[0]!.row!;
   }
 
+  /** Assigns users' tablets, except those of tables that are being created: their creation assigns them. */
+  assignUsers(rows: readonly MetadataRow[], context: RequestContext): Promise<BigtableError[]> {
+    const { creations } = this.#options;
+    return this.assign(
+      rows.filter(({ tableId }) => !creations.isRunning(tableId)),
+      context,
+    );
+  }
+
   /** Gives the tablets of rows that are not with a live server to one, and has them loaded. Returns the failures. */
   async assign(rows: readonly MetadataRow[], context: RequestContext): Promise<BigtableError[]> {
     const { servers, env } = this.#options;
     const toLoad: MetadataRow[] = [];
     const free: MetadataRow[] = [];
+    // the lock of a server that does not answer is read once, not for each of its tablets
+    const silent = new Set<string>();
+    const isFree = async (name: string): Promise<boolean> => {
+      if (silent.has(name)) return false;
+      if (await servers.isDead(name)) return true;
+      silent.add(name);
+      return false;
+    };
     for (const row of await this.#withSchema(rows, context)) {
       const owner = row.server && servers.get(row.server.name);
       if (owner !== undefined && !this.#released.has(row)) {
         if (owner.tablets.get(keyOfRow(row)) !== row.epoch) toLoad.push(row);
-      } else if (row.server === undefined || owner !== undefined || (await servers.isDead(row.server.name))) {
+      } else if (row.server === undefined || owner !== undefined || (await isFree(row.server.name))) {
         free.push(row);
       }
       // a server that holds its lock and does not answer may still be serving: its tablets wait

@@ -36,6 +36,7 @@ import { Creations } from './creations.ts';
 import { Deletions } from './deletions.ts';
 import { FirstAssignment, isLasting } from './first-assignment.ts';
 import { takeMasterLock } from './master-lock.ts';
+import { Recoveries } from './recoveries.ts';
 import { Servers } from './servers.ts';
 import { type SweepResult, sweep } from './sweep.ts';
 import { noTable, TableAdmin } from './table-admin.ts';
@@ -88,6 +89,7 @@ export class Master {
   readonly #metadata: MetadataClient;
   readonly #servers: Servers;
   readonly #assignment: Assignment;
+  readonly #recoveries: Recoveries;
   readonly #tables: TableAdmin;
   readonly #deletions: Deletions;
   #stopServing: (() => Promise<void>) | undefined;
@@ -146,6 +148,16 @@ export class Master {
       run: (what) => this.#work(what),
       check: () => this.#checkMayWork(),
       onFailure: (what, error) => this.#failed(what, error),
+    });
+    this.#recoveries = new Recoveries({
+      ...parts,
+      logger: env.logger,
+      assignment: this.#assignment,
+      context: () => this.#context(),
+      check: () => this.#checkMayWork(),
+      assignLater: (delayMs) => this.#schedule.later('assign', delayMs),
+      assignAnew: () => this.#assignAnew(),
+      onDeposed: () => this.#lockLost(),
     });
     this.#removeGauges = env.metrics.gauges({
       'master.unservedTablets': () => this.#unserved,
@@ -235,11 +247,11 @@ export class Master {
         )
           this.#lockLost();
         else if (event.kind !== 'session-expired' && event.path.startsWith(SERVERS_DIRECTORY))
-          this.#serversChanged(event.kind === 'changed' ? 'come' : 'gone');
+          this.#serverChanged(event.path.slice(SERVERS_DIRECTORY.length), event.kind === 'changed' ? 'come' : 'gone');
       },
       readAgain: async () => {
         await this.#checkLock();
-        this.#serversChanged('gone');
+        this.#assignAnew();
       },
       onEnd: () => this.#lockLost(),
     });
@@ -266,11 +278,13 @@ export class Master {
     if (this.#isStarted) this.#options.onEnd?.();
   }
 
-  #serversChanged(how: 'come' | 'gone'): void {
-    // an assignment under way may wait for METADATA, which that server served
-    if (how === 'gone') return this.#assignAnew();
-    this.#assignmentIsDue = true;
-    this.#schedule.later('assign', RETRY_MS);
+  #serverChanged(name: string, how: 'come' | 'gone'): void {
+    if (how === 'come') {
+      this.#assignmentIsDue = true;
+      this.#schedule.later('assign', RETRY_MS);
+      return;
+    }
+    this.#recoveries.serverGone(name);
   }
 
   /** Ends the assignment under way, which may wait for what only the next one can have served. */
@@ -317,6 +331,7 @@ export class Master {
 
   async #assignOnce(context: RequestContext): Promise<AssignmentResult> {
     await this.#servers.scan(context);
+    this.#recoveries.forget();
     return this.#assignment.assignAll(context);
   }
 
@@ -375,10 +390,6 @@ export class Master {
     return requestContext({ budget: this.#env.requestBudget, principal: 'master' });
   }
 
-  #contextUntil(deadlineMs: number): RequestContext {
-    return { ...this.#context(), deadlineMs };
-  }
-
   /** Calls that read or change METADATA are refused until it is served for the first time. */
   #checkIsReady(): void {
     if (!this.#assignment.metadataWasServed)
@@ -390,7 +401,7 @@ export class Master {
       <T, A>(call: (message: T, context: RequestContext) => Promise<A>) =>
       async (message: T, { deadlineMs }: RequestContext): Promise<A> => {
         this.#checkIsReady();
-        return call(message, this.#contextUntil(deadlineMs));
+        return call(message, { ...this.#context(), deadlineMs });
       };
     const handlers: Handlers<MasterCalls> = {
       // its repetition would not be known as one

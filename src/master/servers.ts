@@ -91,6 +91,11 @@ export class Servers {
     return best;
   }
 
+  /** True from when it was found dead until its log was deleted. */
+  remembersDead(name: string): boolean {
+    return this.#dead.has(name);
+  }
+
   /** The number of dead servers that are kept. */
   get deadCount(): number {
     return this.#dead.size;
@@ -122,7 +127,7 @@ export class Servers {
         const peer = decodePeerFile(path, contents);
         const answer = await this.#requestStatus(peer, context);
         if (!(answer instanceof BigtableError)) live.set(peer.name, answer);
-        else if (!(await this.#removeDead(peer.name))) return this.#logSilence(peer.name, answer);
+        else if (!(await this.removeDead(peer.name))) return this.#logSilence(peer.name, answer);
         this.#silent.delete(peer.name);
       }),
     );
@@ -136,6 +141,18 @@ export class Servers {
       this.#dead.delete(name);
       this.#deletedLogs.delete(name);
     }
+  }
+
+  /** Leaves out the live servers that do not answer now: nothing shall be given to them. */
+  async leaveOutSilent(context: RequestContext): Promise<void> {
+    await Promise.all(
+      this.all().map(async (server) => {
+        const answer = await this.#requestStatus({ ...server, protocol: PROTOCOL }, context);
+        if (!(answer instanceof BigtableError) || this.#live.get(server.name) !== server) return;
+        this.#live.delete(server.name);
+        this.#logSilence(server.name, answer);
+      }),
+    );
   }
 
   /** Calls those that did not answer once more. True when any answers now, or is gone: then a scan is due. */
@@ -353,9 +370,9 @@ export class Servers {
 
   /**
    * Takes the lock of a server that has lost it, and deletes its file: it will end itself, if it still runs. The next
-   * scan repeats what fails here; a lock that could not be released ends with this master.
+   * scan repeats what fails here; a lock that could not be released ends with this master. False if it has its lock.
    */
-  async #removeDead(name: string): Promise<boolean> {
+  async removeDead(name: string): Promise<boolean> {
     const { lockService } = this.#env;
     const path = SERVERS_DIRECTORY + name;
     const taken = await lockService.tryAcquire(path, this.#lock.sessionId);
