@@ -2,6 +2,7 @@
  * The secret that all processes of a cluster share. A process shows that it knows the secret by a proof (HMAC-SHA256)
  * over what both sides have said, and never sends it.
  */
+import { isUtf8 } from 'node:buffer';
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { BigtableError, Code, invalidArgument } from '../base/index.ts';
@@ -11,6 +12,7 @@ const MIN_BYTES = 32;
 /** A file that is longer is surely another one. */
 const MAX_BYTES = 4096;
 const NAME = 'the cluster secret';
+const EXAMPLE = '"openssl rand -hex 32" makes a good one';
 
 /** The variable of the environment that holds the secret. */
 const VARIABLE = 'EDUBBA_CLUSTER_SECRET';
@@ -27,10 +29,12 @@ export async function readClusterSecret(
   const variable = environment[VARIABLE];
   if (file === undefined) return variable === undefined ? undefined : ClusterSecret.parse(variable, VARIABLE);
   if (variable !== undefined) throw invalidArgument(`${NAME} is both in ${file} and in ${VARIABLE}: give one of them`);
-  const text = await readFile(file, 'utf8').catch((cause: Error) => {
+  const bytes = await readFile(file).catch((cause: Error) => {
     throw new BigtableError(Code.INVALID_ARGUMENT, `cannot read ${NAME}: ${cause.message}`, { cause });
   });
-  return ClusterSecret.parse(text, file);
+  // as text, all bytes that are not UTF-8 would be one character: such a secret can be guessed
+  if (!isUtf8(bytes)) throw invalidArgument(`${NAME} of ${file} is no text: ${EXAMPLE}`);
+  return ClusterSecret.parse(bytes.toString('utf8'), file);
 }
 
 export class ClusterSecret {
@@ -48,7 +52,7 @@ export class ClusterSecret {
     const key = Buffer.from(text.trim(), 'utf8');
     if (key.length < MIN_BYTES || key.length > MAX_BYTES)
       throw invalidArgument(
-        `${NAME} of ${source} has ${key.length} bytes: it needs ${MIN_BYTES} to ${MAX_BYTES}, such as "openssl rand -hex 32" makes`,
+        `${NAME} of ${source} has ${key.length} bytes: it needs ${MIN_BYTES} to ${MAX_BYTES}; ${EXAMPLE}`,
       );
     return new ClusterSecret(key);
   }

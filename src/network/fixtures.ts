@@ -35,7 +35,7 @@ const FORM: MessageForm = {
 };
 
 /** For the methods of the contract's tests. */
-const PLAIN_CODEC: CallCodec = {
+export const PLAIN_CODEC: CallCodec = {
   calls: ['m', 'n', 'echo', ...THROWING],
   streams: ['m', 'count', ...THROWING],
   messageOf: () => FORM,

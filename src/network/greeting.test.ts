@@ -370,6 +370,8 @@ describe('the cluster secret', () => {
     await assert.rejects(readClusterSecret(file, variable), invalid);
     await assert.rejects(readClusterSecret(`${file}-missing`, {}), invalid);
     await assert.rejects(readClusterSecret(undefined, { EDUBBA_CLUSTER_SECRET: '' }), invalid);
+    writeFileSync(file, Buffer.alloc(40, 0xfe));
+    await assert.rejects(readClusterSecret(file, {}), invalid);
     rmSync(dirname(file), { recursive: true });
   });
 

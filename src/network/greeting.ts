@@ -14,6 +14,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { BigtableError, Code, toBigtableError } from '../base/index.ts';
+import { notReached } from '../env/index.ts';
 import { bytes, count, message, type MessageCodec, optional, required, text } from '../protobuf/index.ts';
 import { checkProtocol, PROTOCOL, type ProtocolVersion, protocolVersion } from '../protocol/index.ts';
 import type { ClusterSecret } from './cluster-secret.ts';
@@ -69,7 +70,8 @@ const welcome: MessageCodec<Welcome> = message('Welcome', {
 
 /**
  * Greets the server at the other end. Rejects with UNAUTHENTICATED where either side does not prove that it knows the
- * secret, with FAILED_PRECONDITION where the versions do not fit, with UNAVAILABLE where the connection ends.
+ * secret, with FAILED_PRECONDITION where the versions do not fit, else as not reached: the port may be that of another
+ * program now, whose answer says nothing about the calls that wait.
  */
 export async function greetServer(
   socket: Socket,
@@ -91,12 +93,18 @@ export async function greetServer(
     secret?.check('server', transcript, given);
     checkProtocol(`the ${wordsOf(server)}`, server.protocol, identity.protocol);
     return server;
+  } catch (thrown) {
+    const { code, message: why } = toBigtableError(thrown);
+    throw code === Code.UNAUTHENTICATED || code === Code.FAILED_PRECONDITION ? thrown : notReached(why);
   } finally {
     frames.stop();
   }
 }
 
-/** Admits the client at the other end, or tells it why not and rejects. As `greetServer`. */
+/**
+ * Admits the client at the other end, or tells it why not and rejects: UNAUTHENTICATED and FAILED_PRECONDITION as
+ * `greetServer`, INVALID_ARGUMENT for what is no greeting, UNAVAILABLE where the connection ends.
+ */
 export async function admitClient(
   socket: Socket,
   identity: Identity,

@@ -11,7 +11,7 @@
  * connect after each pause.
  */
 import type { Socket } from 'node:net';
-import { assert, BigtableError, invalidArgument, toBigtableError } from '../base/index.ts';
+import { assert, BigtableError, invalidArgument, toBigtableError, unavailable } from '../base/index.ts';
 import {
   type CallHandler,
   checkContext,
@@ -96,6 +96,7 @@ export class NetworkTransport implements Transport {
   readonly #served = new Map<string, CallHandler>();
   readonly #peers: PeerClients<WireClient>;
   #server: WireServer | undefined;
+  #isClosed = false;
 
   /** INVALID_ARGUMENT where nothing would authenticate peers: neither a secret nor certificates of clients. */
   constructor(options: NetworkOptions) {
@@ -107,7 +108,10 @@ export class NetworkTransport implements Transport {
     this.#peers = new PeerClients(maxPeers, (address) => this.#connectTo(address));
   }
 
-  /** Takes calls on that port, and resolves with it (the one chosen where it is 0). ALREADY_EXISTS if it is in use. */
+  /**
+   * Takes calls on that port, and resolves with it (the one chosen where it is 0). ALREADY_EXISTS if it is in use,
+   * UNAVAILABLE if the transport is closed meanwhile.
+   */
   async listen(host: string, port: number): Promise<number> {
     assert(this.#server === undefined, 'a transport listens once');
     const { env, tls, codec, identity, secret, limits, keepAliveMs = KEEP_ALIVE_MS } = this.#options;
@@ -128,6 +132,10 @@ export class NetworkTransport implements Transport {
     for (const method of codec.calls) server.register(CALLS + method, this.#answering(method));
     for (const method of codec.streams) server.register(STREAMS + method, this.#streaming(method));
     const listening = await server.listen(host, port);
+    if (this.#isClosed) {
+      await server.close(0);
+      throw unavailable('the transport was closed before it listened');
+    }
     this.#server = server;
     return listening;
   }
@@ -146,26 +154,40 @@ export class NetworkTransport implements Transport {
   async call(address: string, method: string, message: unknown, context: RequestContext): Promise<unknown> {
     if (this.#served.has(address)) return this.#local.call(address, method, message, context);
     const { codec, env } = this.#options;
-    const client = this.#peers.of(partsOf(address));
+    // a long message takes several turns to encode: meanwhile the connection may have been given up
     return encodedCall(codec, env.clock, method, message, (bytes) =>
-      client.unary(CALLS + method, bytes, context, headersOf(address, context)),
+      this.#peerOf(address).unary(CALLS + method, bytes, context, headersOf(address, context)),
     );
   }
 
   stream(address: string, method: string, message: unknown, context: RequestContext): PullStream<unknown> {
     if (this.#served.has(address)) return this.#local.stream(address, method, message, context);
     const { codec } = this.#options;
-    const client = this.#peers.of(partsOf(address));
+    const client = this.#peerOf(address);
     const items = encodedStream(codec, method, message, (bytes) =>
       client.stream(STREAMS + method, bytes, context, headersOf(address, context)),
     );
     return new CheckedStream(items, context, this.#options.env.clock);
   }
 
-  /** Calls no peers any more; takes no calls, lets those under way end for `graceMs`, then cuts them off. */
+  /** Calls no peers any more and takes no calls; lets those under way end for `graceMs`, then cuts them off. */
   async close(graceMs: number): Promise<void> {
-    for (const client of this.#peers.clear()) client.close();
+    this.#isClosed = true;
+    const clients = this.#peers.clear();
+    for (const client of clients) client.close();
+    const calling = clients.filter(({ connections }) => connections > 0);
+    const cutOff = (): void => {
+      for (const client of calling)
+        client.destroy(unavailable('the transport was closed before the call was answered'));
+    };
+    if (calling.length > 0) this.#options.env.clock.timer(graceMs, cutOff);
     await this.#server?.close(graceMs);
+  }
+
+  #peerOf(address: string): WireClient {
+    const target = partsOf(address);
+    if (this.#isClosed) throw notReached(`cannot reach a server at ${target}: the transport is closed`);
+    return this.#peers.of(target);
   }
 
   #connectTo(address: string): WireClient {

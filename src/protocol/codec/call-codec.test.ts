@@ -6,6 +6,7 @@ import { goldenFile } from '../../../test/golden/golden-file.ts';
 import { BigtableError, Code, CorruptionError } from '../../base/index.ts';
 import { ManualClock, PullStream } from '../../env/index.ts';
 import { CellBatchBuilder } from '../../model/index.ts';
+import { thrownError } from './call-messages.ts';
 import { CALL_CODEC, decodeThrown, encodedCall, encodedHandler, encodedStream, encodeThrown } from '../index.ts';
 import { SAMPLES } from './fixtures.ts';
 
@@ -281,6 +282,32 @@ describe('calls over bytes', () => {
     assert.ok(corrupt instanceof CorruptionError && corrupt.file === 'a.sst' && corrupt.offset === 7);
     assert.equal(decodeThrown(encodeThrown(new TypeError('oops'))).code, Code.INTERNAL);
     assert.equal(decodeThrown(Buffer.of(1, 2, 3)).code, Code.INTERNAL);
+  });
+
+  test('errors arrive whatever their details are', () => {
+    const itself: Record<string, unknown> = { a: 1 };
+    itself['self'] = itself;
+    let deep: Record<string, unknown> = {};
+    for (let i = 0; i < 100_000; i++) deep = { deep };
+    const giant = { text: 'x'.repeat(10_000_000) };
+    const kept = JSON.parse('{"__proto__":{"polluted":true},"constructor":1}') as Record<string, unknown>;
+    for (const details of [itself, deep, giant, { f: () => 1 }, { s: Symbol('s') }, kept]) {
+      const error = new BigtableError(Code.ABORTED, 'x'.repeat(10_000_000), { details });
+      const bytes = encodeThrown(error);
+      assert.ok(bytes.length <= 8192, String(bytes.length));
+      const back = decodeThrown(bytes);
+      assert.equal(back.code, Code.ABORTED);
+      assert.deepEqual(Object.keys(back.details), details === kept ? ['__proto__', 'constructor'] : []);
+      assert.equal(back.details['polluted'], undefined);
+      const outcome = { code: error.code, message: 'x', retry: false, details };
+      const answers = CALL_CODEC.answerOf('load');
+      if (details !== giant) answers.decode(answers.encode([undefined, outcome]));
+    }
+  });
+
+  test('an error without a code is none of success', () => {
+    const plain = { name: 'BigtableError', code: Code.OK, message: 'x', retry: false, details: {}, stack: '' };
+    assert.equal(decodeThrown(thrownError.encode(plain)).code, Code.UNKNOWN);
   });
 });
 

@@ -99,12 +99,8 @@ export const protocolVersion: MessageCodec<ProtocolVersion> = message('ProtocolV
   knows: required(3, count),
 });
 
-/** Facts of an error for programs: JSON, since any code may add to them. */
-const details: Codec<Readonly<Record<string, unknown>>> = mapped(
-  text,
-  (value) => JSON.stringify(value, (_, item) => (typeof item === 'bigint' ? String(item) : item)),
-  readDetails,
-);
+/** Facts of an error for programs: JSON, since any code may add to them. None where they cannot be written. */
+const details: Codec<Readonly<Record<string, unknown>>> = mapped(text, writeDetails, readDetails);
 
 const errorFields: FieldsOf<PlainError> = {
   code: required(
@@ -112,7 +108,7 @@ const errorFields: FieldsOf<PlainError> = {
     mapped<PlainError['code'], number>(
       count,
       (code) => code,
-      (value) => Object.values(Code).find((code) => code === value) ?? Code.UNKNOWN,
+      (value) => Object.values(Code).find((code) => code === value && code !== Code.OK) ?? Code.UNKNOWN,
     ),
   ),
   message: required(2, text),
@@ -386,6 +382,15 @@ export const STREAM_MESSAGES: StreamMessages = {
   },
   passedRead: { message: passedRead, item: readPart },
 };
+
+function writeDetails(value: Readonly<Record<string, unknown>>): string {
+  try {
+    return JSON.stringify(value, (_, item) => (typeof item === 'bigint' ? String(item) : item));
+  } catch {
+    // they contain themselves, or are too deep: the error itself counts more
+    return '{}';
+  }
+}
 
 function readDetails(json: string): Readonly<Record<string, unknown>> {
   try {

@@ -133,6 +133,11 @@ export class WireClient implements RpcClient {
     );
   }
 
+  /** Connections with calls, and that for new calls. */
+  get connections(): number {
+    return this.#connections.size;
+  }
+
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
