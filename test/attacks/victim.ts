@@ -91,13 +91,18 @@ export class Victim {
     this.process.stdout?.setEncoding('utf8').on('data', (text: string) => (this.out += text));
     this.process.stderr?.setEncoding('utf8').on('data', (text: string) => (this.err += text));
     this.#ended = once(this.process, 'close');
-    t.after(() => this.process.kill('SIGKILL'));
+    t.after(async () => {
+      this.process.kill('SIGKILL');
+      await this.#ended;
+    });
   }
 
   /** Starts a server and makes the table of the other callers. */
   static async start(t: TestContext, options: VictimOptions = {}): Promise<Victim> {
-    const directory = options.directory ?? join(await temporaryDirectory(t), 'data');
-    const victim = new Victim(t, directory, options);
+    const scratch = options.directory === undefined ? await mkdtemp(join(tmpdir(), 'edubba-attack-')) : undefined;
+    const victim = new Victim(t, options.directory ?? join(scratch!, 'data'), options);
+    // after the end of the server, which would write on
+    if (scratch !== undefined) t.after(() => rm(scratch, { recursive: true, force: true }));
     for (;;) {
       const address = /^listening on (\S+)$/m.exec(victim.out)?.[1];
       if (address !== undefined) {
@@ -214,10 +219,4 @@ export class Victim {
       await database.close();
     }
   }
-}
-
-async function temporaryDirectory(t: TestContext): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'edubba-attack-'));
-  t.after(() => rm(directory, { recursive: true, force: true }));
-  return directory;
 }
