@@ -20,9 +20,9 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
     title: 'trimming deletes one slot too many',
     changes: [
       {
-        file: 'env/slots/slot-log-writer.ts',
-        text: 'const end = this.#durableLowWater;',
-        wrong: 'const end = this.#durableLowWater + 1;',
+        file: 'env/slots/slot-row.ts',
+        text: '({ sequence }, i) => sequence >= lowWater',
+        wrong: '({ sequence }, i) => sequence > lowWater',
       },
     ],
   },
@@ -30,7 +30,7 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
     name: 'B02',
     title: 'a slot is skipped',
     changes: [
-      { file: 'env/slots/slot-log-writer.ts', text: 'this.#nextSlot = slot + 1;', wrong: 'this.#nextSlot = slot + 2;' },
+      { file: 'env/slots/slot-row.ts', text: 'this.#nextSlot = slot + 1;', wrong: 'this.#nextSlot = slot + 2;' },
     ],
   },
   {
@@ -38,7 +38,7 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
     title: 'a slot that exists is taken for the own append',
     changes: [
       {
-        file: 'env/slots/slot-log-writer.ts',
+        file: 'env/slots/slot-row.ts',
         text: 'if (!isCreated) await this.#checkOwn(slot, header);',
         wrong: '',
       },
@@ -47,17 +47,21 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
   {
     name: 'B05',
     title: 'a slot that exists is taken for a fence',
-    changes: [{ file: 'env/slots/slot-log-writer.ts', text: 'if (found?.equals(header)) return;', wrong: '' }],
+    changes: [{ file: 'env/slots/slot-row.ts', text: 'if (found?.equals(header)) return;', wrong: '' }],
   },
   {
     name: 'B08',
-    title: 'a slot is skipped, and a replay ends there',
+    title: 'the number of an append is skipped, and a replay ends there',
     changes: [
-      { file: 'env/slots/slot-log-writer.ts', text: 'this.#nextSlot = slot + 1;', wrong: 'this.#nextSlot = slot + 2;' },
+      {
+        file: 'env/slots/slot-log-writer.ts',
+        text: 'this.#nextSequence = sequence + 1;',
+        wrong: 'this.#nextSequence = sequence + 2;',
+      },
       {
         file: 'env/slots/slot-reader.ts',
-        text: "throw new CorruptionError(slotName(log, slot), 0, 'the slot is missing, later ones exist');",
-        wrong: 'return;',
+        text: 'if (readings > 0 && next === begin && !isTrimmed)',
+        wrong: 'if (readings > 0 && next === begin && !isTrimmed) return;\n    if (next === begin)',
       },
     ],
   },

@@ -7,12 +7,18 @@
 import { crc32c } from '../../src/base/index.ts';
 import { decodeSlotHeader, isMarker, type LogAppend, SLOT_HEADER_BYTES } from '../../src/env/index.ts';
 
-interface JudgedLog {
+interface JudgedRow {
   /** Slots that exist. */
   readonly slots: Set<number>;
   highest: number;
   /** The slot of the marker that ended it. A marker in a slot that was trimmed ends nothing. */
   fence: number | undefined;
+}
+
+interface JudgedLog {
+  readonly rows: Map<string, JudgedRow>;
+  /** The newest append that was ever created. */
+  newest: number;
   /** The last append when another server had read it whole, and that server. */
   replayed: { readonly last: number; readonly by: string } | undefined;
   /** It is being deleted: readers find no appends. */
@@ -26,40 +32,46 @@ export class LogJudge {
   violation: string | undefined;
   /** Called with it. */
   onViolation: (what: string) => void = () => {};
-  readonly counts = { fences: 0, holeFences: 0, replays: 0, appends: 0 };
+  readonly counts = { fences: 0, holeFences: 0, replays: 0, appends: 0, twice: 0 };
   readonly #logs = new Map<string, JudgedLog>();
 
-  /** A slot was created, with these bytes. */
-  created(log: string, slot: number, bytes: Uint8Array): void {
+  /** A slot was created in a row of a log, with these bytes. */
+  created(path: string, slot: number, bytes: Uint8Array): void {
+    const log = logOf(path);
     const judged = this.#logs.get(log) ?? newLog();
     this.#logs.set(log, judged);
-    judged.slots.add(slot);
-    const header = decodeSlotHeader(Buffer.from(bytes.subarray(0, SLOT_HEADER_BYTES)), log, slot, crc32c);
+    const row = judged.rows.get(path) ?? { slots: new Set(), highest: -1, fence: undefined };
+    judged.rows.set(path, row);
+    const header = decodeSlotHeader(Buffer.from(bytes.subarray(0, SLOT_HEADER_BYTES)), path, slot, crc32c);
+    const { sequence } = header;
     judged.isRemoved ||= header.kind === 'removed';
-    if (isMarker(header)) this.#ended(judged, slot);
-    else if (judged.fence !== undefined && slot > judged.fence)
-      this.#violated(`${log}: slot ${slot} was created behind the FENCE in slot ${judged.fence}`);
-    else if (judged.replayed !== undefined && slot > judged.replayed.last)
+    if (isMarker(header)) this.#ended(row, slot);
+    else if (row.fence !== undefined && slot > row.fence)
+      this.#violated(`${path}: slot ${slot} was created behind the FENCE in slot ${row.fence}`);
+    else if (judged.replayed !== undefined && sequence > judged.replayed.last)
       this.#violated(
-        `${log}: slot ${slot} was created after ${judged.replayed.by} had read all to ${judged.replayed.last}`,
+        `${log}: append ${sequence} was created after ${judged.replayed.by} had read all to ${judged.replayed.last}`,
       );
-    judged.highest = Math.max(judged.highest, slot);
+    if (sequence > 0 && sequence <= judged.newest) this.counts.twice++;
+    judged.newest = Math.max(judged.newest, sequence);
+    row.slots.add(slot);
+    row.highest = Math.max(row.highest, slot);
   }
 
-  deleted(log: string, slots: readonly number[]): void {
+  deleted(path: string, slots: readonly number[]): void {
+    const log = logOf(path);
     const judged = this.#logs.get(log);
     if (judged === undefined) return;
-    for (const slot of slots) judged.slots.delete(slot);
+    for (const slot of slots) judged.rows.get(path)?.slots.delete(slot);
     // the log has ended: what comes later is another one, as far as I5 and I6 go
-    if (judged.slots.size === 0) this.#logs.delete(log);
+    if ([...judged.rows.values()].every((row) => row.slots.size === 0)) this.#logs.delete(log);
   }
 
   /** Its writer was told that the append is durable. */
   acknowledged(log: string, position: number): void {
     this.counts.appends++;
-    const fence = this.#logs.get(log)?.fence;
-    if (fence !== undefined && position > fence)
-      this.#violated(`${log}: append ${position} was acknowledged behind the FENCE in slot ${fence}`);
+    const newest = this.#logs.get(log)?.newest ?? position;
+    if (position > newest) this.#violated(`${log}: append ${position} was acknowledged, and is not in the log`);
   }
 
   appendRead(log: string, { position, bytes }: LogAppend): void {
@@ -76,20 +88,18 @@ export class LogJudge {
     const judged = this.#logs.get(log);
     if (judged === undefined || judged.isRemoved) return;
     this.counts.replays++;
-    if (judged.replayed !== undefined && last !== judged.replayed.last && last > 0)
-      this.#violated(`${log}: ${by} has read all to ${last}, ${judged.replayed.by} to ${judged.replayed.last}`);
+    if (last !== judged.newest)
+      this.#violated(`${log}: ${by} has read all to ${last}, and not append ${judged.newest}`);
     judged.replayed ??= { last, by };
-    const missed = judged.fence === undefined ? 0 : newestAppend(judged);
-    if (last > 0 && last < missed) this.#violated(`${log}: ${by} has read all to ${last}, and not append ${missed}`);
   }
 
-  #ended(judged: JudgedLog, slot: number): void {
-    if (slot <= judged.highest) {
+  #ended(row: JudgedRow, slot: number): void {
+    if (slot <= row.highest) {
       this.counts.holeFences++;
       return;
     }
     this.counts.fences++;
-    judged.fence ??= slot;
+    row.fence ??= slot;
   }
 
   #violated(what: string): void {
@@ -99,10 +109,10 @@ export class LogJudge {
 }
 
 function newLog(): JudgedLog {
-  return { slots: new Set(), highest: -1, fence: undefined, replayed: undefined, isRemoved: false, read: new Map() };
+  return { rows: new Map(), newest: 0, replayed: undefined, isRemoved: false, read: new Map() };
 }
 
-/** The last append before the FENCE. */
-function newestAppend({ slots, fence = 0 }: JudgedLog): number {
-  return slots.has(fence - 1) ? fence - 1 : 0;
+/** The log that a row belongs to. */
+function logOf(row: string): string {
+  return row.slice(0, row.lastIndexOf('/'));
 }

@@ -110,6 +110,7 @@ function countsOf({ network, store, locks, masters, servers, faultCounts }: Clus
     landedLate: store.counts.landedLate,
     logFences: store.logJudge.counts.fences,
     logReplays: store.logJudge.counts.replays,
+    appendsTwice: store.logJudge.counts.twice,
     lockCalls: locks.counts.calls,
     expiredSessions: locks.counts.expired,
     masterStarts: starts(masters),

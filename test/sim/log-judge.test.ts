@@ -3,29 +3,30 @@ import { describe, test } from 'node:test';
 import { LogJudge } from '../../sim/world/log-judge.ts';
 import { ManualClock, MemoryFileSystem, MemorySlotStore, SeededRandom, withSlotLogs } from '../../src/env/index.ts';
 
-const LOG = 'logs/a';
+const LOG = 'logs/server';
+const ROW = `${LOG}/a`;
 const SERVER = 'server-1.1';
 
-/** The bytes of the slots of a log with `appends` appends and then a marker. */
+/** The bytes of the slots of the first row of a log with `appends` appends and then a marker. */
 async function slotsOf(appends: number): Promise<Buffer[]> {
   const store = new MemorySlotStore();
   const logs = withSlotLogs(new MemoryFileSystem(), store, { clock: new ManualClock(), random: new SeededRandom(1) });
   const log = await logs.openLog(LOG);
   for (let i = 1; i <= appends; i++) await log.append([Buffer.from(`record ${i}`)]);
   await logs.fence(LOG);
-  const { slots } = await store.listSlots(LOG, 0);
-  return Promise.all(slots.map(async (slot) => (await store.read(LOG, slot, 0, 1000))!));
+  const { slots } = await store.listSlots(ROW, 0);
+  return Promise.all(slots.map(async (slot) => (await store.read(ROW, slot, 0, 1000))!));
 }
 
 /** A judge that has seen a log of 3 appends, and its fence in slot 4. */
 async function fenced(): Promise<{ judge: LogJudge; late: (slot: number) => Promise<void> }> {
   const judge = new LogJudge();
   for (const [slot, bytes] of (await slotsOf(3)).entries()) {
-    judge.created(LOG, slot, bytes);
+    judge.created(ROW, slot, bytes);
     if (slot > 0 && slot < 4) judge.acknowledged(LOG, slot);
   }
   const longer = await slotsOf(9);
-  return { judge, late: async (slot) => judge.created(LOG, slot, longer[slot]!) };
+  return { judge, late: async (slot) => judge.created(ROW, slot, longer[slot]!) };
 }
 
 function append(position: number, text: string): { position: number; bytes: Buffer } {
@@ -40,21 +41,21 @@ describe('the judge of logs', () => {
       judge.replayed(LOG, 3, by);
     }
     // a repetition that lands after a trim
-    judge.deleted(LOG, [1]);
+    judge.deleted(ROW, [1]);
     await late(1);
     // what comes after the log was deleted whole
-    judge.deleted(LOG, [0, 1, 2, 3, 4]);
+    judge.deleted(ROW, [0, 1, 2, 3, 4]);
     await late(4);
     assert.equal(judge.violation, undefined);
-    assert.deepEqual(judge.counts, { fences: 1, holeFences: 0, replays: 2, appends: 3 });
+    assert.deepEqual(judge.counts, { fences: 1, holeFences: 0, replays: 2, appends: 3, twice: 1 });
   });
 
   test('a marker in a slot that was trimmed is no fence', async () => {
     const judge = new LogJudge();
-    for (const [slot, bytes] of (await slotsOf(5)).slice(0, 6).entries()) judge.created(LOG, slot, bytes);
-    judge.deleted(LOG, [1, 2, 3]);
-    judge.created(LOG, 2, (await slotsOf(1))[2]!);
-    judge.created(LOG, 6, (await slotsOf(6))[6]!);
+    for (const [slot, bytes] of (await slotsOf(5)).slice(0, 6).entries()) judge.created(ROW, slot, bytes);
+    judge.deleted(ROW, [1, 2, 3]);
+    judge.created(ROW, 2, (await slotsOf(1))[2]!);
+    judge.created(ROW, 6, (await slotsOf(6))[6]!);
     judge.acknowledged(LOG, 6);
     assert.equal(judge.violation, undefined);
     assert.equal(judge.counts.holeFences, 1);
@@ -66,19 +67,19 @@ describe('the judge of logs', () => {
     assert.match(judge.violation!, /slot 5 was created behind the FENCE in slot 4/);
   });
 
-  test('finds an append that is acknowledged behind the fence', async () => {
+  test('finds an append that is acknowledged and is in no slot', async () => {
     const { judge } = await fenced();
     judge.acknowledged(LOG, 5);
-    assert.match(judge.violation!, /append 5 was acknowledged behind/);
+    assert.match(judge.violation!, /append 5 was acknowledged, and is not in the log/);
   });
 
   test('finds an append that lands after the log was replayed unfenced', async () => {
     const judge = new LogJudge();
     const slots = await slotsOf(3);
-    for (const slot of [0, 1, 2]) judge.created(LOG, slot, slots[slot]!);
+    for (const slot of [0, 1, 2]) judge.created(ROW, slot, slots[slot]!);
     judge.replayed(LOG, 2, SERVER);
-    judge.created(LOG, 3, slots[3]!);
-    assert.match(judge.violation!, /slot 3 was created after server-1.1 had read all to 2/);
+    judge.created(ROW, 3, slots[3]!);
+    assert.match(judge.violation!, /append 3 was created after server-1.1 had read all to 2/);
   });
 
   test('finds replays that differ, fall short, or read other bytes', async () => {

@@ -7,13 +7,17 @@
 import { assert, BigtableError, Code, CorruptionError } from '../../base/index.ts';
 import type { Checksum } from '../seams/codecs.ts';
 
-export const SLOT_HEADER_BYTES = 64;
+export const SLOT_HEADER_BYTES = 80;
 export const SLOT_NONCE_BYTES = 16;
 /** Most bytes of one append. */
 export const MAX_SLOT_PAYLOAD_BYTES = 1 << 30;
 
 const MAGIC = Buffer.from('EDUBSLOT', 'latin1');
 const VERSION = 1;
+
+export const PAYLOAD_CHECKSUM_OFFSET = 60;
+export const KIND_OFFSET = 64;
+const CHECKSUM_OFFSET = 76;
 
 /**
  * `head`: slot 0, which says that the log was opened. `fence`: no append follows it. `removed`: the log is being
@@ -24,13 +28,20 @@ export type SlotKind = (typeof KINDS)[number];
 
 export interface SlotHeader {
   readonly kind: SlotKind;
-  /** The writer's, the same in all slots of its log; a random one in a marker. */
+  /** The writer's, the same in both rows of its log; a random one in a marker. */
   readonly nonce: Buffer;
   readonly slot: number;
-  /** Slots before it, but the head, may be deleted: their absence is no damage. */
+  /** Number of the append in its log, from 1; 0 in a head or a marker. */
+  readonly sequence: number;
+  /** Appends before this one may be deleted: their absence is no damage. */
   readonly lowWater: number;
   readonly payloadBytes: number;
   readonly payloadChecksum: number;
+}
+
+/** A log's slots lie in two rows, each with the paths and numbers of a slot store. */
+export function rowsOf(log: string): readonly [string, string] {
+  return [`${log}/a`, `${log}/b`];
 }
 
 /** Where a slot is, in messages and CorruptionErrors. */
@@ -43,21 +54,22 @@ export function isMarker({ kind }: SlotHeader): boolean {
 }
 
 export function encodeSlotHeader(header: SlotHeader, checksum: Checksum): Buffer {
-  const { kind, nonce, slot, lowWater, payloadBytes, payloadChecksum } = header;
+  const { kind, nonce, slot, sequence, lowWater, payloadBytes, payloadChecksum } = header;
   assert(nonce.length === SLOT_NONCE_BYTES, 'a nonce has 16 bytes');
   assert(Number.isSafeInteger(slot) && slot >= 0, 'a slot is a safe integer');
-  assert(lowWater <= slot, 'no slot that is still to come is trimmed');
+  assert(lowWater <= sequence, 'no append that is still to come is trimmed');
   const bytes = Buffer.alloc(SLOT_HEADER_BYTES);
   MAGIC.copy(bytes, 0);
   bytes.writeUInt16LE(VERSION, 8);
   bytes.writeUInt16LE(SLOT_HEADER_BYTES, 10);
   nonce.copy(bytes, 16);
   bytes.writeBigUInt64LE(BigInt(slot), 32);
-  bytes.writeBigUInt64LE(BigInt(lowWater), 40);
-  bytes.writeUInt32LE(payloadBytes, 48);
-  bytes.writeUInt32LE(payloadChecksum, 52);
-  bytes.writeUInt8(KINDS.indexOf(kind), 56);
-  bytes.writeUInt32LE(checksum(bytes.subarray(0, 60)), 60);
+  bytes.writeBigUInt64LE(BigInt(sequence), 40);
+  bytes.writeBigUInt64LE(BigInt(lowWater), 48);
+  bytes.writeUInt32LE(payloadBytes, 56);
+  bytes.writeUInt32LE(payloadChecksum, PAYLOAD_CHECKSUM_OFFSET);
+  bytes.writeUInt8(KINDS.indexOf(kind), KIND_OFFSET);
+  bytes.writeUInt32LE(checksum(bytes.subarray(0, CHECKSUM_OFFSET)), CHECKSUM_OFFSET);
   return bytes;
 }
 
@@ -67,8 +79,8 @@ export function decodeSlotHeader(bytes: Buffer, log: string, slot: number, check
   if (bytes.length < SLOT_HEADER_BYTES)
     throw new CorruptionError(file, bytes.length, `a slot begins with ${SLOT_HEADER_BYTES} bytes of header`);
   if (!bytes.subarray(0, 8).equals(MAGIC)) throw new CorruptionError(file, 0, 'not a slot of a log');
-  if (bytes.readUInt32LE(60) !== checksum(bytes.subarray(0, 60)))
-    throw new CorruptionError(file, 60, 'the checksum of the header is wrong');
+  if (bytes.readUInt32LE(CHECKSUM_OFFSET) !== checksum(bytes.subarray(0, CHECKSUM_OFFSET)))
+    throw new CorruptionError(file, CHECKSUM_OFFSET, 'the checksum of the header is wrong');
   const version = bytes.readUInt16LE(8);
   const features = bytes.readUInt32LE(12);
   if (version !== VERSION || features !== 0) {
@@ -77,21 +89,25 @@ export function decodeSlotHeader(bytes: Buffer, log: string, slot: number, check
       `${file}: a slot of version ${version} with required features 0x${features.toString(16)}; this Edubba reads version ${VERSION} and no features`,
     );
   }
-  const kind = KINDS[bytes.readUInt8(56)];
-  if (kind === undefined) throw new CorruptionError(file, 56, `no slot is of kind ${bytes.readUInt8(56)}`);
+  const kind = KINDS[bytes.readUInt8(KIND_OFFSET)];
+  if (kind === undefined)
+    throw new CorruptionError(file, KIND_OFFSET, `no slot is of kind ${bytes.readUInt8(KIND_OFFSET)}`);
   if (bytes.readBigUInt64LE(32) !== BigInt(slot))
     throw new CorruptionError(file, 32, `these are the bytes of slot ${bytes.readBigUInt64LE(32)}`);
-  const lowWater = Number(bytes.readBigUInt64LE(40));
-  const payloadBytes = bytes.readUInt32LE(48);
-  if (lowWater > slot) throw new CorruptionError(file, 40, `low-water mark ${lowWater} is above the slot`);
+  const sequence = Number(bytes.readBigUInt64LE(40));
+  const lowWater = Number(bytes.readBigUInt64LE(48));
+  const payloadBytes = bytes.readUInt32LE(56);
+  if (lowWater > sequence)
+    throw new CorruptionError(file, 48, `low-water mark ${lowWater} is above append ${sequence}`);
   if (payloadBytes > MAX_SLOT_PAYLOAD_BYTES)
-    throw new CorruptionError(file, 48, `${payloadBytes} bytes are more than an append may have`);
+    throw new CorruptionError(file, 56, `${payloadBytes} bytes are more than an append may have`);
   return {
     kind,
     nonce: Buffer.from(bytes.subarray(16, 16 + SLOT_NONCE_BYTES)),
     slot,
+    sequence,
     lowWater,
     payloadBytes,
-    payloadChecksum: bytes.readUInt32LE(52),
+    payloadChecksum: bytes.readUInt32LE(PAYLOAD_CHECKSUM_OFFSET),
   };
 }

@@ -9,10 +9,11 @@ import { MemorySlotStore } from '../memory/memory-slot-store.ts';
 import { SeededRandom } from '../memory/seeded-random.ts';
 import type { LogAppend, LogWriter } from '../seams/file-system.ts';
 import type { SlotStore } from '../seams/slot-store.ts';
-import { decodeSlotHeader, encodeSlotHeader, type SlotHeader, SLOT_HEADER_BYTES } from './slot-format.ts';
+import { decodeSlotHeader, encodeSlotHeader, rowsOf, SLOT_HEADER_BYTES, type SlotHeader } from './slot-format.ts';
 import { SlotLogs, type SlotLogsOptions } from './slot-logs.ts';
 
 const LOG = 'logs/server';
+const [ROW, OTHER_ROW] = rowsOf(LOG);
 const READ_BYTES = 512 << 10;
 
 function logsOn(store: SlotStore, options: Partial<SlotLogsOptions> = {}): SlotLogs {
@@ -36,8 +37,8 @@ async function positions(logs: SlotLogs, from?: number): Promise<number[]> {
   return (await readAll(logs, from)).map(({ position }) => position);
 }
 
-async function slotsOf(store: SlotStore): Promise<number[]> {
-  return [...(await store.listSlots(LOG, 0)).slots];
+async function slotsOf(store: SlotStore, row = ROW): Promise<number[]> {
+  return [...(await store.listSlots(row, 0)).slots];
 }
 
 /** Resolves when a trim has ended that nothing delays. */
@@ -56,8 +57,8 @@ function isCorruption(error: unknown): boolean {
 describe('format of slots', () => {
   test('the slots of a log are the golden bytes and the example, and are read back', async () => {
     const store = new MemorySlotStore();
-    const names = ['000102030405060708090a0b0c0d0e0f', 'f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff'];
-    const random = { float: () => 0, uniqueName: () => names.shift()! };
+    const nonces = ['000102030405060708090a0b0c0d0e0f', 'f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff'];
+    const random = { float: () => 0, uniqueName: () => nonces.shift() ?? 'f0'.repeat(16) };
     const logs = logsOn(store, { random });
     const log = await logs.openLog(LOG);
     for (const payload of [Buffer.from('tablet'), Buffer.alloc(0)]) await log.append([payload]);
@@ -67,24 +68,24 @@ describe('format of slots', () => {
     await log.close();
     await logs.fence(LOG);
     const written: Buffer[] = [];
-    for (const slot of await slotsOf(store)) written.push((await store.read(LOG, slot, 0, 10_000))!);
+    for (const slot of await slotsOf(store)) written.push((await store.read(ROW, slot, 0, 10_000))!);
     const golden = goldenFile('slot-log-v1.bin', Buffer.concat(written));
     assert.equal(Buffer.concat(written).toString('hex'), golden.toString('hex'));
     const [exampleHead, exampleAppend, exampleFence] = examplesOf('slot-log.md');
     assert.equal(exampleHead!.toString('hex'), written[0]!.toString('hex'));
     assert.equal(exampleFence!.toString('hex'), written.at(-1)!.toString('hex'));
-    const { nonce, slot, payloadBytes } = decodeSlotHeader(exampleAppend!, LOG, 1, crc32c);
+    const { nonce, slot, payloadBytes } = decodeSlotHeader(exampleAppend!, ROW, 1, crc32c);
     assert.deepEqual([nonce.toString('hex').slice(0, 8), slot, payloadBytes], ['00010203', 1, 6]);
 
     const again = new MemorySlotStore();
     let at = 0;
     for (const [slot, length] of [
-      [0, 64],
-      [2, 64],
-      [3, 964],
-      [4, 64],
+      [0, 80],
+      [2, 80],
+      [3, 980],
+      [4, 80],
     ] as const) {
-      await again.create(LOG, slot, [golden.subarray(at, at + length)]);
+      await again.create(ROW, slot, [golden.subarray(at, at + length)]);
       at += length;
     }
     assert.equal(at, golden.length);
@@ -102,21 +103,22 @@ describe('format of slots', () => {
       kind: 'append',
       nonce: Buffer.alloc(16, 3),
       slot: 7,
+      sequence: 6,
       lowWater: 5,
       payloadBytes: 1,
       payloadChecksum: 2,
     };
     const bytes = encodeSlotHeader(header, crc32c);
-    assert.deepEqual(decodeSlotHeader(bytes, LOG, 7, crc32c), header);
+    assert.deepEqual(decodeSlotHeader(bytes, ROW, 7, crc32c), header);
     for (const [offset, what] of [
       [8, /version 2/],
       [12, /features 0x1/],
     ] as const) {
       const later = Buffer.from(bytes);
       later[offset] = later[offset]! + 1;
-      later.writeUInt32LE(crc32c(later.subarray(0, 60)), 60);
+      later.writeUInt32LE(crc32c(later.subarray(0, 76)), 76);
       assert.throws(
-        () => decodeSlotHeader(later, LOG, 7, crc32c),
+        () => decodeSlotHeader(later, ROW, 7, crc32c),
         (error) =>
           error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && what.test(error.message),
       );
@@ -125,22 +127,22 @@ describe('format of slots', () => {
 
   test('any bytes are a slot or corruption', () => {
     const valid = encodeSlotHeader(
-      { kind: 'head', nonce: Buffer.alloc(16), slot: 0, lowWater: 0, payloadBytes: 0, payloadChecksum: 0 },
+      { kind: 'head', nonce: Buffer.alloc(16), slot: 0, sequence: 0, lowWater: 0, payloadBytes: 0, payloadChecksum: 0 },
       crc32c,
     );
     const bytes = fc.oneof(
       fc.uint8Array({ maxLength: 100 }),
-      fc.tuple(fc.nat(59), fc.uint8Array({ minLength: 1, maxLength: 9 })).map(([at, changed]) => {
+      fc.tuple(fc.nat(75), fc.uint8Array({ minLength: 1, maxLength: 9 })).map(([at, changed]) => {
         const made = Buffer.from(valid);
-        made.set(changed.subarray(0, 60 - at), at);
-        made.writeUInt32LE(crc32c(made.subarray(0, 60)), 60);
+        made.set(changed.subarray(0, 76 - at), at);
+        made.writeUInt32LE(crc32c(made.subarray(0, 76)), 76);
         return made;
       }),
     );
     fc.assert(
       fc.property(bytes, (made) => {
         try {
-          decodeSlotHeader(Buffer.from(made), LOG, 0, crc32c);
+          decodeSlotHeader(Buffer.from(made), ROW, 0, crc32c);
         } catch (error) {
           assert.ok(error instanceof BigtableError);
           assert.ok([Code.DATA_LOSS, Code.FAILED_PRECONDITION].includes(error.code as 9), error.message);
@@ -162,14 +164,14 @@ describe('damaged slots', () => {
       };
       const damaged = async (slot: number, change: (bytes: Buffer) => Buffer | undefined): Promise<void> => {
         const store = await make();
-        store.damage(LOG, slot, change);
+        store.damage(ROW, slot, change);
         // the head is looked for, and not read
         await assert.rejects(readAll(logsOn(store)), isCorruption, `slot ${slot}`);
         await logsOn(store).fence(LOG);
         await assert.rejects(readAll(logsOn(store)), isCorruption, `slot ${slot}, fenced`);
       };
       for (const slot of isFenced ? [1, 3, 4, 5] : [1, 3, 4]) {
-        const { length } = (await (await make()).read(LOG, slot, 0, 1000))!;
+        const { length } = (await (await make()).read(ROW, slot, 0, 1000))!;
         for (let at = 0; at < length; at++) {
           await damaged(slot, (bytes) => bytes.fill(bytes[at]! ^ 0x10, at, at + 1));
           await damaged(slot, (bytes) => bytes.subarray(0, at));
@@ -185,8 +187,8 @@ describe('damaged slots', () => {
     await filled(store, 3);
     const other = await logsOn(store, { random: new SeededRandom(2) }).openLog('logs/other');
     for (let i = 1; i <= 3; i++) await other.append([Buffer.from(`record ${i}`)]);
-    const bytes = await store.read('logs/other', 2, 0, 1000);
-    store.damage(LOG, 2, () => bytes);
+    const bytes = await store.read('logs/other/a', 2, 0, 1000);
+    store.damage(ROW, 2, () => bytes);
     await assert.rejects(readAll(logsOn(store)), isCorruption);
   });
 
@@ -199,9 +201,9 @@ describe('damaged slots', () => {
       const appends = await readAll(logsOn(store));
       assert.ok(appends[0]!.bytes.equals(Buffer.alloc(payloadBytes, 5)));
       assert.equal(appends[1]!.bytes.toString(), 'after');
-      store.damage(LOG, 1, (bytes) => Buffer.concat([bytes, Buffer.of(5)]));
+      store.damage(ROW, 1, (bytes) => Buffer.concat([bytes, Buffer.of(5)]));
       await assert.rejects(readAll(logsOn(store)), isCorruption);
-      store.damage(LOG, 1, (bytes) => bytes.subarray(0, bytes.length - 2));
+      store.damage(ROW, 1, (bytes) => bytes.subarray(0, bytes.length - 2));
       await assert.rejects(readAll(logsOn(store)), isCorruption);
     }
   });
@@ -273,13 +275,14 @@ describe('appends of unknown outcome', () => {
       get: (target, method: keyof SlotStore) => {
         const call = target[method] as (...args: unknown[]) => Promise<unknown>;
         return async (...args: unknown[]) => {
-          if (method === 'create' && args[1] === 3) await new Promise<void>((resolve) => held.push(resolve));
+          if (method === 'create' && args[0] === ROW && args[1] === 3)
+            await new Promise<void>((resolve) => held.push(resolve));
           return call.apply(target, args);
         };
       },
     });
     const clock = quickClock();
-    const log = await logsOn(holding, { clock }).openLog(LOG);
+    const log = await logsOn(holding, { clock, switchAfterMs: 1e9 }).openLog(LOG);
     await log.append([Buffer.from('a')]);
     await log.append([Buffer.from('b')]);
     const append = log.append([Buffer.from('c')]);
@@ -299,6 +302,155 @@ describe('appends of unknown outcome', () => {
   });
 });
 
+describe('slow appends', () => {
+  /** A store whose creations in the rows of `held` wait for `release`. */
+  function slowRows(store: SlotStore): { slow: SlotStore; held: Set<string>; release: () => void } {
+    const held = new Set<string>();
+    const waiting: (() => void)[] = [];
+    const slow: SlotStore = new Proxy(store, {
+      get: (target, method: keyof SlotStore) => {
+        const call = target[method] as (...args: unknown[]) => Promise<unknown>;
+        return async (...args: unknown[]) => {
+          if (method === 'create' && held.has(args[0] as string))
+            await new Promise<void>((resolve) => waiting.push(resolve));
+          return call.apply(target, args);
+        };
+      },
+    });
+    const release = (): void => {
+      held.clear();
+      for (const go of waiting.splice(0)) go();
+    };
+    return { slow, held, release };
+  }
+
+  test('one that is slow is written to the other row, which takes the next ones; duplicates are read once', async () => {
+    const store = new MemorySlotStore();
+    const { slow, held, release } = slowRows(store);
+    const log = await logsOn(slow).openLog(LOG);
+    const part = Buffer.from('record 1');
+    await log.append([part]);
+    held.add(ROW);
+    part.write('record 2');
+    assert.equal(await log.append([part]), 2);
+    // the slow row sends it yet, and the caller reuses the part
+    part.write('record 3');
+    assert.equal(await log.append([part]), 3);
+    part.fill(0);
+    const rows = async (): Promise<number[][]> => [await slotsOf(store), await slotsOf(store, OTHER_ROW)];
+    assert.deepEqual(await rows(), [
+      [0, 1],
+      [0, 1, 2],
+    ]);
+    const read = async (): Promise<string[]> => (await readAll(logsOn(store))).map(({ bytes }) => bytes.toString());
+    assert.deepEqual(await read(), ['record 1', 'record 2', 'record 3']);
+    release();
+    await turns();
+    assert.deepEqual(await rows(), [
+      [0, 1, 2],
+      [0, 1, 2],
+    ]);
+    assert.deepEqual(await read(), ['record 1', 'record 2', 'record 3']);
+    held.add(OTHER_ROW);
+    assert.equal(await log.append([Buffer.from('record 4')]), 4);
+    assert.deepEqual(await rows(), [
+      [0, 1, 2, 3],
+      [0, 1, 2],
+    ]);
+    release();
+    await turns();
+    assert.deepEqual(await read(), ['record 1', 'record 2', 'record 3', 'record 4']);
+    assert.deepEqual(await positions(logsOn(store), 3), [3, 4]);
+  });
+
+  test('one that is slow in both rows is acknowledged by the first that answers', async () => {
+    const store = new MemorySlotStore();
+    const { slow, held, release } = slowRows(store);
+    const log = await logsOn(slow).openLog(LOG);
+    held.add(ROW);
+    held.add(OTHER_ROW);
+    let isDone = false;
+    const append = log.append([Buffer.from('a')]).then(() => (isDone = true));
+    await turns();
+    assert.equal(isDone, false);
+    release();
+    await append;
+    await turns();
+    assert.deepEqual(
+      [await slotsOf(store), await slotsOf(store, OTHER_ROW)],
+      [
+        [0, 1],
+        [0, 1],
+      ],
+    );
+    assert.deepEqual(await positions(logsOn(store)), [1]);
+  });
+
+  test('one that the other row refuses is neither refused nor acknowledged until the first is known', async () => {
+    const store = new MemorySlotStore();
+    const { slow, held, release } = slowRows(store);
+    const log = await logsOn(slow).openLog(LOG);
+    held.add(ROW);
+    store.freeBytes = 0;
+    let isOver = false;
+    const append = log.append([Buffer.from('a')]).finally(() => (isOver = true));
+    await turns();
+    assert.equal(isOver, false);
+    store.freeBytes = Number.POSITIVE_INFINITY;
+    release();
+    assert.equal(await append, 1);
+    // both refuse: nothing was written, and the log goes on with the same number
+    store.freeBytes = 0;
+    await fails(log.append([Buffer.from('b')]), Code.RESOURCE_EXHAUSTED);
+    store.freeBytes = Number.POSITIVE_INFINITY;
+    assert.equal(await log.append([Buffer.from('c')]), 2);
+    assert.deepEqual(
+      (await readAll(logsOn(store))).map(({ bytes }) => bytes.toString()),
+      ['a', 'c'],
+    );
+  });
+
+  test('a fence stops both rows: nothing is acknowledged behind it, whichever is slow', async () => {
+    for (const row of [ROW, OTHER_ROW]) {
+      const store = new MemorySlotStore();
+      const { slow, held, release } = slowRows(store);
+      const log = await logsOn(slow).openLog(LOG);
+      held.add(ROW);
+      await log.append([Buffer.from('a')]);
+      release();
+      await turns();
+      held.add(row);
+      const append = log.append([Buffer.from('b')]);
+      append.catch(() => undefined);
+      await logsOn(store).fence(LOG);
+      const read = await positions(logsOn(store));
+      release();
+      if (read.length === 1) await fails(append, Code.FAILED_PRECONDITION);
+      await fails(log.append([Buffer.from('c')]), Code.FAILED_PRECONDITION);
+      assert.deepEqual(await positions(logsOn(store)), read);
+    }
+  });
+
+  test('a row that cannot be written to any more leaves the other one', async () => {
+    const store = new MemorySlotStore();
+    let isAway = false;
+    const lossy = unreliableSlots(store, (method, args) =>
+      isAway && method === 'create' && args[0] === ROW ? 'failed' : 'answered',
+    );
+    const log = await logsOn(lossy.store, { retryForMs: 2000 }).openLog(LOG);
+    isAway = true;
+    for (let i = 1; i <= 20; i++) {
+      assert.equal(await log.append([Buffer.from(`record ${i}`)]), i);
+      await turns();
+    }
+    await log.trimBefore(15);
+    await log.append([Buffer.from('record 21')]);
+    await turns();
+    assert.deepEqual(await slotsOf(store), [0]);
+    assert.deepEqual(await positions(logsOn(store)), [15, 16, 17, 18, 19, 20, 21]);
+  });
+});
+
 describe('trimmed and deleted logs', () => {
   test('slots vanish once a later append says so; the head and the newest stay, so that it is opened once', async () => {
     const store = new MemorySlotStore();
@@ -307,7 +459,7 @@ describe('trimmed and deleted logs', () => {
     await log.append([Buffer.from('record 21')]);
     await turns();
     assert.deepEqual(await slotsOf(store), [0, 20, 21]);
-    assert.equal(log.sizeBytes(), 3 * SLOT_HEADER_BYTES + 'record 20'.length + 'record 21'.length);
+    assert.equal(log.sizeBytes(), 4 * SLOT_HEADER_BYTES + 'record 20'.length + 'record 21'.length);
     assert.deepEqual(await positions(logs), [20, 21]);
     await fails(logs.openLog(LOG), Code.ALREADY_EXISTS);
   });
@@ -315,12 +467,12 @@ describe('trimmed and deleted logs', () => {
   test('a creation that lands again below the low-water mark is not read', async () => {
     const store = new MemorySlotStore();
     const { logs, log } = await filled(store, 9);
-    const third = await store.read(LOG, 3, 0, 1000);
+    const third = await store.read(ROW, 3, 0, 1000);
     await log.trimBefore(7);
     await log.append([Buffer.from('record 10')]);
     await turns();
     assert.deepEqual(await slotsOf(store), [0, 7, 8, 9, 10]);
-    await store.create(LOG, 3, [third!]);
+    await store.create(ROW, 3, [third!]);
     assert.deepEqual(await positions(logs), [7, 8, 9, 10]);
     assert.deepEqual(await positions(logs, 2), [7, 8, 9, 10]);
   });
@@ -329,7 +481,15 @@ describe('trimmed and deleted logs', () => {
     const store = new MemorySlotStore();
     const { logs, log } = await filled(store, 30);
     const nonce = Buffer.alloc(16);
-    const marker = { kind: 'fence', nonce, slot: 20, lowWater: 0, payloadBytes: 0, payloadChecksum: 0 } as const;
+    const marker = {
+      kind: 'fence',
+      nonce,
+      slot: 20,
+      sequence: 0,
+      lowWater: 0,
+      payloadBytes: 0,
+      payloadChecksum: 0,
+    } as const;
     const seen: LogAppend[] = [];
     for await (const append of logs.readLog(LOG)) {
       seen.push(append);
@@ -337,12 +497,12 @@ describe('trimmed and deleted logs', () => {
       await log.trimBefore(25);
       await log.append([Buffer.from('record 31')]);
       await turns();
-      await store.create(LOG, 20, [encodeSlotHeader(marker, crc32c)]);
+      await store.create(ROW, 20, [encodeSlotHeader(marker, crc32c)]);
     }
     const after = seen.findIndex(({ afterTrim }) => afterTrim);
     assert.deepEqual(
       seen.slice(after).map(({ position }) => position),
-      [25, 26, 27, 28, 29, 30, 31],
+      [25, 26, 27, 28, 29, 30],
     );
     await logs.fence(LOG);
     assert.deepEqual(await positions(logs), [25, 26, 27, 28, 29, 30, 31]);
@@ -388,10 +548,10 @@ describe('reading', () => {
     });
     let read = 0;
     for await (const { position } of logsOn(seen.store).readLog(LOG)) {
-      assert.ok(highest - position <= 8, `slot ${highest} at ${position}`);
+      assert.ok(highest - position <= 4, `slot ${highest} at ${position}`);
       if (++read === 50) break;
     }
-    assert.ok(highest <= 58);
+    assert.ok(highest <= 54);
   });
 
   test('whatever the fates of the calls, what was acknowledged is read, from any position, by any machine', async () => {

@@ -14,8 +14,9 @@ import { checkFilePath } from '../seams/file-path.ts';
 import type { FileSystem, LogAppend, LogPosition, LogWriter } from '../seams/file-system.ts';
 import { MAX_DELETED_SLOTS, type SlotStore } from '../seams/slot-store.ts';
 import { SlotCalls } from './slot-calls.ts';
+import { rowsOf } from './slot-format.ts';
 import { SlotLogWriter } from './slot-log-writer.ts';
-import { drawNonce, sealLog } from './slot-marks.ts';
+import { drawNonce, sealRow } from './slot-marks.ts';
 import { readSlots } from './slot-reader.ts';
 
 export interface SlotLogsOptions {
@@ -26,10 +27,12 @@ export interface SlotLogsOptions {
   /** How long an unanswered call is sent again, ms. Default: 10,000. */
   readonly retryForMs?: number;
   /**
-   * An append that took this long is acknowledged only if its log was not deleted meanwhile, ms. Default: 1000, which
-   * no fence, recovery and sweep are faster than.
+   * An append this long after the last one is acknowledged only after a look whether its log was deleted meanwhile,
+   * ms. Default: 5000.
    */
   readonly doubtMs?: number;
+  /** An append that is not durable after this time is written to the log's other row, too, ms. Default: 250. */
+  readonly switchAfterMs?: number;
 }
 
 type Logs = Pick<FileSystem, 'openLog' | 'fence' | 'readLog' | 'listLogs' | 'deleteLog'>;
@@ -38,45 +41,63 @@ export class SlotLogs implements Logs {
   readonly #calls: SlotCalls;
   readonly #random: Random;
   readonly #doubtMs: number;
+  readonly #switchAfterMs: number;
 
   constructor(
     store: SlotStore,
-    { clock, random, checksum = crc32c, retryForMs = 10_000, doubtMs = 1000 }: SlotLogsOptions,
+    { clock, random, checksum = crc32c, retryForMs = 10_000, doubtMs = 1000, switchAfterMs = 250 }: SlotLogsOptions,
   ) {
     this.#calls = new SlotCalls({ store, clock, checksum, retryForMs });
     this.#random = random;
     this.#doubtMs = doubtMs;
+    this.#switchAfterMs = switchAfterMs;
   }
 
   async openLog(path: string): Promise<LogWriter> {
     checkFilePath(path);
     const nonce = drawNonce(this.#random);
-    return SlotLogWriter.open({ calls: this.#calls, log: path, nonce, doubtMs: this.#doubtMs });
+    return SlotLogWriter.open({
+      calls: this.#calls,
+      log: path,
+      nonce,
+      doubtMs: this.#doubtMs,
+      switchAfterMs: this.#switchAfterMs,
+    });
   }
 
   async fence(path: string): Promise<void> {
     checkFilePath(path);
-    await sealLog(this.#calls, path, 'fence', this.#random);
+    for (const row of rowsOf(path)) await sealRow(this.#calls, row, 'fence', this.#random);
   }
 
   readLog(path: string, from: LogPosition = 0): AsyncIterable<LogAppend> {
     return readSlots(this.#calls, path, from);
   }
 
-  listLogs(prefix: string): Promise<string[]> {
-    return this.#calls.listLogs(prefix);
+  async listLogs(prefix: string): Promise<string[]> {
+    const rows = await this.#calls.listLogs(prefix);
+    const logs = new Set(rows.map((row) => row.slice(0, row.lastIndexOf('/'))));
+    return [...logs].filter((log) => log.startsWith(prefix)).sort();
   }
 
-  /** The marker goes last: while a slot is left the log reads as removed, and its writer is stopped. */
+  /**
+   * Markers are created first and deleted last: while slots are left the log reads as removed, and its writer is
+   * stopped.
+   */
   async deleteLog(path: string): Promise<void> {
-    const marker = await sealLog(this.#calls, path, 'removed', this.#random);
-    if (marker === undefined) return;
-    for await (const slots of this.#calls.pages(path, 0)) {
-      const others = slots.filter((slot) => slot < marker);
-      for (let i = 0; i < others.length; i += MAX_DELETED_SLOTS)
-        await this.#calls.delete(path, others.slice(i, i + MAX_DELETED_SLOTS));
+    const markers: { readonly row: string; readonly marker: number }[] = [];
+    for (const row of rowsOf(path)) {
+      const marker = await sealRow(this.#calls, row, 'removed', this.#random);
+      if (marker !== undefined) markers.push({ row, marker });
     }
-    await this.#calls.delete(path, [marker]);
+    for (const { row, marker } of markers) {
+      for await (const slots of this.#calls.pages(row, 0)) {
+        const others = slots.filter((slot) => slot < marker);
+        for (let i = 0; i < others.length; i += MAX_DELETED_SLOTS)
+          await this.#calls.delete(row, others.slice(i, i + MAX_DELETED_SLOTS));
+      }
+    }
+    for (const { row, marker } of markers) await this.#calls.delete(row, [marker]);
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * The end of a log: what its highest slots say, and the markers that end it, FENCE and REMOVED.
+ * The end of a log: what the highest slots of its rows say, and the markers that end a row, FENCE and REMOVED.
  *
- * Invariant: a marker that `sealLog` has returned is in the slot that the writer would create next, so that the writer
+ * Invariant: a marker that `sealRow` has returned is in the slot that the writer would create next, so that the writer
  * can create no other. A marker, another's too, can also come to lie in a slot that was trimmed meanwhile, and then
  * seals nothing: so the slots above it are listed when it is there, and readers ignore what is below the low-water
  * mark.
@@ -12,6 +12,8 @@ import type { SlotCalls } from './slot-calls.ts';
 import {
   encodeSlotHeader,
   isMarker,
+  KIND_OFFSET,
+  rowsOf,
   SLOT_NONCE_BYTES,
   type SlotHeader,
   type SlotKind,
@@ -24,7 +26,7 @@ const MAX_LISTS = 100;
 export interface LogEnd {
   /** The writer's. */
   readonly nonce: Buffer;
-  /** The newest append; 0 = there was none, the head alone. */
+  /** The newest append; 0 = there was none, the heads alone. */
   readonly last: number;
   readonly lowWater: number;
 }
@@ -35,54 +37,70 @@ export function drawNonce(random: Random): Buffer {
 
 /** Where the log ends now; undefined: there is no log, or it was never opened, or it is being deleted. */
 export async function findLogEnd(calls: SlotCalls, log: string): Promise<LogEnd | undefined> {
+  const tops = await Promise.all(rowsOf(log).map((row) => findRowTop(calls, row)));
+  if (tops.includes('removed')) return undefined;
+  let end: LogEnd | undefined;
+  for (const top of tops) {
+    if (top === undefined || top === 'removed') continue;
+    end = {
+      nonce: top.nonce,
+      last: Math.max(top.sequence, end?.last ?? 0),
+      lowWater: Math.max(top.lowWater, end?.lowWater ?? 0),
+    };
+  }
+  return end;
+}
+
+/** The newest append of a row, or its head; undefined: it has nothing but markers. */
+async function findRowTop(calls: SlotCalls, row: string): Promise<SlotHeader | 'removed' | undefined> {
   for (let lists = 0; lists < MAX_LISTS; lists++) {
-    const { lowest, highest, count } = await extentOf(calls, log);
+    const { lowest, highest, count } = await extentOf(calls, row);
     if (highest < 0) return undefined;
     let top: SlotHeader | undefined;
     let slot = highest;
     do {
-      top = await calls.readHeader(log, slot);
-      if (top?.kind === 'removed') return undefined;
+      top = await calls.readHeader(row, slot);
+      if (top?.kind === 'removed') return 'removed';
     } while (top !== undefined && isMarker(top) && --slot >= 0);
-    // nothing but markers: a server that has never opened its log, or one whose log is gone
+    // a server that has never opened its log, or one whose log is gone
     if (slot < 0 || count === highest - slot) return undefined;
-    // it was trimmed or deleted meanwhile, unless it is missing a second time
+    // it was deleted meanwhile, unless it is missing a second time
     if (top === undefined) {
-      if (lists === 0 || (await calls.readHeader(log, highest)) === undefined) continue;
-      throw new CorruptionError(slotName(log, slot), 0, `the slot is missing, slot ${highest} exists`);
+      if (lists === 0 || (await calls.readHeader(row, highest)) === undefined) continue;
+      throw new CorruptionError(slotName(row, slot), 0, `the slot is missing, slot ${highest} exists`);
     }
-    if (lowest !== 0) throw new CorruptionError(slotName(log, 0), 0, `the slot is missing, slot ${lowest} exists`);
+    if (lowest !== 0) throw new CorruptionError(slotName(row, 0), 0, `the slot is missing, slot ${lowest} exists`);
     if ((top.kind === 'head') !== (slot === 0))
-      throw new CorruptionError(slotName(log, slot), 56, `a slot of kind ${top.kind}`);
-    return { nonce: top.nonce, last: slot, lowWater: top.lowWater };
+      throw new CorruptionError(slotName(row, slot), KIND_OFFSET, `a slot of kind ${top.kind}`);
+    return top;
   }
-  throw unavailable(`${log}: the log changed each time it was listed`);
+  throw unavailable(`${row}: the row changed each time it was listed`);
 }
 
 /**
- * Puts a marker above the log's last slot, unless one is there that says as much. Returns its slot; undefined for a
+ * Puts a marker above the row's last slot, unless one is there that says as much. Returns its slot; undefined for a
  * removal where there is no slot. Whatever is acknowledged before lies below it, and nothing is after.
  */
-export async function sealLog(
+export async function sealRow(
   calls: SlotCalls,
-  log: string,
+  row: string,
   kind: SlotKind & ('fence' | 'removed'),
   random: Random,
 ): Promise<number | undefined> {
   const nonce = drawNonce(random);
-  for (let highest = (await extentOf(calls, log)).highest; ; ) {
+  for (let highest = (await extentOf(calls, row)).highest; ; ) {
     if (highest < 0 && kind === 'removed') return undefined;
-    const top = highest < 0 ? undefined : await headerUnlessDamaged(calls, log, highest);
+    const top = highest < 0 ? undefined : await headerUnlessDamaged(calls, row, highest);
     let marker = highest;
     if (top?.kind !== 'removed' && top?.kind !== kind) {
       marker = highest + 1;
-      const header = { kind, nonce, slot: marker, lowWater: 0, payloadBytes: 0, payloadChecksum: 0 };
-      if (!(await calls.create(log, marker, [encodeSlotHeader(header, calls.checksum)]))) {
+      const header = { kind, nonce, slot: marker, sequence: 0, lowWater: 0, payloadBytes: 0, payloadChecksum: 0 };
+      if (!(await calls.create(row, marker, [encodeSlotHeader(header, calls.checksum)]))) {
         highest = marker;
         continue;
       }
     }
-    highest = (await extentOf(calls, log, marker + 1)).highest;
+    highest = (await extentOf(calls, row, marker + 1)).highest;
     if (highest < 0) return marker;
   }
 }

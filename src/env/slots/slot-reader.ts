@@ -1,80 +1,122 @@
 /**
- * Reads the appends of a log of slots, a few slots ahead. Format: docs/formats/slot-log.md.
+ * Reads the appends of a log of slots: both rows, a few slots ahead, merged by number. Format:
+ * docs/formats/slot-log.md.
  *
- * Invariants: it ends at a marker, else at the newest slot that existed when it began, or later. Between the low-water
- * mark and that slot every slot is there, whole, of one writer, or it throws a CorruptionError. At most READ_AHEAD
- * pieces of READ_BYTES and one append are in memory.
+ * Invariants: it ends at the newest append that existed when it began, or later. Every number from the low-water mark
+ * to that one is read once, whole, of one writer, or it throws a CorruptionError. At most READ_AHEAD pieces of
+ * READ_BYTES a row, and two appends, are in memory.
  */
 import { CorruptionError } from '../../base/index.ts';
 import { checksumOf } from '../seams/codecs.ts';
 import type { LogAppend, LogPosition } from '../seams/file-system.ts';
 import type { SlotCalls } from './slot-calls.ts';
-import { decodeSlotHeader, isMarker, SLOT_HEADER_BYTES, slotName } from './slot-format.ts';
+import {
+  decodeSlotHeader,
+  isMarker,
+  KIND_OFFSET,
+  PAYLOAD_CHECKSUM_OFFSET,
+  rowsOf,
+  SLOT_HEADER_BYTES,
+  slotName,
+} from './slot-format.ts';
 import { findLogEnd } from './slot-marks.ts';
 
-const READ_AHEAD = 8;
+const READ_AHEAD = 4;
 /** Read of a slot at first; the rest of a larger one when its turn comes. */
 const READ_BYTES = 512 << 10;
 
 /** The appends at `from` and above. */
 export async function* readSlots(calls: SlotCalls, log: string, from: LogPosition): AsyncIterable<LogAppend> {
-  let end = await findLogEnd(calls, log);
-  if (end === undefined) return;
-  const { nonce } = end;
-  let slot = Math.max(from, end.lowWater, 1);
+  let next = Math.max(from, 1);
+  let last = 0;
   let afterTrim = false;
-  const ahead: Promise<Buffer | undefined>[] = [];
-  for (; slot <= end.last; slot++) {
-    while (ahead.length < READ_AHEAD && slot + ahead.length <= end.last) {
-      const piece = calls.read(log, slot + ahead.length, 0, READ_BYTES);
-      // the reading may end before it is awaited
-      piece.catch(() => undefined);
-      ahead.push(piece);
-    }
-    const piece = await ahead.shift();
-    const bytes = piece && (await appendOf(calls, log, slot, nonce, piece));
-    if (bytes === 'marker' && slot === end.last) return;
-    if (bytes !== undefined && bytes !== 'marker') {
-      yield afterTrim ? { position: slot, bytes, afterTrim } : { position: slot, bytes };
+  for (let readings = 0; ; readings++) {
+    const end = await findLogEnd(calls, log);
+    if (end === undefined) return;
+    const { nonce, lowWater } = end;
+    if (readings === 0) last = end.last;
+    const isTrimmed = readings > 0 && lowWater > next;
+    afterTrim ||= isTrimmed;
+    next = Math.max(next, lowWater);
+    last = Math.max(last, Math.min(lowWater, end.last));
+    const begin = next;
+    if (next > last) return;
+    for await (const { position, bytes } of merged(calls, log, nonce)) {
+      if (position < next) continue;
+      // it was trimmed, or the other row was written to after it was listed
+      if (position > next) break;
+      yield afterTrim ? { position, bytes, afterTrim } : { position, bytes };
       afterTrim = false;
-      continue;
+      if (++next > last) return;
     }
-    // trimmed meanwhile; or a marker came to lie in a slot that was, or the log ends at it
-    end = await findLogEnd(calls, log);
-    if (end === undefined || (bytes === 'marker' && end.lowWater <= slot)) return;
-    if (end.lowWater <= slot)
-      throw new CorruptionError(slotName(log, slot), 0, 'the slot is missing, later ones exist');
-    slot = end.lowWater - 1;
-    ahead.length = 0;
-    afterTrim = true;
+    if (readings > 0 && next === begin && !isTrimmed)
+      throw new CorruptionError(log, next, `append ${next} is missing, append ${last} exists`);
   }
 }
 
-/** The append in a slot that begins with `piece`; undefined, if the slot was deleted before it was read whole. */
+/** The appends of both rows as they are now, by number; an append that is in both comes once. */
+async function* merged(calls: SlotCalls, log: string, nonce: Buffer): AsyncIterable<LogAppend> {
+  const rows = rowsOf(log).map((row) => rowAppends(calls, row, nonce)[Symbol.asyncIterator]());
+  try {
+    const heads = await Promise.all(rows.map((row) => row.next()));
+    for (;;) {
+      const [a, b] = heads.map((head) => (head.done ? undefined : head.value));
+      const first = a === undefined || (b !== undefined && b.position < a.position) ? b : a;
+      if (first === undefined) return;
+      yield first;
+      for (const [i, row] of rows.entries()) {
+        const head = heads[i]!;
+        if (!head.done && head.value.position === first.position) heads[i] = await row.next();
+      }
+    }
+  } finally {
+    for (const row of rows) await row.return?.();
+  }
+}
+
+async function* rowAppends(calls: SlotCalls, row: string, nonce: Buffer): AsyncGenerator<LogAppend, void, void> {
+  for await (const slots of calls.pages(row, 1)) {
+    const ahead: Promise<Buffer | undefined>[] = [];
+    for (const [i, slot] of slots.entries()) {
+      while (ahead.length < READ_AHEAD && i + ahead.length < slots.length) {
+        const piece = calls.read(row, slots[i + ahead.length]!, 0, READ_BYTES);
+        // the reading may end before it is awaited
+        piece.catch(() => undefined);
+        ahead.push(piece);
+      }
+      const piece = await ahead.shift();
+      const append = piece && (await appendOf(calls, row, slot, nonce, piece));
+      if (append !== undefined) yield append;
+    }
+  }
+}
+
+/** The append in a slot that begins with `piece`; undefined: a marker, or it was deleted before it was read whole. */
 async function appendOf(
   calls: SlotCalls,
-  log: string,
+  row: string,
   slot: number,
   nonce: Buffer,
   piece: Buffer,
-): Promise<Buffer | 'marker' | undefined> {
+): Promise<LogAppend | undefined> {
   const { clock, checksum } = calls;
-  const file = slotName(log, slot);
-  const header = decodeSlotHeader(piece, log, slot, checksum);
-  if (isMarker(header)) return 'marker';
-  if (header.kind !== 'append') throw new CorruptionError(file, 56, `a slot of kind ${header.kind}`);
+  const file = slotName(row, slot);
+  const header = decodeSlotHeader(piece, row, slot, checksum);
+  // nothing lies behind one, but if it lies in a slot that was trimmed
+  if (isMarker(header)) return undefined;
+  if (header.kind !== 'append') throw new CorruptionError(file, KIND_OFFSET, `a slot of kind ${header.kind}`);
   if (!header.nonce.equals(nonce)) throw new CorruptionError(file, 16, 'the slot was written by another writer');
-  let payload = piece.subarray(SLOT_HEADER_BYTES);
+  let bytes = piece.subarray(SLOT_HEADER_BYTES);
   if (piece.length === READ_BYTES) {
-    const missing = header.payloadBytes - payload.length;
+    const missing = header.payloadBytes - bytes.length;
     // a byte more, so that one too many shows; in one part, as an append is handed on in one
-    const rest = await calls.read(log, slot, READ_BYTES, Math.max(1, missing + 1));
+    const rest = await calls.read(row, slot, READ_BYTES, Math.max(1, missing + 1));
     if (rest === undefined) return undefined;
-    if (rest.length > 0) payload = Buffer.concat([payload, rest]);
+    if (rest.length > 0) bytes = Buffer.concat([bytes, rest]);
   }
-  if (payload.length !== header.payloadBytes)
-    throw new CorruptionError(file, SLOT_HEADER_BYTES, `${payload.length} bytes of ${header.payloadBytes}`);
-  if ((await checksumOf([payload], checksum, clock.yield)) !== header.payloadChecksum)
-    throw new CorruptionError(file, 52, 'the checksum of the append is wrong');
-  return payload;
+  if (bytes.length !== header.payloadBytes)
+    throw new CorruptionError(file, SLOT_HEADER_BYTES, `${bytes.length} bytes of ${header.payloadBytes}`);
+  if ((await checksumOf([bytes], checksum, clock.yield)) !== header.payloadChecksum)
+    throw new CorruptionError(file, PAYLOAD_CHECKSUM_OFFSET, 'the checksum of the append is wrong');
+  return { position: header.sequence, bytes };
 }
