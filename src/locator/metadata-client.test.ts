@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { inCluster } from '../../test/cluster.ts';
 import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
-import { AssertionError, BigtableError, Code, unavailable } from '../base/index.ts';
+import { AssertionError, BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
 import {
   ByteBudget,
   LocalTransport,
@@ -20,7 +20,7 @@ import {
   type MetadataRow,
   ROOT_KEY,
 } from '../metadata/index.ts';
-import { notServing } from '../protocol/index.ts';
+import { isNotServing, notServing } from '../protocol/index.ts';
 import { Locator } from './locator.ts';
 import { MetadataClient } from './metadata-client.ts';
 
@@ -111,6 +111,27 @@ describe('a client of METADATA', () => {
       };
       await rejectsWith(Code.DATA_LOSS, unknown.commit([touch(before, 'c')], tables.context()));
       await rejectsWith(Code.DATA_LOSS, unknown.readRow(keyOfRow(before), tables.context()));
+    }),
+  );
+
+  test(
+    'does not say "not reached" of a commit whose answer was lost before',
+    inCluster(async (cluster, tables) => {
+      let hasEnded = false;
+      const { metadata, row: before } = await inTable(tables, () => hasEnded);
+      let sent = 0;
+      cluster.onCall = ({ method, go }) => {
+        if (method !== 'commit') return undefined;
+        if (sent++ === 0) return go().then(() => Promise.reject(unavailable('the answer is lost')));
+        hasEnded = true;
+        return Promise.reject(notServing('00000000', ''));
+      };
+      const error = await metadata.commit([touch(before, 'done')], tables.context()).catch(toBigtableError);
+      assert.ok(error instanceof BigtableError && error.code === Code.UNAVAILABLE, String(error));
+      assert.match(error.message, /may have been carried out/);
+      assert.deepEqual([isNotServing(error), sent], [false, 2]);
+      hasEnded = false;
+      assert.equal((await metadata.readRow(keyOfRow(before), tables.context()))?.commitId, 'done');
     }),
   );
 

@@ -5,7 +5,7 @@
  * A commit whose outcome is unknown is sent again until its id is in the row or the row has moved on: so the answer is
  * always known.
  */
-import { assert, BigtableError, Code, type ByteString, toBigtableError } from '../base/index.ts';
+import { assert, BigtableError, Code, type ByteString, toBigtableError, unavailable } from '../base/index.ts';
 import {
   type Clock,
   type LockHandle,
@@ -53,6 +53,13 @@ export interface MetadataClientOptions {
   stopped(): boolean;
   /** Called after each STALL_MS that a call has waited for METADATA, which is not served. The call still waits. */
   readonly onStall?: () => void;
+}
+
+/** What is known of the commits of a call. */
+interface CommitProgress {
+  readonly outcomes: (CommitOutcome | undefined)[];
+  /** True once the answer to one of them was lost. */
+  maybeDone: boolean;
 }
 
 interface Pending {
@@ -128,34 +135,54 @@ export class MetadataClient {
     }
   }
 
-  /** Each commit by itself, in any order. Resolves when every outcome is known; rejects if the context ends first. */
+  /**
+   * Each commit by itself, in any order. Resolves when every outcome is known; rejects if the context ends first. An
+   * error says "not reached" only if surely none of them was done.
+   */
   async commit(commits: readonly MetadataCommit[], context: RequestContext): Promise<CommitOutcome[]> {
-    const outcomes: CommitOutcome[] = new Array(commits.length);
+    const progress: CommitProgress = { outcomes: new Array(commits.length), maybeDone: false };
+    try {
+      return await this.#commitAll(commits, progress, context);
+    } catch (thrown) {
+      const error = toBigtableError(thrown);
+      const isUncertain = progress.maybeDone || progress.outcomes.some((outcome) => outcome?.kind === 'done');
+      if (!isUncertain || !isNotServing(error)) throw error;
+      throw unavailable(`a commit to METADATA may have been carried out: ${error.message}`, error);
+    }
+  }
+
+  async #commitAll(
+    commits: readonly MetadataCommit[],
+    progress: CommitProgress,
+    context: RequestContext,
+  ): Promise<CommitOutcome[]> {
+    const { outcomes } = progress;
     const backoff = new Backoff(this.#options);
     let left = commits.map((commit, index): Pending => ({ commit, index }));
-    let maybeDone = false;
     for (;;) {
       const failed: Pending[] = [];
       let failure: BigtableError | undefined;
       for (const batch of await this.#batches(left, context)) {
         try {
           const answers = await this.#send(batch, context);
-          batch.pending.forEach(({ index }, i) => (outcomes[index] = answers[i]!));
+          batch.pending.forEach(({ index }, i) => (outcomes[index] = answers[i]));
         } catch (thrown) {
           const error = toBigtableError(thrown);
           if (batch.tablet) this.#options.locator.drop(batch.tablet);
           if (!isNotServing(error)) {
             if (isDeposed(error)) throw error;
-            if (!error.retry && !maybeDone && error.code !== Code.DEADLINE_EXCEEDED) throw error;
-            maybeDone = true;
+            if (!error.retry && !progress.maybeDone && error.code !== Code.DEADLINE_EXCEEDED) throw error;
+            progress.maybeDone = true;
           }
           failure = error;
           failed.push(...batch.pending);
         }
       }
       if (failure === undefined) {
-        assert(!outcomes.includes(undefined!), 'each commit was answered, or is sent again');
-        return outcomes;
+        return outcomes.map((outcome) => {
+          assert(outcome !== undefined, 'each commit was answered, or is sent again');
+          return outcome;
+        });
       }
       assert(failed.length > 0 && failed.length <= left.length, 'only commits that have failed are sent again');
       left = failed;
