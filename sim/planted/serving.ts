@@ -212,8 +212,8 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
     changes: [
       {
         file: 'locator/metadata-client.ts',
-        text: 'if (!error.retry && !maybeDone && error.code !== Code.DEADLINE_EXCEEDED) throw error;',
-        wrong: 'if (!maybeDone) throw error;',
+        text: 'if (!error.retry && !progress.maybeDone && error.code !== Code.DEADLINE_EXCEEDED) throw error;',
+        wrong: 'if (!progress.maybeDone) throw error;',
       },
     ],
   },
@@ -235,7 +235,7 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
     title: 'a master waits for METADATA, which only its next assignment would have served',
     changes: [
       { file: 'master/master.ts', text: 'onStall: () => this.#assignAnew(),', wrong: '' },
-      { file: 'master/master.ts', text: "if (how === 'gone') return this.#assignAnew();", wrong: '' },
+      { file: 'master/recoveries.ts', text: 'if (keys.some(isMetadata)) assignAnew();', wrong: '' },
     ],
   },
 ];
