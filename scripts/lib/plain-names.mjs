@@ -24,6 +24,7 @@ export const HOT_ROOMS = new Set([
   'locator',
   'memtable',
   'platform',
+  'protobuf',
   'sstable',
   'tablet',
   'tabletserver',
