@@ -63,6 +63,33 @@ async function withDatabase(work: (database: OpenDatabase) => Promise<void>): Pr
 }
 
 describe('inspecting METADATA', () => {
+  test('shows a tablet whose row was deleted and made again, from files written before, between and after', () =>
+    withDatabase(async (database) => {
+      const table = `${TABLES}t`;
+      await create(database, 't', ['m']);
+      await write(database, 't', ['a', 'b', 'm', 'z']);
+      const ranges = async () =>
+        (await tabletsOf(componentsOf(database)))
+          .filter(({ row }) => row.tableId !== METADATA_TABLE_ID)
+          .map(({ row }) => [row.range.start, row.range.end]);
+      const divided = [
+        ['', 'm'],
+        ['m', undefined],
+      ];
+      for (const flushesBetween of [false, true]) {
+        await database.flush();
+        await database.mergeTablets(table, 'm');
+        if (flushesBetween) await database.flush();
+        await database.splitTablet(table, 'm');
+        assert.deepEqual(await ranges(), divided, 'from files and the log');
+        await database.flush();
+        assert.deepEqual(await ranges(), divided, 'from files');
+      }
+      await database.mergeTablets(table, 'm');
+      await database.flush();
+      assert.deepEqual(await ranges(), [['', undefined]]);
+    }));
+
   test('shows every table and every tablet, from the log alone and from files', () =>
     withDatabase(async (database) => {
       await create(database, 'one', ['g', 'p']);

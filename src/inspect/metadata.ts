@@ -140,8 +140,12 @@ class OfflineMetadata {
 
   async #read(row: MetadataRow): Promise<OfflineRows> {
     const rows = new OfflineRows(row.range);
-    for (const files of Object.values(row.files))
-      for (const path of files.toReversed()) await this.#addFile(rows, path);
+    for (const files of Object.values(row.files)) {
+      // a row deletion in a file is about the files of its locality group alone
+      const group = new OfflineRows(row.range);
+      for (const path of files.toReversed()) await this.#addFile(group, path);
+      rows.addAll(group);
+    }
     const records: { readonly path: string; readonly record: LogRecord }[] = [];
     for (const path of row.logs) {
       for (const record of await this.#logs.records(path))

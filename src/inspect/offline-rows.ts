@@ -1,6 +1,6 @@
 /**
- * The cells of one METADATA tablet from its files and the log, without a server: layers are applied oldest first, then
- * the records after the redo point. All in memory: rows are about a kilobyte, and a METADATA tablet is split long
+ * The cells of one METADATA tablet from its files and the log, without a server: the files of each locality group are
+ * applied oldest first, then the groups are put together, then come the records after the redo point. All in memory: rows are about a kilobyte, and a METADATA tablet is split long
  * before it is large.
  *
  * Invariant: a deletion removes cells that were applied before it and none that is applied after it
@@ -39,6 +39,13 @@ export class OfflineRows {
   /** Rows outside of the range are skipped: files are shared after a split. */
   constructor(range: RowRange) {
     this.#range = range;
+  }
+
+  /** Adds the cells of another locality group of the same tablet, which has other families. */
+  addAll(group: OfflineRows): void {
+    for (const [row, columns] of group.#rows)
+      for (const [column, versions] of columns)
+        for (const [timestamp, value] of versions) this.#put(row, column, timestamp, value);
   }
 
   dropRows({ start, end }: RowRangeDeletion): void {
