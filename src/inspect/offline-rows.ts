@@ -1,7 +1,7 @@
 /**
  * The cells of one METADATA tablet from its files and the log, without a server: the files of each locality group are
- * applied oldest first, then the groups are put together, then come the records after the redo point. All in memory: rows are about a kilobyte, and a METADATA tablet is split long
- * before it is large.
+ * applied oldest first, then the groups are put together, then come the records after the redo point. All in memory:
+ * rows are about a kilobyte, and a METADATA tablet is split long before it is large.
  *
  * Invariant: a deletion removes cells that were applied before it and none that is applied after it
  * (docs/ARCHITECTURE.md, "Order and deletion").
