@@ -10,7 +10,7 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
     changes: [
       {
         file: 'commitlog/server-log.ts',
-        text: 'if (!reserved && isRefusal(error)) return',
+        text: 'if (!reserved && isStorageRefusal(error)) return',
         wrong: 'if (!reserved && error instanceof BigtableError) return',
       },
     ],

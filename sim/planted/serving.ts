@@ -235,7 +235,7 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
     title: 'a master waits for METADATA, which only its next assignment would have served',
     changes: [
       { file: 'master/master.ts', text: 'onStall: () => this.#assignAnew(),', wrong: '' },
-      { file: 'master/recoveries.ts', text: 'if (keys.some(isMetadata)) assignAnew();', wrong: '' },
+      { file: 'master/recoveries.ts', text: 'if (keys.some(isMetadataTablet)) assignAnew();', wrong: '' },
     ],
   },
 ];

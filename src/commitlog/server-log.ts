@@ -26,6 +26,7 @@ import {
   type Counter,
   type FileSystem,
   type Histogram,
+  isStorageRefusal,
   type LogPosition,
   type LogWriter,
   type Metrics,
@@ -268,12 +269,12 @@ export class ServerLog {
     const most = Math.max(bytes, RESERVATION_BYTES, this.#wantedBytes);
     this.#wantedBytes = 0;
     const reservation = this.#reserved(most).catch((error: unknown) => {
-      if (most === bytes || !isRefusal(error)) throw error;
+      if (most === bytes || !isStorageRefusal(error)) throw error;
       return this.#reserved(bytes);
     });
     this.#reserving = reservation
       .catch((error: unknown) => {
-        if (!isRefusal(error)) this.#fail(unavailable(`${this.path}: no storage could be reserved`, error));
+        if (!isStorageRefusal(error)) this.#fail(unavailable(`${this.path}: no storage could be reserved`, error));
       })
       .finally(() => (this.#reserving = undefined));
     return reservation;
@@ -372,7 +373,7 @@ export class ServerLog {
       this.#lastPosition = position;
       batch.resolve(position);
     } catch (error) {
-      if (!reserved && isRefusal(error)) return this.#refuse(batch, error);
+      if (!reserved && isStorageRefusal(error)) return this.#refuse(batch, error);
       const failure = unavailable(`${this.path}: an append failed, its outcome is unknown`, error);
       reject(batch, failure);
       return this.#fail(failure);
@@ -439,6 +440,3 @@ function assertLength(parts: readonly Uint8Array[], recordBytes: number): void {
 }
 
 /** True if nothing was written and the log goes on. */
-function isRefusal(error: unknown): error is BigtableError {
-  return error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED;
-}

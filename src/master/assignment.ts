@@ -27,6 +27,7 @@ import {
   assertPartition,
   commitOfRow,
   keyOfRow,
+  isMetadataTablet,
   METADATA_TABLE_ID,
   type MetadataCommit,
   type MetadataRow,
@@ -207,7 +208,7 @@ export class Assignment {
       name,
       tablets: [...tablets].flatMap(([key, epoch]) => {
         const sizeBytes = sizes.get(key);
-        return sizeBytes === undefined || key.startsWith(METADATA_TABLE_ID) ? [] : [{ key, epoch, sizeBytes }];
+        return sizeBytes === undefined || isMetadataTablet(key) ? [] : [{ key, epoch, sizeBytes }];
       }),
     }));
     const moves = chooseMoves(loads, MAX_MOVES);

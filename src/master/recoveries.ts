@@ -9,7 +9,7 @@
 import { assert, type BigtableError, toBigtableError, unavailable } from '../base/index.ts';
 import type { Logger, RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
-import { type MetadataKey, METADATA_TABLE_ID, type MetadataRow } from '../metadata/index.ts';
+import { isMetadataTablet, type MetadataKey, type MetadataRow } from '../metadata/index.ts';
 import { isDeposed } from '../protocol/index.ts';
 import type { Assignment } from './assignment.ts';
 import type { Servers } from './servers.ts';
@@ -53,11 +53,11 @@ export class Recoveries {
     if (server === undefined || !assignment.metadataWasServed) return assignAnew();
     const keys = [...server.tablets.keys()];
     // work under way may wait for METADATA, which that server served
-    if (keys.some(isMetadata)) assignAnew();
+    if (keys.some(isMetadataTablet)) assignAnew();
     this.#begun.add(name);
     void this.#recover(
       name,
-      keys.filter((key) => !isMetadata(key)),
+      keys.filter((key) => !isMetadataTablet(key)),
     );
   }
 
@@ -86,7 +86,7 @@ export class Recoveries {
   async #reassign(name: string, keys: readonly MetadataKey[]): Promise<BigtableError[]> {
     const { servers, metadata, assignment } = this.#options;
     const context = this.#options.context();
-    assert(!keys.some(isMetadata), "METADATA's own tablets are assigned by an assignment of all");
+    assert(!keys.some(isMetadataTablet), "METADATA's own tablets are assigned by an assignment of all");
     const failures: BigtableError[] = [];
     if (!(await servers.isDead(name))) throw unavailable('it has its lock');
     await Promise.all([servers.removeDead(name), servers.leaveOutSilent(context)]);
@@ -99,8 +99,4 @@ export class Recoveries {
     }
     return failures;
   }
-}
-
-function isMetadata(key: MetadataKey): boolean {
-  return key.startsWith(METADATA_TABLE_ID);
 }

@@ -13,6 +13,7 @@ export {
 } from './commit.ts';
 export { decodeDeletionMark, type DeletionMark, deletionPath, encodeDeletionMark } from './deletion-mark.ts';
 export {
+  isMetadataTablet,
   keysOfTable,
   lookupKey,
   METADATA_TABLE_ID,

@@ -39,6 +39,11 @@ export function parseMetadataKey(key: MetadataKey): { readonly tableId: string; 
   return { tableId, end: mark === '\0' ? key.slice(ID_CHARS + 1) : undefined };
 }
 
+/** True for the keys of METADATA's own tablets. */
+export function isMetadataTablet(key: MetadataKey): boolean {
+  return key.startsWith(METADATA_TABLE_ID);
+}
+
 /** All keys of the table's tablets. */
 export function keysOfTable(tableId: string): RowRange {
   assert(ID.test(tableId), `table id ${quote(tableId)} is not of eight hexadecimal digits`);

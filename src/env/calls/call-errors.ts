@@ -1,4 +1,4 @@
-/** The errors of a call that ends without an answer: cancelled by its caller, out of time, or on its way. */
+/** The errors of calls that end without an answer (cancelled, out of time, on their way), or are refused by storage. */
 import { BigtableError, Code } from '../../base/index.ts';
 
 /** CANCELLED by the caller. `waitedFor`: what the call waited for, where that is known. */
@@ -14,6 +14,11 @@ export function deadlineExceeded(waitedFor?: string): BigtableError {
 /** UNAVAILABLE: surely nothing was done, so a caller that finds the right server may send the call again. */
 export function notReached(message: string): BigtableError {
   return new BigtableError(Code.UNAVAILABLE, message, { details: { notReached: true } });
+}
+
+/** True for RESOURCE_EXHAUSTED, with which storage says that it surely wrote nothing and goes on. */
+export function isStorageRefusal(error: unknown): error is BigtableError {
+  return error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED;
 }
 
 function during(waitedFor: string | undefined): string {

@@ -10,6 +10,7 @@
  * - A slot is deleted only if an append says durably that it may be.
  */
 import { assert, BigtableError, Code, toBigtableError } from '../../base/index.ts';
+import { isStorageRefusal } from '../calls/call-errors.ts';
 import { checksumOf } from '../seams/codecs.ts';
 import type { AppendOptions, LogPosition, LogWriter } from '../seams/file-system.ts';
 import type { SlotCalls } from './slot-calls.ts';
@@ -64,7 +65,7 @@ export class SlotLogWriter implements LogWriter {
     try {
       return await this.#append(parts, reserved);
     } catch (error) {
-      if (!isRefusal(error)) this.#ended ??= 'an earlier append failed';
+      if (!isStorageRefusal(error)) this.#ended ??= 'an earlier append failed';
       throw error;
     } finally {
       this.#isAppending = false;
@@ -120,7 +121,7 @@ export class SlotLogWriter implements LogWriter {
     } catch (thrown) {
       assert(thrown instanceof AggregateError, 'all rows have failed');
       const errors = thrown.errors.map(toBigtableError);
-      throw errors.find((error) => !isRefusal(error)) ?? errors[0]!;
+      throw errors.find((error) => !isStorageRefusal(error)) ?? errors[0]!;
     }
   }
 
@@ -147,8 +148,4 @@ export class SlotLogWriter implements LogWriter {
     this.#ended ??= this.#rows.find(({ ended }) => ended !== undefined)?.ended?.message;
     if (this.#ended) throw new BigtableError(Code.FAILED_PRECONDITION, `${this.#log}: ${this.#ended}`);
   }
-}
-
-function isRefusal(error: unknown): boolean {
-  return error instanceof BigtableError && error.code === Code.RESOURCE_EXHAUSTED;
 }
