@@ -1,7 +1,6 @@
 /**
- * Assigns every tablet to a server (paper section 5.2): the root tablet first, then METADATA's, then the users', the
- * last in batches. Runs at the start, whenever a server comes or dies, and at intervals; a further run changes no
- * tablet that is assigned well.
+ * Assigns tablets to servers (paper section 5.2), by changes of their rows, and takes them away again. Which tablets,
+ * and in which order, the assignment queue says.
  *
  * Invariants:
  * - A tablet is given away only if its row names no server, a server that is dead and fenced, or one that has released
@@ -10,45 +9,30 @@
  * - A row that has ever named a server is removed only if its table was deleted
  *   (docs/decisions/0021-tables-without-a-schema.md).
  */
-import {
-  assert,
-  BigtableError,
-  checksInvariants,
-  Code,
-  CorruptionError,
-  toBigtableError,
-  unavailable,
-} from '../base/index.ts';
+import { assert, BigtableError, Code, CorruptionError } from '../base/index.ts';
 import { readAppends } from '../commitlog/index.ts';
-import { type Env, fromPlainError, type PlainError, type RequestContext, toPlainError, within } from '../env/index.ts';
+import { type Env, type RequestContext, within } from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
 import {
-  assertDisjoint,
   assertPartition,
   commitOfRow,
   keyOfRow,
-  isMetadataTablet,
   METADATA_TABLE_ID,
   type MetadataCommit,
   type MetadataRow,
-  parseMetadataKey,
   ROOT_KEY,
   ROOT_RANGE,
   USER_RANGE,
 } from '../metadata/index.ts';
 import { ALL_ROWS, type RowRange } from '../model/index.ts';
-import { type CommitOutcome, isDeposed, type SchemaRef, type TabletRef } from '../protocol/index.ts';
-import { chooseMoves } from './balance.ts';
+import type { CommitOutcome, TabletRef } from '../protocol/index.ts';
 import type { Creations } from './creations.ts';
 import type { Deletions } from './deletions.ts';
-import { ReleasedTablets } from './released-tablets.ts';
-import { LoadFailures } from './load-failures.ts';
+import type { LiveServer } from './live-server.ts';
 import { assertGiven, assignTo, newRow } from './new-rows.ts';
+import { ReleasedTablets } from './released-tablets.ts';
 import { SchemalessTablets } from './schemaless-tablets.ts';
-import type { LiveServer, Servers } from './servers.ts';
-
-/** The number of rows in one commit and one load. */
-const MAX_BATCH_ROWS = 256;
+import type { Servers } from './servers.ts';
 
 export interface AssignmentOptions {
   readonly env: Env;
@@ -59,24 +43,32 @@ export interface AssignmentOptions {
   readonly deletions: Deletions;
 }
 
-/** The outcome for the tablets: those that no server could load. */
-export interface AssignmentResult {
-  readonly failures: readonly BigtableError[];
+/** A tablet that is to be assigned. */
+export interface Candidate {
+  readonly row: MetadataRow;
+  /** The name of the server that shall have it, if that is alive and it goes to another one. */
+  readonly preferred: string | undefined;
 }
 
-/** The limit of tablets that are moved at a time. */
-const MAX_MOVES = 4;
+/** What comes of a candidate. */
+export type Placement =
+  /** The server that its row names is to load it. */
+  | { readonly kind: 'load'; readonly server: LiveServer; readonly row: MetadataRow }
+  /** There is nothing to do, or nothing that can be done before the servers change. */
+  | { readonly kind: 'settled' }
+  /** Its row has changed meanwhile; undefined: it is gone. */
+  | { readonly kind: 'changed'; readonly row: MetadataRow | undefined };
+
+const SETTLED: Placement = { kind: 'settled' };
 
 export class Assignment {
   readonly #options: AssignmentOptions;
   readonly #released = new ReleasedTablets();
-  readonly #failures: LoadFailures;
   readonly #schemaless: SchemalessTablets;
   #metadataWasServed = false;
 
   constructor(options: AssignmentOptions) {
     this.#options = options;
-    this.#failures = new LoadFailures(options.env.logger);
     this.#schemaless = new SchemalessTablets(options);
   }
 
@@ -85,24 +77,40 @@ export class Assignment {
     return this.#metadataWasServed;
   }
 
-  /** Rejects if METADATA itself cannot be served; the answer names users' tablets that cannot be. */
-  async assignAll(context: RequestContext): Promise<AssignmentResult> {
-    const { metadata } = this.#options;
-    this.#released.begin();
-    const root = (await metadata.readRoot(context)) ?? (await this.#beginDatabase(context));
-    throwFirst(await this.assign([root], context));
-    let metadataRows = await this.#collect(ROOT_RANGE, context);
-    if (metadataRows.length === 0)
-      metadataRows = [await this.#createRow(undefined, newRow(METADATA_TABLE_ID, USER_RANGE), context)];
-    if (checksInvariants) assertDisjoint(metadataRows.map(({ range }) => range));
-    throwFirst(await this.assign(metadataRows, context));
+  /** The root tablet and all of METADATA's tablets were loaded. */
+  metadataIsServed(): void {
     this.#metadataWasServed = true;
-    const failures: BigtableError[] = [];
-    for await (const rows of this.#batches(USER_RANGE, context))
-      failures.push(...(await this.assignUsers(rows, context)));
+  }
+
+  /** A walk over all rows begins, which asks `needsWork` of each. */
+  walkBegins(): void {
+    this.#released.begin();
+  }
+
+  /** It has seen every row. */
+  walkEnds(): void {
     this.#released.end();
-    this.#failures.assignedAll();
-    return { failures };
+  }
+
+  /** True when something is to be done about the tablet of a row, as far as is known. */
+  needsWork(row: MetadataRow): boolean {
+    const { schemas, servers, deletions, creations } = this.#options;
+    const { tableId, server, epoch } = row;
+    const isReleased = this.#released.has(row);
+    if (schemas.byId(tableId) === undefined) return epoch > 0 ? !deletions.has(tableId) : !creations.mayHappen(tableId);
+    const owner = server && servers.get(server.name);
+    if (owner !== undefined) return isReleased || owner.tablets.get(keyOfRow(row)) !== epoch;
+    return server === undefined || !servers.isSilent(server.name);
+  }
+
+  /** The row of the root tablet; begins the database if there is none. */
+  async rootRow(context: RequestContext): Promise<MetadataRow> {
+    return (await this.#options.metadata.readRoot(context)) ?? this.#beginDatabase(context);
+  }
+
+  /** The row of METADATA's first tablet, once the root tablet is served. */
+  createMetadataRow(context: RequestContext): Promise<MetadataRow> {
+    return this.#createRow(undefined, newRow(METADATA_TABLE_ID, USER_RANGE), context);
   }
 
   /**
@@ -141,120 +149,21 @@ export class Assignment {
     return commits.map(({ rows }) => rows[0]!.row!);
   }
 
-  /** Has the servers named by the rows load them. Returns the failures. */
-  async load(rows: readonly MetadataRow[], context: RequestContext): Promise<BigtableError[]> {
-    const failures: BigtableError[] = [];
-    await Promise.all(
-      [...this.#byServer(rows)].map(async ([server, tablets]) => {
-        for (const [i, answer] of (await this.#callLoad(server, tablets, context)).entries()) {
-          const ref = tablets[i]!;
-          if (answer === undefined) {
-            server.tablets.set(ref.key, ref.epoch);
-            this.#failures.loaded(ref);
-          } else {
-            failures.push(fromPlainError(answer));
-            this.#failures.failed(ref, fromPlainError(answer));
-          }
-          // it has released the tablet at this epoch, or is about to: it gets it at a later one
-          if (answer?.code === Code.FAILED_PRECONDITION) await this.#release(server, ref, context);
-        }
-      }),
-    );
-    return failures;
-  }
-
-  /** Those of the tablets' tables, as they are now. */
-  #schemasOf(tablets: readonly TabletRef[]): SchemaRef[] {
-    const { schemas } = this.#options;
-    const ids = new Set(tablets.map(({ key }) => parseMetadataKey(key).tableId));
-    return [...ids].flatMap((tableId) => {
-      const version = schemas.versionOf(tableId);
-      if (version === undefined) return [];
-      const schema = schemas.byId(tableId);
-      assert(schema !== undefined, 'a schema of which a version is known is known');
-      return [{ tableId, tableName: schema.name, version }];
-    });
-  }
-
-  /** The answer by tablet. A server that cannot be called does not fail the loads of the others. */
-  async #callLoad(
-    server: LiveServer,
-    tablets: readonly TabletRef[],
-    context: RequestContext,
-  ): Promise<readonly (PlainError | undefined)[]> {
-    try {
-      return await this.#options.servers.callUntilDone(
-        server,
-        'load',
-        { tablets, schemas: this.#schemasOf(tablets) },
-        context,
-      );
-    } catch (thrown) {
-      const error = toBigtableError(thrown);
-      if (context.signal?.aborted || isDeposed(error)) throw thrown;
-      // it was not carried out for another reason than "released at this epoch"
-      return tablets.map(() => toPlainError(unavailable(error.message, error)));
-    }
-  }
-
   /**
-   * Moves some users' tablets from servers with many tablets or bytes to those with few. Each is first flushed and
-   * released by its server, and its row then changed; if that is cut short the next assignment finishes it. Returns the
-   * number that were moved.
+   * Has the server flush the tablet and release it at that epoch, for ever. False if it keeps the tablet, or has it no
+   * more for another reason.
    */
-  async balance(context: RequestContext): Promise<number> {
-    const { servers, env } = this.#options;
-    const loads = servers.all().map(({ name, tablets, sizes }) => ({
-      name,
-      tablets: [...tablets].flatMap(([key, epoch]) => {
-        const sizeBytes = sizes.get(key);
-        return sizeBytes === undefined || isMetadataTablet(key) ? [] : [{ key, epoch, sizeBytes }];
-      }),
-    }));
-    const moves = chooseMoves(loads, MAX_MOVES);
-    let moved = 0;
-    for (const { tablet, from, to } of moves) {
-      const [owner, next] = [servers.get(from), servers.get(to)];
-      if (owner === undefined || next === undefined) continue;
-      if (await this.#move(tablet, owner, next, context)) moved++;
-    }
-    env.metrics.add('master.movedTablets', moved);
-    return moved;
-  }
-
-  async #move({ key, epoch }: TabletRef, from: LiveServer, to: LiveServer, context: RequestContext): Promise<boolean> {
-    const { metadata, servers, env } = this.#options;
-    assert(from.name !== to.name, 'a tablet is moved to another server');
-    if (!(await this.#release(from, { key, epoch }, context))) return false;
-    const row = await metadata.readRow(key, context);
-    if (row?.epoch !== epoch || row.server?.name !== from.name) return false;
-    if (servers.get(to.name) === undefined) return false;
-    const commit = commitOfRow(
-      env.random.uniqueName(),
-      { kind: 'assigned', atMicros: env.clock.nowMicros() },
-      key,
-      row,
-      assignTo(row, to),
-    );
-    const [outcome] = await this.#commitAssignments([commit], context);
-    const moved = commit.rows[0]?.row;
-    if (outcome?.kind === 'refused' || moved === undefined) return false;
-    this.#released.delete(key);
-    return (await this.load([moved], context)).length === 0;
-  }
-
-  /** Has the server flush the tablet and release it at that epoch, for ever. */
-  async #release(server: LiveServer, ref: TabletRef, context: RequestContext): Promise<boolean> {
+  async release(server: LiveServer, ref: TabletRef, context: RequestContext): Promise<boolean> {
     const { env, servers } = this.#options;
-    const [error] = await servers.callUntilDone(server, 'unload', { tablets: [ref], flush: true }, context);
-    server.tablets.delete(ref.key);
+    const [error] = await servers.caller.callUntilDone(server, 'unload', { tablets: [ref], flush: true }, context);
+    const fields = { server: server.name, ...(error && { error: error.message }) };
+    if (error !== undefined && error.code !== Code.FAILED_PRECONDITION) {
+      env.logger.warn('a tablet server could not release a tablet', fields);
+      return false;
+    }
+    server.drop(ref.key);
     if (error === undefined) this.#released.add(ref);
-    else if (error.code === Code.FAILED_PRECONDITION)
-      env.logger.info('a tablet server no longer has a tablet that it was to release', {
-        server: server.name,
-        error: error.message,
-      });
-    else env.logger.warn('a tablet server could not release a tablet', { server: server.name, error: error.message });
+    else env.logger.info('a tablet server no longer has a tablet that it was to release', fields);
     return error === undefined;
   }
 
@@ -273,8 +182,8 @@ export class Assignment {
     const byServer = this.#byServer(rows.filter((_, i) => outcomes[i]?.kind === 'done'));
     await Promise.all(
       [...byServer].map(async ([server, tablets]) => {
-        await servers.callUntilDone(server, 'unload', { tablets, flush: false }, context);
-        for (const { key } of tablets) server.tablets.delete(key);
+        await servers.caller.callUntilDone(server, 'unload', { tablets, flush: false }, context);
+        for (const { key } of tablets) server.drop(key);
       }),
     );
   }
@@ -292,25 +201,6 @@ export class Assignment {
     return byServer;
   }
 
-  async #collect(range: RowRange, context: RequestContext): Promise<MetadataRow[]> {
-    const all: MetadataRow[] = [];
-    for await (const rows of this.#options.metadata.scan(range, context)) all.push(...rows);
-    return all;
-  }
-
-  async *#batches(range: RowRange, context: RequestContext): AsyncGenerator<MetadataRow[], void, void> {
-    let batch: MetadataRow[] = [];
-    for await (const rows of this.#options.metadata.scan(range, context)) {
-      for (const row of rows) {
-        batch.push(row);
-        if (batch.length < MAX_BATCH_ROWS) continue;
-        yield batch;
-        batch = [];
-      }
-    }
-    if (batch.length > 0) yield batch;
-  }
-
   async #createRow(key: string | undefined, row: MetadataRow, context: RequestContext): Promise<MetadataRow> {
     const { servers, env } = this.#options;
     const assigned = assignTo(row, servers.choose());
@@ -326,50 +216,80 @@ export class Assignment {
     return commit.rows[0]!.row!;
   }
 
-  /** Assigns users' tablets, except those of tables that are being created: their creation assigns them. */
-  assignUsers(rows: readonly MetadataRow[], context: RequestContext): Promise<BigtableError[]> {
-    const { creations } = this.#options;
-    return this.assign(
-      rows.filter(({ tableId }) => !creations.isRunning(tableId)),
-      context,
-    );
-  }
-
-  /** Gives the tablets of rows that are not with a live server to one, and has them loaded. Returns the failures. */
-  async assign(rows: readonly MetadataRow[], context: RequestContext): Promise<BigtableError[]> {
+  /**
+   * Gives the tablets of rows that are not with a live server to one. Returns what comes of each; all rows lie in one
+   * tablet of METADATA, so that no commit waits for another one.
+   */
+  async assign(candidates: readonly Candidate[], context: RequestContext): Promise<Placement[]> {
     const { servers, env } = this.#options;
-    const toLoad: MetadataRow[] = [];
-    const free: MetadataRow[] = [];
-    // the lock of a server that does not answer is read once, not for each of its tablets
-    const silent = new Set<string>();
-    const isFree = async (name: string): Promise<boolean> => {
-      if (silent.has(name)) return false;
-      if (await servers.isDead(name)) return true;
-      silent.add(name);
-      return false;
-    };
-    for (const row of await this.#withSchema(rows, context)) {
+    const known = new Set(
+      await this.#withSchema(
+        candidates.map(({ row }) => row),
+        context,
+      ),
+    );
+    const dead = await this.#deadOwners([...known]);
+    const placements = new Array<Placement>(candidates.length).fill(SETTLED);
+    const free: number[] = [];
+    for (const [i, { row }] of candidates.entries()) {
+      if (!known.has(row)) continue;
       const owner = row.server && servers.get(row.server.name);
       if (owner !== undefined && !this.#released.has(row)) {
-        if (owner.tablets.get(keyOfRow(row)) !== row.epoch) toLoad.push(row);
-      } else if (row.server === undefined || owner !== undefined || (await isFree(row.server.name))) {
-        free.push(row);
+        if (owner.tablets.get(keyOfRow(row)) !== row.epoch) placements[i] = { kind: 'load', server: owner, row };
+      } else if (row.server === undefined || owner !== undefined || dead.has(row.server.name)) {
+        free.push(i);
       }
       // a server that holds its lock and does not answer may still be serving: its tablets wait
     }
     const event = { kind: 'assigned', atMicros: env.clock.nowMicros() } as const;
     // no await between the choice of a server and the commit, so that it is not found dead unseen
-    const commits = free.map((row) =>
-      commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, assignTo(row, servers.choose())),
-    );
-    const outcomes = await this.#commitAssignments(commits, context);
-    commits.forEach((commit, i) => {
-      const row = commit.rows[0]?.row;
-      if (!row || outcomes[i]?.kind !== 'done') return;
-      this.#released.delete(keyOfRow(row));
-      toLoad.push(row);
+    const given = free.map((i) => {
+      const { row, preferred } = candidates[i]!;
+      const server = (preferred === undefined ? undefined : servers.get(preferred)) ?? servers.choose();
+      return {
+        i,
+        server,
+        commit: commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, assignTo(row, server)),
+      };
     });
-    return this.load(toLoad, context);
+    const outcomes = await this.#commitAssignments(
+      given.map(({ commit }) => commit),
+      context,
+    ).catch((thrown: unknown) => {
+      // a later attempt finds out whether it was carried out
+      for (const { server, commit } of given) server.drop(commit.rows[0]!.key);
+      throw thrown;
+    });
+    for (const [at, { i, server, commit }] of given.entries())
+      placements[i] = this.#placed(candidates[i]!.row, server, commit, outcomes[at]!);
+    return placements;
+  }
+
+  /** What comes of a tablet whose row is `before`, by the outcome of the commit that gives it to the server. */
+  #placed(before: MetadataRow, server: LiveServer, commit: MetadataCommit, outcome: CommitOutcome): Placement {
+    const { key, row } = commit.rows[0]!;
+    if (outcome.kind === 'refused') {
+      server.drop(key);
+      return { kind: 'changed', row: outcome.rows[0] };
+    }
+    assert(row !== undefined, 'a tablet that is given away keeps its row');
+    this.#released.delete(key);
+    const owner = before.server && this.#options.servers.get(before.server.name);
+    if (owner !== undefined && owner !== server) owner.drop(key);
+    return { kind: 'load', server, row };
+  }
+
+  /** Of the servers that the rows name and that are not alive, those that are dead. */
+  async #deadOwners(rows: readonly MetadataRow[]): Promise<Set<string>> {
+    const { servers } = this.#options;
+    const names = new Set(rows.flatMap(({ server }) => server?.name ?? []));
+    const dead = await Promise.all(
+      [...names].map(async (name) => {
+        if (servers.get(name) !== undefined || servers.isSilent(name)) return [];
+        return (await servers.isDead(name)) ? [name] : [];
+      }),
+    );
+    return new Set(dead.flat());
   }
 
   /**
@@ -379,6 +299,7 @@ export class Assignment {
   #commitAssignments(commits: readonly MetadataCommit[], context: RequestContext): Promise<CommitOutcome[]> {
     const { metadata, servers, env } = this.#options;
     for (const commit of commits) for (const one of commit.rows) assertGiven(one);
+    if (commits.length === 0) return Promise.resolve([]);
     const names = commits.flatMap(({ rows }) => rows.flatMap(({ row }) => row?.server?.name ?? []));
     const known = servers.giving(names);
     const committing = metadata
@@ -403,11 +324,6 @@ export class Assignment {
       if (row.epoch > 0 && !deletions.has(row.tableId)) await this.#schemaless.keep(row, context);
     return known;
   }
-}
-
-function throwFirst(failures: readonly BigtableError[]): void {
-  const [first] = failures;
-  if (first) throw first;
 }
 
 function rootIsLost(found: string): CorruptionError {

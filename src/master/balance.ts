@@ -1,9 +1,11 @@
 /**
- * Chooses the tablets to move from one server to another, so that all have about the same number, and about the same
- * bytes. A pure function of the figures that the servers report.
+ * Chooses the tablets to move from one server to another, so that all have about the same number, and none much more
+ * than its share of the requests or of the bytes. A pure function of the figures that the servers report.
  *
- * Invariant: carrying out its moves leads to a state for which it has none, so no tablet moves back: a move by size
- * never makes the numbers differ by more than one, and a move by number is made only if they differ by two.
+ * Invariants: carrying out its moves leads to a state for which it has none, and it moves no tablet twice. Numbers are
+ * made even only when they differ by more than MAX_UNEVEN_SHARE, and then by the least number of moves. Requests and
+ * bytes are moved only away from a server above its limit, and only to one that stays below all of its limits and
+ * leaves the numbers that even: so each such move reduces what is above the limits, and no move raises it.
  */
 import { assert } from '../base/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';
@@ -12,11 +14,14 @@ export interface TabletLoad {
   readonly key: MetadataKey;
   readonly epoch: number;
   readonly sizeBytes: number;
+  /** Calls of clients a second, a whole number. */
+  readonly requestRate: number;
+  /** True when it counts and is not to be moved now. */
+  readonly isFixed?: boolean;
 }
 
 export interface ServerLoad {
   readonly name: string;
-  /** Those that may be moved. */
   readonly tablets: readonly TabletLoad[];
 }
 
@@ -26,75 +31,176 @@ export interface Move {
   readonly to: string;
 }
 
-/** A smaller difference is not worth a move, which makes a tablet's rows wait for a moment. */
-const MIN_DIFFERENCE_BYTES = 64 * 1024 * 1024;
+/** Numbers of tablets may differ by this share of the average, and always by one. */
+const MAX_UNEVEN_SHARE = 0.1;
+/** A server may have this much of the average. */
+const LIMIT_SHARE = 1.25;
+
+interface Measure {
+  readonly of: (tablet: TabletLoad) => number;
+  /** A server may have this much more than its limit by share: less is not worth a move. */
+  readonly slack: number;
+  /** A tablet with less is not moved for the sake of this measure. */
+  readonly minUseful: number;
+}
+
+/** The first is evened out first. */
+const MEASURES: readonly Measure[] = [
+  { of: ({ requestRate }) => requestRate, slack: 100, minUseful: 10 },
+  { of: ({ sizeBytes }) => sizeBytes, slack: 64 * 1024 * 1024, minUseful: 16 * 1024 * 1024 },
+];
 
 interface Side {
   readonly name: string;
   readonly tablets: TabletLoad[];
-  sizeBytes: number;
+  /** By measure. */
+  readonly sums: number[];
 }
 
-/** At most `maxMoves` moves, the most useful first. */
-export function chooseMoves(servers: readonly ServerLoad[], maxMoves: number): Move[] {
+interface State {
+  readonly sides: readonly Side[];
+  readonly averageNumber: number;
+  /** By measure. */
+  readonly averages: readonly number[];
+  readonly limits: readonly number[];
+}
+
+/** All moves that are worthwhile, the most useful first. */
+export function chooseMoves(servers: readonly ServerLoad[]): Move[] {
   const sides = servers.map(
     ({ name, tablets }): Side => ({
       name,
       tablets: [...tablets],
-      sizeBytes: tablets.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+      sums: MEASURES.map(({ of }) => tablets.reduce((sum, tablet) => sum + of(tablet), 0)),
     }),
   );
-  const moves: Move[] = [];
-  while (moves.length < maxMoves) {
-    const move = byNumber(sides) ?? bySize(sides);
-    if (move === undefined) break;
-    assert(move.from !== move.to, 'a tablet is moved to another server');
-    moves.push(move);
-    carryOut(sides, move);
+  const averages = MEASURES.map((_, m) => average(sides.map(({ sums }) => sums[m]!)));
+  const state: State = {
+    sides,
+    averageNumber: average(sides.map(({ tablets }) => tablets.length)),
+    averages,
+    limits: MEASURES.map(({ slack }, m) => LIMIT_SHARE * averages[m]! + slack),
+  };
+  // by tablet, the server that it ends at
+  const targets = new Map<TabletLoad, string>();
+  const move = (tablet: TabletLoad, from: Side, to: Side): void => {
+    assert(from.name !== to.name, 'a tablet is moved to another server');
+    carryOut(tablet, from, to);
+    targets.set(tablet, to.name);
+  };
+  evenNumbers(state, move);
+  while (relieve(state, move));
+  const origins = new Map(servers.flatMap(({ name, tablets }) => tablets.map((tablet) => [tablet, name] as const)));
+  return [...targets].flatMap(([tablet, to]) => {
+    const from = origins.get(tablet)!;
+    return from === to ? [] : [{ tablet, from, to }];
+  });
+}
+
+type MoveTablet = (tablet: TabletLoad, from: Side, to: Side) => void;
+
+/** Gives every server the average number, rounded: the fullest round up. */
+function evenNumbers({ sides, averageNumber, averages }: State, move: MoveTablet): void {
+  if (unevenness(sides) <= allowedUnevenness(averageNumber)) return;
+  const least = Math.floor(averageNumber);
+  const byNumber = [...sides].sort((a, b) => b.tablets.length - a.tablets.length);
+  const roundedUp = sides.reduce((sum, { tablets }) => sum + tablets.length, 0) - least * sides.length;
+  const share = new Map(byNumber.map((side, i) => [side, i < roundedUp ? least + 1 : least]));
+  const excess = (side: Side): number => side.tablets.length - share.get(side)!;
+  const donors = byNumber.filter((side) => excess(side) > 0);
+  for (;;) {
+    // those that cannot give any more are left as they are
+    const from = greatest(donors, excess);
+    const to = greatest(sides, (side) => -excess(side));
+    if (from === undefined || to === undefined || excess(from) <= 0 || excess(to) >= 0) return;
+    // each tablet takes an even part of what the one has too much, and the other too little
+    const wanted = MEASURES.map((_, m) => {
+      const surplus = (from.sums[m]! - averages[m]!) / excess(from);
+      const room = (averages[m]! - to.sums[m]!) / -excess(to);
+      return Math.max(0, (surplus + room) / 2);
+    });
+    const unfitness = (tablet: TabletLoad): number =>
+      MEASURES.reduce((sum, { of, slack }, m) => sum + Math.abs(of(tablet) - wanted[m]!) / (averages[m]! + slack), 0);
+    const tablet = greatest(from.tablets, (one) => (one.isFixed ? Number.NEGATIVE_INFINITY : -unfitness(one)));
+    if (tablet === undefined || tablet.isFixed) donors.splice(donors.indexOf(from), 1);
+    else move(tablet, from, to);
   }
-  return moves;
 }
 
-function byNumber(sides: readonly Side[]): Move | undefined {
-  const from = greatest(sides, ({ tablets }) => tablets.length);
-  const to = greatest(sides, ({ tablets }) => -tablets.length);
-  if (!from || !to || from.tablets.length - to.tablets.length < 2) return undefined;
-  // the tablet that leaves the bytes most even
-  const tablet = greatest(from.tablets, ({ sizeBytes }) => -Math.abs(from.sizeBytes - to.sizeBytes - 2 * sizeBytes));
-  return tablet && { tablet, from: from.name, to: to.name };
-}
-
-function bySize(sides: readonly Side[]): Move | undefined {
-  const from = greatest(sides, ({ sizeBytes }) => sizeBytes);
-  const to = greatest(sides, ({ sizeBytes }) => -sizeBytes);
-  if (!from || !to || from.tablets.length <= to.tablets.length) return undefined;
-  const differenceBytes = from.sizeBytes - to.sizeBytes;
-  if (differenceBytes < MIN_DIFFERENCE_BYTES) return undefined;
-  const useful = from.tablets.filter(
-    ({ sizeBytes }) => sizeBytes >= MIN_DIFFERENCE_BYTES / 4 && sizeBytes <= differenceBytes / 2,
-  );
-  const tablet = greatest(useful, ({ sizeBytes }) => sizeBytes);
-  return tablet && { tablet, from: from.name, to: to.name };
-}
-
-function carryOut(sides: readonly Side[], { tablet, from, to }: Move): void {
-  for (const side of sides) {
-    if (side.name === from) {
-      const at = side.tablets.indexOf(tablet);
-      assert(at >= 0, 'a server gives away a tablet that it has');
-      side.tablets.splice(at, 1);
-      side.sizeBytes -= tablet.sizeBytes;
-      assert(side.tablets.length > 0 || side.sizeBytes === 0, 'a server without tablets has no bytes');
-    } else if (side.name === to) {
-      side.tablets.push(tablet);
-      side.sizeBytes += tablet.sizeBytes;
+/** Moves one tablet away from a server that is above a limit. False: no such move is of use. */
+function relieve(state: State, move: MoveTablet): boolean {
+  const { sides, averages, limits } = state;
+  for (const [m, { of }] of MEASURES.entries()) {
+    const over = sides.filter(({ sums }) => sums[m]! > limits[m]!).sort((a, b) => b.sums[m]! - a.sums[m]!);
+    if (over.length === 0) continue;
+    const under = [...sides].sort((a, b) => a.sums[m]! - b.sums[m]!);
+    for (const from of over) {
+      const useful = usefulTablets(from, m, averages[m]!);
+      for (const to of under) {
+        if (to.sums[m]! >= averages[m]! || !staysEven(state, from, to)) continue;
+        const tablet = useful.find((one) => MEASURES.every((each, i) => to.sums[i]! + each.of(one) <= limits[i]!));
+        if (tablet === undefined) continue;
+        assert(of(tablet) > 0, 'a move takes something away from a server above its limit');
+        move(tablet, from, to);
+        return true;
+      }
     }
   }
+  return false;
+}
+
+/** Tablets whose move brings the server closer to its share, the largest first. */
+function usefulTablets({ tablets, sums }: Side, m: number, averageOfAll: number): TabletLoad[] {
+  const { of, minUseful } = MEASURES[m]!;
+  const surplus = sums[m]! - averageOfAll;
+  return tablets
+    .filter((tablet) => !tablet.isFixed && of(tablet) >= minUseful && of(tablet) <= surplus)
+    .sort((a, b) => of(b) - of(a));
+}
+
+/** True when the numbers of tablets are even enough after a move. */
+function staysEven({ sides, averageNumber }: State, from: Side, to: Side): boolean {
+  return unevenness(sides, from, to) <= allowedUnevenness(averageNumber);
+}
+
+function allowedUnevenness(averageNumber: number): number {
+  return Math.max(1, Math.floor(MAX_UNEVEN_SHARE * averageNumber));
+}
+
+/** The difference between the greatest and the least number of tablets, after a move if one is given. */
+function unevenness(sides: readonly Side[], from?: Side, to?: Side): number {
+  let [least, most] = [Number.POSITIVE_INFINITY, 0];
+  for (const side of sides) {
+    const number = side.tablets.length + (side === from ? -1 : side === to ? 1 : 0);
+    least = Math.min(least, number);
+    most = Math.max(most, number);
+  }
+  return sides.length === 0 ? 0 : most - least;
+}
+
+function carryOut(tablet: TabletLoad, from: Side, to: Side): void {
+  const at = from.tablets.indexOf(tablet);
+  assert(at >= 0, 'a server gives away a tablet that it has');
+  from.tablets.splice(at, 1);
+  to.tablets.push(tablet);
+  for (const [m, { of }] of MEASURES.entries()) {
+    from.sums[m] = from.sums[m]! - of(tablet);
+    to.sums[m] = to.sums[m]! + of(tablet);
+    assert(from.tablets.length > 0 || from.sums[m] === 0, 'a server without tablets has no load');
+  }
+}
+
+function average(values: readonly number[]): number {
+  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 /** The first of those for which `of` is greatest. */
 function greatest<T>(items: readonly T[], of: (item: T) => number): T | undefined {
-  let best: T | undefined;
-  for (const item of items) if (best === undefined || of(item) > of(best)) best = item;
+  let [best, most] = [undefined as T | undefined, Number.NEGATIVE_INFINITY];
+  for (const item of items) {
+    const value = of(item);
+    if (best !== undefined && value <= most) continue;
+    [best, most] = [item, value];
+  }
   return best;
 }

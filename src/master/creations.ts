@@ -24,11 +24,6 @@ export class Creations {
     this.#unknown.add(tableId);
   }
 
-  /** True while the creation assigns the table's tablets itself. */
-  isRunning(tableId: string): boolean {
-    return this.#running.has(tableId);
-  }
-
   /** True when the schema may yet be written. */
   mayHappen(tableId: string): boolean {
     return this.#running.has(tableId) || this.#unknown.has(tableId);

@@ -25,7 +25,6 @@ describe('failures of loading', () => {
     for (let i = 0; i < 10; i++) {
       failures.failed(a, damage);
       failures.failed(b, damage);
-      failures.assignedAll();
     }
     assert.equal(logged.length, 2);
     failures.failed(a, new CorruptionError('sstables/b', 6, 'worse'));
@@ -38,11 +37,10 @@ describe('failures of loading', () => {
     assert.equal(logged.length, 5);
   });
 
-  test('are dropped for tablets that did not fail when all were assigned', () => {
+  test('are dropped for tablets that are gone', () => {
     const { failures, logged } = fixture();
     failures.failed(a, damage);
-    failures.assignedAll();
-    failures.assignedAll();
+    failures.gone(a.key);
     failures.loaded(a);
     assert.equal(logged.length, 1, 'it is another tablet by now');
   });

@@ -2,7 +2,7 @@
  * The log entries about tablets that could not be loaded. Loads are retried again and again, so each failure is logged
  * once, and so is its end.
  *
- * Invariant: the only tablets kept are those that failed in the last assignment of all, or since.
+ * Invariant: the only tablets kept are those that failed at the last attempt.
  */
 import { type BigtableError, Code } from '../base/index.ts';
 import type { Logger } from '../env/index.ts';
@@ -10,7 +10,7 @@ import type { MetadataKey } from '../metadata/index.ts';
 import type { TabletRef } from '../protocol/index.ts';
 
 /**
- * Codes of races, which are no faults: the tablet, or its server, is on its way elsewhere, and the next assignment
+ * Codes of races, which are no faults: the tablet, or its server, is on its way elsewhere, and the next attempt
  * finds it.
  */
 const RACES: readonly Code[] = [Code.FAILED_PRECONDITION, Code.UNAVAILABLE, Code.ABORTED, Code.CANCELLED];
@@ -18,15 +18,12 @@ const RACES: readonly Code[] = [Code.FAILED_PRECONDITION, Code.UNAVAILABLE, Code
 export class LoadFailures {
   readonly #logger: Logger;
   readonly #logged = new Map<MetadataKey, string>();
-  /** Tablets that failed since the assignment began. */
-  readonly #failed = new Set<MetadataKey>();
 
   constructor(logger: Logger) {
     this.#logger = logger;
   }
 
   failed({ key, epoch }: TabletRef, { code, message }: BigtableError): void {
-    this.#failed.add(key);
     if (RACES.includes(code))
       return this.#logger.info('a tablet was not loaded and will be tried again', {
         tablet: key,
@@ -43,9 +40,8 @@ export class LoadFailures {
       this.#logger.info('a tablet that could not be loaded is served now', { tablet: key, epoch });
   }
 
-  /** An assignment of all tablets is over: those that did not fail in it are served elsewhere, or gone. */
-  assignedAll(): void {
-    for (const key of this.#logged.keys()) if (!this.#failed.has(key)) this.#logged.delete(key);
-    this.#failed.clear();
+  /** The tablet's row is gone. */
+  gone(key: MetadataKey): void {
+    this.#logged.delete(key);
   }
 }

@@ -1,46 +1,51 @@
 /**
- * The master (paper section 5.2): stands by until it has the master lock, reads which server serves which tablet,
- * assigns the other tablets, creates, changes and deletes tables, handles dead servers and deletes files that no row
- * refers to. No data of clients moves through it, and it answers before every tablet is served.
+ * The master (paper section 5.2): stands by until it has the master lock, reads which server serves which tablet, has
+ * the other tablets assigned, creates, changes and deletes tables, handles dead servers, evens out the load of the
+ * others, and deletes files that no row refers to. No data of clients moves through it, and it answers before every
+ * tablet is served.
  *
  * Invariant: its changes of METADATA are conditional on the rows, those in the lock service on its lock. Its calls
  * carry the epoch of its lock, and a server that a later master has called refuses them; it removes or releases rows
  * only after it has seen that it still has the lock (docs/decisions/0051-fencing-of-masters.md). So a master that lost
  * its lock and does not know it does no harm.
  */
-import { assert, type BigtableError, type ByteString, Code, toBigtableError, unavailable } from '../base/index.ts';
+import { type BigtableError, type ByteString, toBigtableError, unavailable } from '../base/index.ts';
 import {
   type CallHandler,
   type Env,
   followChanges,
   type LockHandle,
-  type RequestContext,
   notReached,
+  type RequestContext,
   requestContext,
   type Timer,
 } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
 import {
-  callHandler,
-  checkAddressed,
   encodePeerFile,
-  type Handlers,
   isDeposed,
   MASTER_PATH,
-  type MasterCalls,
   PROTOCOL,
   SERVERS_DIRECTORY,
+  type TabletRef,
 } from '../protocol/index.ts';
-import { Assignment, type AssignmentResult } from './assignment.ts';
+import { Assignment } from './assignment.ts';
+import { AssignmentQueue } from './assignment-queue.ts';
+import { Balancer } from './balancer.ts';
 import { Creations } from './creations.ts';
 import { Deletions } from './deletions.ts';
 import { FirstAssignment, isLasting } from './first-assignment.ts';
+import { LoadFailures } from './load-failures.ts';
+import { Loads } from './loads.ts';
+import { masterHandler } from './master-handler.ts';
 import { takeMasterLock } from './master-lock.ts';
+import { MetadataTablets } from './metadata-tablets.ts';
 import { Recoveries } from './recoveries.ts';
 import { Servers } from './servers.ts';
 import { type SweepResult, sweep } from './sweep.ts';
 import { noTable, TableAdmin } from './table-admin.ts';
 import { mergeTablets } from './tablet-merge.ts';
+import { Verification } from './verification.ts';
 import { RETRY_MS, WorkSchedule } from './work-schedule.ts';
 
 export interface MasterOptions {
@@ -67,20 +72,16 @@ const SWEEP_DELAY_MS = 200;
  * others, and those that failures leave.
  */
 const SWEEP_PERIOD_MS = 3_600_000;
-/**
- * The interval of assignments while no server changes: they find a tablet that no server serves, for whatever reason.
- */
-const ASSIGN_PERIOD_MS = 30_000;
+/** The interval of looks at all rows: they find a tablet that no server serves, for whatever reason. */
+const LOOK_PERIOD_MS = 30_000;
 /** The interval of calls to a server that holds its lock and does not answer. */
 const CALL_AGAIN_MS = 1000;
-/**
- * The delay between a split and the comparison of its server's size with the others': splits come several at a time.
- */
+/** The delay between a split, or a server that comes, and the comparison of loads: both come several at a time. */
 const BALANCE_DELAY_MS = 5000;
 
-type Work = 'sweep' | 'assign' | 'finish deletions' | 'balance' | 'call silent servers';
+type Work = 'sweep' | 'assign' | 'look at METADATA' | 'finish deletions' | 'balance' | 'call silent servers';
 
-type Lane = 'sweep' | 'assign' | 'deletions';
+type Lane = 'sweep' | 'assign' | 'METADATA' | 'merge' | 'deletions';
 
 export class Master {
   readonly #env: Env;
@@ -89,27 +90,23 @@ export class Master {
   readonly #metadata: MetadataClient;
   readonly #servers: Servers;
   readonly #assignment: Assignment;
+  readonly #metadataTablets = new MetadataTablets();
+  readonly #queue: AssignmentQueue;
+  readonly #verification: Verification;
   readonly #recoveries: Recoveries;
+  readonly #balancer: Balancer;
   readonly #tables: TableAdmin;
   readonly #deletions: Deletions;
   #stopServing: (() => Promise<void>) | undefined;
   #stopWatching: (() => void) | undefined;
   #ended = false;
-  /**
-   * Assignments come one after another, and so do sweeps and deletions; but one of those that waits for METADATA must
-   * not hold up the assignment that serves it.
-   */
+  /** Looks come one after another, and so do sweeps, merges and deletions. */
   readonly #schedule: WorkSchedule<Work, Lane>;
   #sweeping: Timer | undefined;
-  /** Ends the assignment under way. */
-  #assigning = new AbortController();
-  #isAssigning = false;
-  /** Tablet servers came or went since the last assignment began, or it failed: METADATA may be without a server. */
-  #assignmentIsDue = false;
-  /**
-   * Number of tablets that the last assignment could not have served; at least 1 if it could not even read the rows.
-   */
-  #unserved = 0;
+  /** Ends the look at METADATA under way. */
+  #lookingAtMetadata = new AbortController();
+  /** True when the last look could not read all rows. */
+  #isBlind = false;
   readonly #removeGauges: () => void;
   readonly #options: MasterOptions;
   readonly #assigned = new FirstAssignment();
@@ -127,46 +124,55 @@ export class Master {
       lock,
       masterEpoch: lock.epoch,
       stopped: () => this.#ended || (!this.#assigned.isOver && isCancelled()),
-      onStall: () => this.#assignAnew(),
+      onStall: () => this.#lookAtMetadataAnew(),
     });
     this.#schemas = new SchemaCache(env, (error) =>
       env.logger.error('a schema could not be read', { error: toBigtableError(error).message }),
     );
-    this.#servers = new Servers(env, lock);
+    this.#servers = new Servers(env, lock, (name) => this.#serverGone(name));
     this.#deletions = new Deletions(env, lock);
-    const parts = {
-      env,
-      metadata: this.#metadata,
-      schemas: this.#schemas,
-      servers: this.#servers,
-      creations: new Creations(),
-      deletions: this.#deletions,
-    };
-    this.#assignment = new Assignment(parts);
     this.#schedule = new WorkSchedule<Work, Lane>({
       ...env,
       run: (what) => this.#work(what),
       check: () => this.#checkMayWork(),
       onFailure: (what, error) => this.#failed(what, error),
     });
-    this.#recoveries = new Recoveries({
-      ...parts,
-      logger: env.logger,
-      assignment: this.#assignment,
+    const parts = {
+      env,
+      metadata: this.#metadata,
+      metadataTablets: this.#metadataTablets,
+      schemas: this.#schemas,
+      servers: this.#servers,
+      creations: new Creations(),
+      deletions: this.#deletions,
       context: () => this.#context(),
       check: () => this.#checkMayWork(),
-      assignLater: (delayMs) => this.#schedule.later('assign', delayMs),
-      assignAnew: () => this.#assignAnew(),
       onDeposed: () => this.#lockLost(),
+    };
+    const loads = new Loads({
+      ...parts,
+      clock: env.clock,
+      caller: this.#servers.caller,
+      failures: new LoadFailures(env.logger),
     });
+    this.#assignment = new Assignment(parts);
+    this.#queue = new AssignmentQueue({
+      ...parts,
+      assignment: this.#assignment,
+      loads,
+      onMetadataFailure: (error) => this.#schedule.logFailure('assign', error),
+    });
+    const assigning = { ...parts, loads, assignment: this.#assignment, queue: this.#queue };
+    this.#verification = new Verification(assigning);
+    this.#recoveries = new Recoveries({ ...assigning, lookAtAll: () => this.#schedule.later('assign', 0) });
+    this.#balancer = new Balancer(assigning);
     this.#removeGauges = env.metrics.gauges({
-      'master.unservedTablets': () => this.#unserved,
+      'master.unservedTablets': () => Math.max(this.#queue.unserved, this.#isBlind ? 1 : 0),
       'master.tables': () => this.#schemas.size,
     });
     this.#tables = new TableAdmin({
-      ...parts,
+      ...assigning,
       lock,
-      assignment: this.#assignment,
       onRowsLeft: () => this.#schedule.later('finish deletions', RETRY_MS),
     });
   }
@@ -213,14 +219,17 @@ export class Master {
     if (this.#ended) return;
     await this.#stopServing?.();
     this.#end();
-    await this.#schedule.over();
+    await Promise.all([this.#schedule.over(), this.#queue.over()]);
     await this.#env.lockService.closeSession(this.#lock.sessionId);
   }
 
   #end(): void {
     this.#ended = true;
     this.#removeGauges();
-    this.#assigning.abort();
+    this.#lookingAtMetadata.abort();
+    this.#queue.end();
+    this.#recoveries.end();
+    this.#balancer.outdated();
     this.#servers.end();
     this.#stopWatching?.();
     this.#schemas.stop();
@@ -251,7 +260,7 @@ export class Master {
       },
       readAgain: async () => {
         await this.#checkLock();
-        this.#assignAnew();
+        this.#schedule.later('assign', 0);
       },
       onEnd: () => this.#lockLost(),
     });
@@ -279,79 +288,86 @@ export class Master {
   }
 
   #serverChanged(name: string, how: 'come' | 'gone'): void {
-    if (how === 'come') {
-      this.#assignmentIsDue = true;
-      this.#schedule.later('assign', RETRY_MS);
-      return;
-    }
+    if (how === 'gone') return this.#serverGone(name);
+    this.#servers.come(name, this.#context()).then(
+      (isNew) => {
+        if (isNew) this.#serversChanged();
+        if (this.#servers.isSilent(name)) this.#schedule.later('call silent servers', CALL_AGAIN_MS);
+      },
+      // a look at all servers finds it
+      () => this.#schedule.later('assign', RETRY_MS),
+    );
+  }
+
+  #serverGone(name: string): void {
+    this.#serversChanged();
     this.#recoveries.serverGone(name);
   }
 
-  /** Ends the assignment under way, which may wait for what only the next one can have served. */
-  #assignAnew(): void {
-    this.#assignmentIsDue = true;
-    this.#assigning.abort();
-    this.#schedule.later('assign', 0);
+  #serversChanged(): void {
+    this.#balancer.outdated();
+    this.#schedule.later('balance', BALANCE_DELAY_MS);
   }
 
-  async #assignAll(): Promise<void> {
-    assert(!this.#isAssigning, 'one assignment runs at a time');
-    this.#isAssigning = true;
-    try {
-      await this.#assignAllExclusively();
-    } finally {
-      this.#isAssigning = false;
-    }
+  /** Ends the look at METADATA under way, which may wait for what only the next one finds. */
+  #lookAtMetadataAnew(): void {
+    this.#lookingAtMetadata.abort();
+    this.#schedule.later('look at METADATA', 0);
   }
 
-  async #assignAllExclusively(): Promise<void> {
-    this.#assignmentIsDue = false;
-    this.#assigning = new AbortController();
-    const context = { ...this.#context(), signal: this.#assigning.signal };
-    const { failures } = await this.#assignOnce(context).catch((error: unknown) => {
-      this.#assignmentIsDue = true;
-      this.#unserved = Math.max(1, this.#unserved);
-      throw error;
+  #lookAtMetadata(): Promise<void> {
+    return this.#schedule.oneByOne('METADATA', async () => {
+      this.#lookingAtMetadata = new AbortController();
+      this.#recoveries.forget();
+      await this.#verification.ofMetadata({ ...this.#context(), signal: this.#lookingAtMetadata.signal });
+      if (this.#servers.anySilent) this.#schedule.later('call silent servers', CALL_AGAIN_MS);
     });
-    this.#unserved = failures.length;
-    if (this.#assigned.done()) this.#schedule.later('sweep', FIRST_SWEEP_MS);
-    if (this.#servers.anySilent) this.#schedule.later('call silent servers', CALL_AGAIN_MS);
-    this.#schedule.later('assign', ASSIGN_PERIOD_MS);
+  }
+
+  /** A look at all servers and rows. */
+  async #lookAtAll(): Promise<void> {
+    await this.#lookAtMetadata();
+    await this.#verification.ofUsers(this.#context());
+    this.#isBlind = false;
+    if (!this.#assigned.isOver) void this.#queue.idle().then(() => this.#allAssigned());
+    this.#schedule.later('assign', LOOK_PERIOD_MS);
     if (this.#deletions.all().length > 0) this.#schedule.later('finish deletions', 0);
-    if (failures.some(({ code }) => code !== Code.DATA_LOSS)) this.#schedule.later('assign', RETRY_MS);
-    else if ((await this.#assignment.balance(context)) > 0) this.#schedule.later('assign', RETRY_MS);
+    this.#schedule.later('balance', 0);
+  }
+
+  /** Every tablet was tried after the first look at all. */
+  #allAssigned(): void {
+    if (!this.#ended && this.#assigned.done()) this.#schedule.later('sweep', FIRST_SWEEP_MS);
   }
 
   /** Servers that are left out because they did not answer come in again when they do. */
   async #callSilent(): Promise<void> {
     const answered = await this.#servers.callSilent(this.#context());
-    if (answered) this.#schedule.later('assign', 0);
-    else if (this.#servers.anySilent) this.#schedule.later('call silent servers', CALL_AGAIN_MS);
+    if (answered) {
+      this.#serversChanged();
+      this.#schedule.later('assign', 0);
+    }
+    if (this.#servers.anySilent) this.#schedule.later('call silent servers', CALL_AGAIN_MS);
   }
 
-  async #assignOnce(context: RequestContext): Promise<AssignmentResult> {
-    await this.#servers.scan(context);
-    this.#recoveries.forget();
-    return this.#assignment.assignAll(context);
+  /** Loads are compared when no tablet is on its way to a server. */
+  async #balance(): Promise<void> {
+    if (this.#queue.isBusy) return this.#schedule.later('balance', BALANCE_DELAY_MS);
+    if ((await this.#balancer.run()) > 0) this.#schedule.later('balance', BALANCE_DELAY_MS);
   }
 
-  /**
-   * No assignment runs meanwhile, and a death of a server ends the merge as it ends an assignment. An assignment that
-   * is due goes first: METADATA itself may be unserved, so that the merge would wait for it, and the assignment for the
-   * merge.
-   */
+  /** A merge needs METADATA. If that could not be served the merge fails as the last attempt did. */
   async #merge(name: string, row: ByteString): Promise<void> {
-    while (this.#assignmentIsDue) await this.#assignAll();
-    assert(!this.#isAssigning, 'no assignment runs while tablets are merged');
-    this.#assigning = new AbortController();
+    for (const key of this.#metadataTablets.all()) {
+      const failure = await this.#queue.settled(key);
+      if (failure) throw failure;
+    }
     const known = await this.#schemas.read(name);
     if (known === undefined) throw noTable(name);
-    const parts = { env: this.#env, metadata: this.#metadata, servers: this.#servers, assignment: this.#assignment };
+    const parts = { env: this.#env, metadata: this.#metadata, servers: this.#servers, queue: this.#queue };
     try {
-      await mergeTablets(parts, known.schema, row, { ...this.#context(), signal: this.#assigning.signal });
+      await mergeTablets(parts, known.schema, row, this.#context());
     } catch (error) {
-      // tablets that were released meanwhile are to be served again
-      this.#schedule.later('assign', 0);
       if ((await this.#schemas.read(name))?.schema.id !== known.schema.id) throw noTable(name);
       throw error;
     }
@@ -365,7 +381,9 @@ export class Master {
     if (what === 'sweep') await this.#sweep();
     else if (what === 'call silent servers') await this.#callSilent();
     else if (what === 'finish deletions') await this.#finishDeletions();
-    else await this.#schedule.oneByOne('assign', () => this.#assignAll());
+    else if (what === 'balance') await this.#balance();
+    else if (what === 'look at METADATA') await this.#lookAtMetadata();
+    else await this.#schedule.oneByOne('assign', () => this.#lookAtAll());
   }
 
   async #finishDeletions(): Promise<void> {
@@ -376,6 +394,7 @@ export class Master {
   #failed(what: Work, error: BigtableError): void {
     if (isDeposed(error)) return this.#lockLost();
     const { isCancelled = () => false } = this.#options;
+    if (what === 'assign') this.#isBlind = true;
     if (what === 'assign' && (isLasting(error) || (!this.#assigned.isOver && isCancelled())))
       this.#assigned.failed(error);
   }
@@ -397,53 +416,23 @@ export class Master {
   }
 
   #handler(): CallHandler {
-    const whenReady =
-      <T, A>(call: (message: T, context: RequestContext) => Promise<A>) =>
-      async (message: T, { deadlineMs }: RequestContext): Promise<A> => {
-        this.#checkIsReady();
-        return call(message, { ...this.#context(), deadlineMs });
-      };
-    const handlers: Handlers<MasterCalls> = {
-      // its repetition would not be known as one
-      createTable: whenReady((message) => this.#tables.createTable(message, this.#context())),
-      updateTable: whenReady((message, context) => this.#tables.updateTable(message, context)),
-      deleteTable: whenReady(async ({ name }, context) => {
-        await this.#tables.deleteTable(name, context);
-        this.#schedule.later('sweep', SWEEP_DELAY_MS);
-        return undefined;
-      }),
-      modifyFamilies: whenReady(({ name, changes }, context) => this.#tables.modifyFamilies(name, changes, context)),
-      mergeTablets: whenReady(async ({ name, row }) => {
-        await this.#schedule.oneByOne('assign', () => this.#merge(name, row));
-        return undefined;
-      }),
-      tabletSplit: async (message) => {
-        checkAddressed(message, this.#lock.sessionId);
-        const { server, tablets } = message;
-        for (const { key, epoch } of tablets) this.#servers.get(server)?.tablets.set(key, epoch);
-        if (this.#servers.all().length > 1) this.#schedule.later('balance', BALANCE_DELAY_MS);
-        return undefined;
-      },
-      filesLeft: async (message) => {
-        checkAddressed(message, this.#lock.sessionId);
-        this.#schedule.later('sweep', SWEEP_DELAY_MS);
-        return undefined;
-      },
-      counters: async () => ({
-        name: this.#env.metrics.name(this.#env.random),
-        counters: this.#env.metrics.snapshot(),
-      }),
-      sweep: whenReady(() => this.#sweep()),
-    };
-    const { call, stream } = callHandler<MasterCalls>(handlers);
-    return {
-      stream,
-      call: (method, message, context) =>
-        call(method, message, context).catch((thrown: unknown) => {
-          if (!isDeposed(toBigtableError(thrown))) throw thrown;
-          this.#lockLost();
-          throw unavailable('another master has taken the place of this one', thrown);
-        }),
-    };
+    return masterHandler({
+      env: this.#env,
+      name: this.#lock.sessionId,
+      tables: this.#tables,
+      context: () => this.#context(),
+      checkIsReady: () => this.#checkIsReady(),
+      merge: (name, row) => this.#schedule.oneByOne('merge', () => this.#merge(name, row)),
+      sweep: () => this.#sweep(),
+      sweepLater: () => this.#schedule.later('sweep', SWEEP_DELAY_MS),
+      onSplit: (server, tablets) => this.#tabletSplit(server, tablets),
+      onDeposed: () => this.#lockLost(),
+    });
+  }
+
+  #tabletSplit(server: string, tablets: readonly TabletRef[]): void {
+    this.#metadataTablets.add(tablets.map(({ key }) => key));
+    for (const tablet of tablets) this.#servers.get(server)?.serves(tablet);
+    if (this.#servers.all().length > 1) this.#schedule.later('balance', BALANCE_DELAY_MS);
   }
 }

@@ -3,7 +3,7 @@ import { assert } from '../base/index.ts';
 import { keyOfRow, type MetadataCommit, type MetadataRow } from '../metadata/index.ts';
 import type { RowRange } from '../model/index.ts';
 import { logPathOf } from '../protocol/index.ts';
-import type { LiveServer } from './servers.ts';
+import type { LiveServer } from './live-server.ts';
 
 /** The row of a tablet that no server has had. */
 export function newRow(tableId: string, range: RowRange): MetadataRow {
@@ -31,9 +31,10 @@ export function assertGiven({ expected, row }: MetadataCommit['rows'][number]): 
 }
 
 /** The row under its next assignment. The server counts it from now on, so that the next one goes to another. */
-export function assignTo(row: MetadataRow, { name, address, tablets }: LiveServer): MetadataRow {
+export function assignTo(row: MetadataRow, server: LiveServer): MetadataRow {
+  const { name, address } = server;
   const log = logPathOf(name);
-  tablets.set(keyOfRow(row), 0);
+  server.give(keyOfRow(row));
   return {
     ...row,
     server: { name, address },

@@ -146,7 +146,10 @@ describe('the tablet servers as the master sees them', () => {
     };
     await scan();
     const load = () =>
-      inSimulatedTime(clock, servers.callUntilDone({ name: 'a', address: 'a' }, 'load', { tablets: [] }, context()));
+      inSimulatedTime(
+        clock,
+        servers.caller.callUntilDone({ name: 'a', address: 'a' }, 'load', { tablets: [] }, context()),
+      );
     assert.deepEqual(await load(), [undefined]);
     assert.equal(loads, 5);
     status = () => new Promise(() => {});

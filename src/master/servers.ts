@@ -1,18 +1,15 @@
 /**
  * The tablet servers as the master sees them (paper section 5.2): the directory of their files, their answers, and the
- * fencing of the dead.
+ * fencing of the dead. What it knows of one that does not answer, or is dead, is kept until it answers or is recovered.
  *
  * Invariants: a server counts as dead only once its lock is free or its file is gone, and none of its tablets is given
  * away before its log is fenced. A server that was found dead is never given a tablet again: names do not come back.
  */
-import { assert, BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
+import { assert, BigtableError, toBigtableError, unavailable } from '../base/index.ts';
 import { type Env, listFiles, type LockHandle, type RequestContext, sleep } from '../env/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';
 import {
-  callServer,
-  checkProtocol,
   decodePeerFile,
-  type FromMaster,
   isDeposed,
   isNotServing,
   logPathOf,
@@ -21,11 +18,10 @@ import {
   SERVERS_DIRECTORY,
   type TabletServerCalls,
 } from '../protocol/index.ts';
+import { LiveServer } from './live-server.ts';
+import { type Message, ServerCaller } from './server-caller.ts';
+import { TabletFigures } from './tablet-figures.ts';
 
-/** A status is answered from memory. A server that takes longer counts as silent, and is called again. */
-const STATUS_MS = 1000;
-/** Deadline of all other calls. */
-const CALL_MS = 5000;
 /** The interval of calls to a server that has not confirmed the change of a schema. */
 const CONFIRM_AGAIN_MS = 1000;
 /** A confirmation takes no longer: by then a server that is cut off has lost its lock. */
@@ -33,45 +29,56 @@ const CONFIRM_MS = 20_000;
 /** The part of the caller's time that is left for the answer. */
 const ANSWER_MS = 500;
 
-/** A tablet server by its incarnation. */
-type ServerName = Pick<PeerFile, 'name' | 'address'>;
-type Message<M extends keyof TabletServerCalls> = Omit<TabletServerCalls[M]['message'], keyof FromMaster>;
+/** More tablets that are being given to a server weigh as this many each when one is chosen: loads take time. */
+const GIVEN_WEIGHT = 16;
 
-export interface LiveServer {
-  readonly name: string;
-  readonly address: string;
-  /** The tablets that it serves, or was given since its last answer. */
-  readonly tablets: Map<MetadataKey, number>;
-  /** The sizes of its tablets at its last answer. */
-  readonly sizes: ReadonlyMap<MetadataKey, number>;
+/** A server that holds its lock and does not answer. */
+interface SilentServer {
+  readonly peer: PeerFile;
+  /** Undefined if it has never answered: its tablets are unknown. */
+  readonly server: LiveServer | undefined;
 }
 
 export class Servers {
+  readonly caller: ServerCaller;
+  readonly figures = new TabletFigures();
   readonly #env: Env;
   readonly #lock: LockHandle;
-  #live = new Map<string, LiveServer>();
+  /** Called with the name of a server that a scan has found dead or gone. */
+  readonly #onGone: (name: string) => void;
+  readonly #live = new Map<string, LiveServer>();
   /**
    * Servers found dead, each with the fencing of its log. They are kept for as long as their logs exist, and until no
    * answer of theirs is on its way.
    */
   readonly #dead = new Map<string, Promise<void>>();
+  /** Dead servers with tablets that are to be recovered. */
+  readonly #buried = new Map<string, LiveServer>();
   /** The dead servers whose logs were deleted. */
   readonly #deletedLogs = new Set<string>();
-  /** They hold their locks and do not answer, so their tablets are unknown and wait. */
-  readonly #silent = new Set<string>();
+  /** They are called again; their tablets wait. */
+  readonly #silent = new Map<string, SilentServer>();
+  /** Others that held their locks when that was read, after the last scan began. */
+  readonly #holding = new Set<string>();
+  /** By name, the requests of tablets, and the readings of locks, that are under way. */
+  readonly #requests = new Map<string, Promise<BigtableError | undefined>>();
+  readonly #readings = new Map<string, Promise<LockHandle | undefined>>();
   /** By name, commits under way that give it tablets. */
   readonly #giving = new Map<string, number>();
   #ended = false;
 
   /** `lock`: the master's. */
-  constructor(env: Env, lock: LockHandle) {
+  constructor(env: Env, lock: LockHandle, onGone: (name: string) => void = () => {}) {
     this.#env = env;
     this.#lock = lock;
+    this.#onGone = onGone;
+    this.caller = new ServerCaller(env, lock);
   }
 
-  /** The master ends: no server is called again to confirm the change of a schema. */
+  /** The master ends: no call is repeated. */
   end(): void {
     this.#ended = true;
+    this.caller.end();
   }
 
   all(): LiveServer[] {
@@ -82,11 +89,23 @@ export class Servers {
     return this.#live.get(name);
   }
 
-  /** The live server with the fewest tablets. */
+  /** True when it holds its lock and does not answer. */
+  isSilent(name: string): boolean {
+    return this.#silent.has(name);
+  }
+
+  /** True when a server has the tablet, as far as is known. */
+  have(key: MetadataKey): boolean {
+    for (const { tablets } of this.#live.values()) if (tablets.has(key)) return true;
+    for (const { server } of this.#silent.values()) if (server?.tablets.has(key)) return true;
+    return false;
+  }
+
+  /** The live server with the fewest tablets, where those that are being given weigh more: loads go to all of them. */
   choose(): LiveServer {
+    const weight = ({ tablets, given }: LiveServer): number => tablets.size + GIVEN_WEIGHT * given;
     let best: LiveServer | undefined;
-    for (const server of this.#live.values())
-      if (best === undefined || server.tablets.size < best.tablets.size) best = server;
+    for (const server of this.#live.values()) if (best === undefined || weight(server) < weight(best)) best = server;
     if (best === undefined) throw unavailable('no tablet server is alive');
     return best;
   }
@@ -117,93 +136,130 @@ export class Servers {
       throw unavailable('this master may have lost its lock');
   }
 
-  /** Reads the directory, requests the lock and the tablets of every server, and fences those whose lock is free. */
+  /**
+   * Reads the directory and requests the tablets of every server. Those whose lock is free are dead, and so are those
+   * that have gone.
+   */
   async scan(context: RequestContext): Promise<void> {
-    const live = new Map<string, LiveServer>();
     const deleted = [...this.#deletedLogs];
+    const known = [...this.#live.keys(), ...this.#silent.keys()];
+    this.#holding.clear();
     const files = await listFiles(this.#env.lockService, SERVERS_DIRECTORY);
     await Promise.all(
       files.map(async ({ path, contents }) => {
         const peer = decodePeerFile(path, contents);
-        const answer = await this.#requestStatus(peer, context);
-        if (!(answer instanceof BigtableError)) live.set(peer.name, answer);
-        else if (!(await this.removeDead(peer.name))) return this.#logSilence(peer.name, answer);
-        this.#silent.delete(peer.name);
+        const failure = this.#dead.has(peer.name)
+          ? unavailable('it is dead')
+          : await this.#requestTablets(peer, context);
+        if (failure === undefined) return;
+        if (await this.removeDead(peer.name)) this.#gone(peer.name);
+        else this.#fallSilent(peer, failure);
       }),
     );
     const names = new Set(files.map(({ path }) => path.slice(SERVERS_DIRECTORY.length)));
-    for (const name of this.#silent) if (!names.has(name)) this.#silent.delete(name);
-    // a server that answered and was found dead since then
-    for (const name of this.#dead.keys()) live.delete(name);
-    this.#live = live;
+    for (const name of known) if (!names.has(name)) this.#gone(name);
+    this.figures.lookedAtAll();
     for (const name of deleted) {
-      assert(!live.has(name), 'a server whose log was deleted is dead');
+      assert(!this.#live.has(name), 'a server whose log was deleted is dead');
       this.#dead.delete(name);
       this.#deletedLogs.delete(name);
     }
+  }
+
+  /** The server of that name has announced itself. True if it answers and was not known before. */
+  async come(name: string, context: RequestContext): Promise<boolean> {
+    if (this.#dead.has(name)) return false;
+    const file = await this.#env.lockService.read(SERVERS_DIRECTORY + name);
+    if (file === undefined) return false;
+    const peer = decodePeerFile(file.path, file.contents);
+    const isNew = !this.#live.has(name);
+    const failure = await this.#requestTablets(peer, context);
+    if (failure !== undefined) this.#fallSilent(peer, failure);
+    return failure === undefined && isNew;
   }
 
   /** Leaves out the live servers that do not answer now: nothing shall be given to them. */
   async leaveOutSilent(context: RequestContext): Promise<void> {
     await Promise.all(
       this.all().map(async (server) => {
-        const answer = await this.#requestStatus({ ...server, protocol: PROTOCOL }, context);
+        const answer = await this.caller.status(server, context, { brief: true });
         if (!(answer instanceof BigtableError) || this.#live.get(server.name) !== server) return;
-        this.#live.delete(server.name);
-        this.#logSilence(server.name, answer);
+        this.#fallSilent({ name: server.name, address: server.address, protocol: PROTOCOL }, answer);
       }),
     );
   }
 
-  /** Calls those that did not answer once more. True when any answers now, or is gone: then a scan is due. */
+  /** Calls those that did not answer once more. True when any answers now. */
   async callSilent(context: RequestContext): Promise<boolean> {
-    const answered = await Promise.all(
-      [...this.#silent].map(async (name) => {
-        const file = await this.#env.lockService.read(SERVERS_DIRECTORY + name);
-        if (file === undefined) return true;
-        return !(
-          (await this.#requestStatus(decodePeerFile(file.path, file.contents), context)) instanceof BigtableError
-        );
-      }),
+    const failures = await Promise.all(
+      [...this.#silent.values()].map(({ peer }) => this.#requestTablets(peer, context)),
     );
-    return answered.includes(true);
+    return failures.includes(undefined);
   }
 
-  /** Calls that incarnation of the server. DEADLINE_EXCEEDED if it does not answer in time. */
-  call<M extends keyof TabletServerCalls>(
-    { name, address }: ServerName,
-    method: M,
-    message: Message<M>,
-    context: RequestContext,
-    timeoutMs = CALL_MS,
-  ): Promise<TabletServerCalls[M]['answer']> {
-    const { transport, clock } = this.#env;
-    const deadlineMs = Math.min(context.deadlineMs, clock.monotonicMs() + timeoutMs);
-    const stamped = { ...message, to: name, masterEpoch: this.#lock.epoch };
-    return callServer(transport, address, method, stamped, { ...context, deadlineMs });
-  }
-
-  /**
-   * A call that may take minutes, and that joins its own work when it is repeated: called again for as long as the
-   * server answers a status.
-   */
-  async callUntilDone<M extends 'load' | 'unload' | 'flush'>(
-    server: ServerName,
-    method: M,
-    message: Message<M>,
-    context: RequestContext,
-  ): Promise<TabletServerCalls[M]['answer']> {
-    for (;;) {
-      try {
-        return await this.call(server, method, message, context);
-      } catch (thrown) {
-        const error = toBigtableError(thrown);
-        const isOver = context.deadlineMs <= this.#env.clock.monotonicMs();
-        if (error.code !== Code.DEADLINE_EXCEEDED || isOver) throw error;
-        if ((await this.#requestStatus({ ...server, protocol: PROTOCOL }, context)) instanceof BigtableError)
-          throw error;
-      }
+  /** Requests the tablets of a server. It is live if it answers; returns the reason why it does not. */
+  #requestTablets(peer: PeerFile, context: RequestContext): Promise<BigtableError | undefined> {
+    let request = this.#requests.get(peer.name);
+    if (request === undefined) {
+      request = this.#requestTabletsOnce(peer, context).finally(() => this.#requests.delete(peer.name));
+      this.#requests.set(peer.name, request);
     }
+    return request;
+  }
+
+  async #requestTabletsOnce(peer: PeerFile, context: RequestContext): Promise<BigtableError | undefined> {
+    const { name } = peer;
+    const server = this.#live.get(name) ?? this.#silent.get(name)?.server ?? new LiveServer(peer);
+    server.requested();
+    const answer = await this.caller.status(peer, context, { brief: false }).catch((thrown: unknown) => {
+      server.notAnswered();
+      throw thrown;
+    });
+    if (answer instanceof BigtableError) {
+      server.notAnswered();
+      return answer;
+    }
+    server.answered(answer.tablets);
+    this.figures.answered(answer, this.#env.clock.monotonicMs());
+    // one that was found dead meanwhile
+    if (this.#dead.has(name)) return undefined;
+    this.#live.set(name, server);
+    this.#silent.delete(name);
+    return undefined;
+  }
+
+  #fallSilent(peer: PeerFile, { message }: BigtableError): void {
+    const { name } = peer;
+    if (this.#dead.has(name)) return;
+    const known = this.#silent.get(name);
+    this.#silent.set(name, { peer, server: this.#live.get(name) ?? known?.server });
+    this.#live.delete(name);
+    // logged once, until the server answers
+    if (known === undefined)
+      this.#env.logger.warn('a tablet server holds its lock and does not answer; it will be called again', {
+        server: name,
+        error: message,
+      });
+  }
+
+  #gone(name: string): void {
+    this.#bury(name);
+    this.#onGone(name);
+  }
+
+  #bury(name: string): void {
+    const server = this.#live.get(name) ?? this.#silent.get(name)?.server;
+    this.#live.delete(name);
+    this.#silent.delete(name);
+    if (server !== undefined) this.#buried.set(name, server);
+  }
+
+  /** The tablets that a dead server had, as far as is known: once. Undefined if nothing is known. */
+  exhume(name: string): readonly MetadataKey[] | undefined {
+    assert(this.#dead.has(name), 'only a dead server is recovered');
+    const server = this.#buried.get(name);
+    this.#buried.delete(name);
+    return server && [...server.tablets.keys()];
   }
 
   /** Calls every live server; a failure is logged, and its server left out. */
@@ -217,7 +273,7 @@ export class Servers {
       this.all().map(async (server) => {
         const { name } = server;
         try {
-          answers.set(name, await this.call(server, method, message, context));
+          answers.set(name, await this.caller.call(server, method, message, context));
         } catch (thrown) {
           const error = toBigtableError(thrown);
           if (isDeposed(error)) throw error;
@@ -248,7 +304,7 @@ export class Servers {
     const { clock, logger } = this.#env;
     for (let isFirst = true; ; isFirst = false) {
       try {
-        await this.call(peer, 'schemaChanged', { tableName }, context);
+        await this.caller.call(peer, 'schemaChanged', { tableName }, context);
         return;
       } catch (thrown) {
         const error = toBigtableError(thrown);
@@ -280,6 +336,12 @@ export class Servers {
     }
   }
 
+  /** The lock of the server has changed: what was read of it before does not count. */
+  lockChanged(name: string): void {
+    this.#holding.delete(name);
+    this.#readings.delete(name);
+  }
+
   /**
    * True when the server of that name is dead: no session holds its lock, or this master does. Then it writes no more,
    * its log is fenced, and it is given no tablet. A server that holds the lock is alive, announced or not.
@@ -287,9 +349,10 @@ export class Servers {
   async isDead(name: string): Promise<boolean> {
     let fencing = this.#dead.get(name);
     if (fencing === undefined) {
-      const holder = await this.#env.lockService.holder(SERVERS_DIRECTORY + name);
+      if (this.#holding.has(name)) return false;
+      const holder = await this.#readLock(name);
       if (holder !== undefined && holder.sessionId !== this.#lock.sessionId) return false;
-      this.#live.delete(name);
+      this.#bury(name);
       fencing = this.#dead.get(name) ?? this.#env.fileSystem.fence(logPathOf(name));
       this.#dead.set(name, fencing);
     }
@@ -337,35 +400,27 @@ export class Servers {
     };
   }
 
-  /** Returns the reason why it does not answer, if it does not. */
-  async #requestStatus(peer: PeerFile, context: RequestContext): Promise<LiveServer | BigtableError> {
-    try {
-      checkProtocol(`tablet server ${peer.name}`, peer.protocol);
-      const status = await this.call(peer, 'status', {}, context, STATUS_MS);
-      if (status.name !== peer.name) return unavailable(`another one, ${status.name}, answers at its address`);
-      if (!status.locked) return unavailable('its lease may have lapsed');
-      return {
-        name: peer.name,
-        address: peer.address,
-        tablets: new Map(status.tablets.map(({ key, epoch }) => [key, epoch])),
-        sizes: new Map(status.tablets.map(({ key, sizeBytes }) => [key, sizeBytes])),
-      };
-    } catch (thrown) {
-      if (!(thrown instanceof BigtableError)) throw thrown;
-      // a death is an event of its own
-      if (context.signal?.aborted || isDeposed(thrown)) throw thrown;
-      return thrown;
-    }
+  /** The holder of the server's lock. Several callers share one reading, until the lock changes. */
+  #readLock(name: string): Promise<LockHandle | undefined> {
+    const under = this.#readings.get(name);
+    if (under !== undefined) return under;
+    const reading = this.#env.lockService.holder(SERVERS_DIRECTORY + name).then(
+      (holder) => {
+        if (this.#over(name, reading) && holder !== undefined && !this.#live.has(name)) this.#holding.add(name);
+        return holder;
+      },
+      (thrown: unknown) => {
+        this.#over(name, reading);
+        throw thrown;
+      },
+    );
+    this.#readings.set(name, reading);
+    return reading;
   }
 
-  /** Logged once, until the server answers. */
-  #logSilence(server: string, { message }: BigtableError): void {
-    if (this.#silent.has(server)) return;
-    this.#silent.add(server);
-    this.#env.logger.warn('a tablet server holds its lock and does not answer; it will be called again', {
-      server,
-      error: message,
-    });
+  /** False if the lock has changed since the reading began. */
+  #over(name: string, reading: Promise<LockHandle | undefined>): boolean {
+    return this.#readings.get(name) === reading && this.#readings.delete(name);
   }
 
   /**

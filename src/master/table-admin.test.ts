@@ -12,6 +12,7 @@ import {
 import { type MetadataClient, SchemaCache } from '../locator/index.ts';
 import { deletionPath, encodeSchema, schemaPath } from '../metadata/index.ts';
 import type { Assignment } from './assignment.ts';
+import type { AssignmentQueue } from './assignment-queue.ts';
 import { Creations } from './creations.ts';
 import { Deletions } from './deletions.ts';
 import type { Servers } from './servers.ts';
@@ -52,6 +53,7 @@ test('a second attempt of a deletion keeps its mark while the failed first one i
       metadata: { async *scan() {} } as unknown as MetadataClient,
       servers: { confirmSchema: async () => {} } as unknown as Servers,
       assignment: {} as unknown as Assignment,
+      queue: {} as unknown as AssignmentQueue,
       onRowsLeft: () => assert.fail('no row is left'),
     });
     const deleted = tables.deleteTable('t', context);

@@ -30,6 +30,7 @@ import {
   encodeNextTableId,
   encodeSchema,
   FIRST_TABLE_ID,
+  keyOfRow,
   keysOfTable,
   LAST_TABLE_ID,
   type MetadataRow,
@@ -39,6 +40,7 @@ import {
 import type { RowRange, TableSchema } from '../model/index.ts';
 import type { FamilyChange, MasterCalls, NewTable } from '../protocol/index.ts';
 import type { Assignment } from './assignment.ts';
+import type { AssignmentQueue } from './assignment-queue.ts';
 import type { Creations } from './creations.ts';
 import type { Deletions } from './deletions.ts';
 import { changeFamilies, protectedTable } from './family-changes.ts';
@@ -53,6 +55,7 @@ export interface TableAdminOptions {
   readonly schemas: SchemaCache;
   readonly servers: Servers;
   readonly assignment: Assignment;
+  readonly queue: AssignmentQueue;
   readonly creations: Creations;
   readonly deletions: Deletions;
   /** Called when rows of a deleted table are left: `finishDeletions` is due. */
@@ -103,7 +106,7 @@ export class TableAdmin {
   }
 
   async #createTable(table: NewTable, context: RequestContext): Promise<TableSchema> {
-    const { env, lock, schemas, servers, assignment, creations } = this.#options;
+    const { env, lock, schemas, servers, assignment, queue, creations } = this.#options;
     if (await schemas.read(table.name)) throw exists(table.name);
     const id = await this.#newId();
     // encoded and decoded, so that the kept schema is the one that would be read
@@ -124,7 +127,8 @@ export class TableAdmin {
       await schemas.refresh(table.name);
       // a server that misses this reads the schema when it is given a tablet of the table
       await servers.callAll('schemaChanged', { tableName: table.name }, context);
-      const [failure] = await assignment.assign(rows, context);
+      const failures = await Promise.all(rows.map((row) => queue.look(keyOfRow(row), row)));
+      const failure = failures.find((one) => one !== undefined);
       if (failure) throw failure;
     } finally {
       creations.end(id);

@@ -3,7 +3,7 @@
  * servers flush and release them, their rows are released, and one commit replaces the two rows by one, which is then
  * assigned like any other.
  *
- * Invariant: wherever it is cut short, METADATA's rows partition the table, and the next assignment finishes each of
+ * Invariant: wherever it is cut short, METADATA's rows partition the table, and the assignment queue finishes each of
  * their tablets: released by its server, released in its row, or merged and not assigned yet. No step is to be undone.
  */
 import { assert, BigtableError, type ByteString, Code, quote, successor } from '../base/index.ts';
@@ -20,30 +20,57 @@ import {
   ROOT_RANGE,
 } from '../metadata/index.ts';
 import { rangeContains, type TableSchema } from '../model/index.ts';
-import type { Assignment } from './assignment.ts';
-import type { LiveServer, Servers } from './servers.ts';
+import type { AssignmentQueue } from './assignment-queue.ts';
+import type { LiveServer } from './live-server.ts';
+import type { Servers } from './servers.ts';
 
 export interface MergeParts {
   readonly env: Env;
   readonly metadata: MetadataClient;
   readonly servers: Servers;
-  readonly assignment: Assignment;
+  readonly queue: AssignmentQueue;
 }
 
-/** Merges the tablet of the table that ends at `row` with the one that begins there. */
+/**
+ * Merges the tablet of the table that ends at `row` with the one that begins there. Meanwhile nothing else is done about
+ * the two, and the merge ends if the server of one of them dies.
+ */
 export async function mergeTablets(
+  parts: MergeParts,
+  schema: TableSchema,
+  row: ByteString,
+  context: RequestContext,
+): Promise<void> {
+  const { metadata, queue } = parts;
+  const keys = (await neighbours(metadata, schema, row, context)).map(keyOfRow);
+  for (let next = keys.find((key) => queue.has(key)); next !== undefined; next = keys.find((key) => queue.has(key))) {
+    const failure = await queue.settled(next);
+    if (failure) throw failure;
+  }
+  const hold = queue.hold(keys);
+  const merged = await mergeHeld(parts, schema, row, { ...context, signal: hold.signal }).finally(() => {
+    hold.release();
+    // one that was released is to be served again
+    for (const key of keys) void queue.look(key);
+  });
+  const failure = await queue.look(keyOfRow(merged), merged);
+  if (failure) throw failure;
+}
+
+/** Returns the merged tablet's row, which names no server. */
+async function mergeHeld(
   parts: MergeParts,
   { id, name }: TableSchema,
   row: ByteString,
   context: RequestContext,
-): Promise<void> {
-  const { env, metadata, servers, assignment } = parts;
+): Promise<MetadataRow> {
+  const { env, metadata, servers } = parts;
   const [low, high] = await neighbours(metadata, { id, name }, row, context);
   await checkTogether(metadata, [low, high], context);
   const owned = [low, high].map((tablet) => ({ tablet, owner: ownerOf(parts, tablet) }));
   // most is written while both are still served
   for (const { tablet, owner } of owned)
-    await servers.callUntilDone(owner, 'flush', { keys: [keyOfRow(tablet)] }, context);
+    await servers.caller.callUntilDone(owner, 'flush', { keys: [keyOfRow(tablet)] }, context);
   await Promise.all(owned.map(({ tablet, owner }) => release(parts, tablet, owner, context)));
   const [lowNow, highNow] = await neighbours(metadata, { id, name }, row, context);
   // one of them may have been split before its server released it: then the part at the row is another tablet, which is
@@ -55,8 +82,7 @@ export async function mergeTablets(
   env.metrics.add('master.mergedTablets');
   const merged = commit.rows[1]?.row;
   assert(merged !== undefined && merged.server === undefined, 'a merge leaves one row, which names no server');
-  const [failure] = await assignment.assign([merged], context);
-  if (failure) throw failure;
+  return merged;
 }
 
 async function neighbours(
@@ -101,8 +127,8 @@ async function release(
   const { epoch } = tablet;
   const key = keyOfRow(tablet);
   const unload = { tablets: [{ key, epoch }], flush: true };
-  const [error] = await servers.callUntilDone(owner, 'unload', unload, context);
-  owner.tablets.delete(key);
+  const [error] = await servers.caller.callUntilDone(owner, 'unload', unload, context);
+  owner.drop(key);
   if (error !== undefined) throw fromPlainError(error);
   const now = await metadata.readRow(key, context);
   if (now?.epoch !== epoch || now.logs.length > 0) throw changed();

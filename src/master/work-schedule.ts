@@ -75,6 +75,14 @@ export class WorkSchedule<Work extends string, Lane extends string> {
     return result;
   }
 
+  /** Logs a failure of that kind of work, which will be tried again, unless it is the last one that was logged. */
+  logFailure(what: Work, { code, message }: BigtableError): void {
+    // an end that this master has made
+    if (code === Code.CANCELLED || this.#loggedFailures.get(what) === message) return;
+    this.#loggedFailures.set(what, message);
+    this.#options.logger.warn(`the master could not ${what} and will try again`, { error: message });
+  }
+
   /** No more work begins. */
   end(): void {
     this.#ended = true;
@@ -88,15 +96,9 @@ export class WorkSchedule<Work extends string, Lane extends string> {
   }
 
   #failed(what: Work, error: BigtableError): void {
-    const { logger, onFailure } = this.#options;
-    onFailure(what, error);
+    this.#options.onFailure(what, error);
     if (this.#ended) return;
-    const { code, message } = error;
-    // an assignment that a death has ended begins anew
-    if (code !== Code.CANCELLED && this.#loggedFailures.get(what) !== message) {
-      this.#loggedFailures.set(what, message);
-      logger.warn(`the master could not ${what} and will try again`, { error: message });
-    }
+    this.logFailure(what, error);
     this.later(what, RETRY_MS);
   }
 }

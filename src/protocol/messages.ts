@@ -65,6 +65,8 @@ export interface SchemaRef {
 export interface TabletStatus extends TabletRef {
   /** Approximate size of its files and memtables. */
   readonly sizeBytes: number;
+  /** Calls of clients about its rows since it was loaded. Undefined: the server does not count them. */
+  readonly requests?: number;
 }
 
 export interface ServerStatus {
@@ -128,7 +130,11 @@ export interface Holdings {
 
 /** Calls answered by tablet servers. */
 export interface TabletServerCalls {
-  status: { message: FromMaster; answer: ServerStatus };
+  status: {
+    /** `brief`: the caller needs to know only that the server is there, and the answer may leave out the tablets. */
+    message: FromMaster & { readonly brief?: boolean };
+    answer: ServerStatus;
+  };
   /**
    * Serves tablets whose rows name this server and the epoch. Answers by tablet: undefined = serving, else why not.
    * Repeating it is harmless.

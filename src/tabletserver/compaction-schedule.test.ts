@@ -71,6 +71,7 @@ class Fixture {
       tablet: files,
       host: {},
       countedBytes: 0,
+      requests: 0,
     } as unknown as ServedTablet;
     this.served.set(key, served);
     return [served, files];

@@ -42,6 +42,7 @@ function tabletOf(bytes: number): [ServedTablet, Memory] {
       tablet: memory,
       host: {},
       countedBytes: 0,
+      requests: 0,
     } as unknown as ServedTablet,
     memory,
   ];

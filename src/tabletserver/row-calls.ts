@@ -80,6 +80,13 @@ export class RowCalls {
     return served;
   }
 
+  /** The tablet of a row that a client's call is about: the call is counted. */
+  #called(tableId: string, row: ByteString): ServedTablet {
+    const served = this.serving(tableId, row);
+    served.requests++;
+    return served;
+  }
+
   /** The tablet of exactly that range: a caller that names another does not know of a split or a merge. */
   servingAll(tableId: string, { start, end }: RowRange): ServedTablet {
     const served = this.serving(tableId, start);
@@ -116,7 +123,7 @@ export class RowCalls {
     { tableId, row, mutations }: RowMutations & { readonly tableId: string },
     context: RequestContext,
   ): Promise<undefined> {
-    const served = this.serving(tableId, row);
+    const served = this.#called(tableId, row);
     const schema = this.#schemaOf(served, row);
     if (mutations.length > MAX_IN_ONE_SLICE || !this.#hasSpace(served))
       return this.#mutateRowLater(served, schema, row, mutations, context);
@@ -149,7 +156,7 @@ export class RowCalls {
     { tableId, row, predicate, whenTrue, whenFalse }: CheckAndMutateMessage,
     context: RequestContext,
   ): Promise<boolean> {
-    const served = this.serving(tableId, row);
+    const served = this.#called(tableId, row);
     const schema = this.#schemaOf(served, row);
     const [ifTrue, ifFalse] = [checkedMutations(schema, whenTrue), checkedMutations(schema, whenFalse)];
     return this.#withSpace(served, row, context, () =>
@@ -161,7 +168,7 @@ export class RowCalls {
     { tableId, row, rules, maxAnswerBytes }: TabletServerCalls['readModifyWriteRow']['message'],
     context: RequestContext,
   ): Promise<readonly Cell[]> {
-    const served = this.serving(tableId, row);
+    const served = this.#called(tableId, row);
     checkRules(this.#schemaOf(served, row), rules);
     return this.#withSpace(served, row, context, () =>
       served.tablet.readModifyWriteRow(context, row, rules, maxAnswerBytes),
@@ -236,7 +243,7 @@ export class RowCalls {
       const entry = entries[end]!;
       const { row, mutations } = entry;
       try {
-        const its = served !== undefined && rangeContains(served.range, row) ? served : this.serving(tableId, row);
+        const its = served !== undefined && rangeContains(served.range, row) ? served : this.#called(tableId, row);
         if (served !== undefined && its !== served) break;
         const effective = checkedMutations(this.#schemaOf(its, row), mutations);
         if (effective.length > 0) {
@@ -257,6 +264,7 @@ export class RowCalls {
     const start = ranges[0]?.start;
     if (start === undefined) throw invalidArgument('a read of a tablet names at least one range');
     const served = this.#found(tableId, start);
+    served.requests++;
     if (!isWithin(ranges.at(-1)?.end, served.range.end)) throw notServing(tableId, served.range.end!);
     this.#schemaOf(served, start);
     return served.tablet.read(context, message);

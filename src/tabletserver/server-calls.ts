@@ -67,7 +67,7 @@ export class ServerCalls {
     const rows = this.#rows;
     const passed = this.#passed;
     const handlers: Handlers<TabletServerCalls> = {
-      status: this.#fenced(async () => this.#status()),
+      status: this.#fenced(async ({ brief = false }) => this.#status(brief)),
       load: this.#fenced(async ({ tablets, schemas = [] }) => {
         for (const { tableId, tableName, version } of schemas)
           await this.#options.schemas.reach(tableId, tableName, version);
@@ -129,10 +129,20 @@ export class ServerCalls {
     };
   }
 
-  #status(): ServerStatus {
+  #status(brief: boolean): ServerStatus {
     const { serverName, tablets, leaseHeld } = this.#options;
-    const served = [...tablets.all()].map(({ key, epoch, tablet }) => ({ key, epoch, sizeBytes: tablet.sizeBytes() }));
-    return { name: serverName, protocol: PROTOCOL, locked: leaseHeld(), tablets: served };
+    const served = brief ? [] : [...tablets.all()];
+    return {
+      name: serverName,
+      protocol: PROTOCOL,
+      locked: leaseHeld(),
+      tablets: served.map(({ key, epoch, tablet, requests }) => ({
+        key,
+        epoch,
+        sizeBytes: tablet.sizeBytes(),
+        requests,
+      })),
+    };
   }
 
   async #load(ref: TabletRef): Promise<void> {

@@ -294,7 +294,16 @@ export class TabletLoader {
   #serve(row: MetadataRow, host: ServedTabletHost, tablet: TabletApi): ServedTablet {
     const { tableId, range, epoch } = row;
     assert(row.server?.name === this.#options.serverName, 'a tablet is served by the server that METADATA names');
-    const served: ServedTablet = { key: keyOfRow(row), tableId, range, epoch, tablet, host, countedBytes: 0 };
+    const served: ServedTablet = {
+      key: keyOfRow(row),
+      tableId,
+      range,
+      epoch,
+      tablet,
+      host,
+      countedBytes: 0,
+      requests: 0,
+    };
     this.#hosts.set(host, served);
     this.#options.tablets.add(served);
     this.#options.budget.add(served);

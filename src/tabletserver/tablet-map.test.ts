@@ -14,6 +14,7 @@ const served = (tableId: string, start: string, end: string | undefined): Served
   tablet: undefined as never,
   host: undefined as never,
   countedBytes: 0,
+  requests: 0,
 });
 
 describe('the map of tablets', () => {

@@ -29,6 +29,8 @@ export interface ServedTablet {
   readonly host: ServedHost;
   /** Bytes of memtables that the budget counts for it. */
   countedBytes: number;
+  /** Calls about its rows since it was loaded. */
+  requests: number;
 }
 
 export class TabletMap {

@@ -26,7 +26,7 @@ const SCHEMA: TableSchema = {
   deletionProtection: false,
   families: { f: { name: 'f', generation: 1 } },
 };
-const TABLETS: readonly TabletLoad[] = ['a', 'b'].map((key) => ({ key, epoch: 1, sizeBytes: 1 }));
+const TABLETS: readonly TabletLoad[] = ['a', 'b'].map((key) => ({ key, epoch: 1, sizeBytes: 1, requestRate: 1 }));
 
 async function masterOf(): Promise<{ env: Env; lock: LockHandle }> {
   const clock = new ManualClock();
@@ -128,13 +128,10 @@ export const MASTER_FAULTS: readonly Fault[] = [
     fault: 'one server stands twice in the list of all',
     message: /moved to another server/,
     run: (planted) =>
-      chooseMoves(
-        [
-          { name: 's', tablets: TABLETS },
-          { name: planted ? 's' : 't', tablets: [] },
-        ],
-        10,
-      ),
+      chooseMoves([
+        { name: 's', tablets: TABLETS },
+        { name: planted ? 's' : 't', tablets: [] },
+      ]),
   },
   {
     fault: 'a family gets a generation that another had',

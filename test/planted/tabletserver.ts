@@ -25,7 +25,15 @@ interface Writable {
 function served(start: string, end: string | undefined, memtableBytes = 1): ServedTablet & Writable {
   const tablet: Memory = { memtableBytes, oldestUnflushed: undefined, flush: async () => {} };
   const { tableId, epoch } = ROW;
-  const one = { key: metadataKey(tableId, end), tableId, range: { start, end }, epoch, tablet, countedBytes: 0 };
+  const one = {
+    key: metadataKey(tableId, end),
+    tableId,
+    range: { start, end },
+    epoch,
+    tablet,
+    countedBytes: 0,
+    requests: 0,
+  };
   return one as unknown as ServedTablet & Writable;
 }
 

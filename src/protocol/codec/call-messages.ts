@@ -91,6 +91,7 @@ const tabletRef: MessageCodec<TabletRef> = message('TabletRef', tabletFields);
 const tabletStatus = message<ServerStatus['tablets'][number]>('TabletStatus', {
   ...tabletFields,
   sizeBytes: required(3, number),
+  requests: optional(4, count),
 });
 
 export const protocolVersion: MessageCodec<ProtocolVersion> = message('ProtocolVersion', {
@@ -172,7 +173,7 @@ const readPart: MessageCodec<ReadPart> = mappedMessage(
 export const CALL_MESSAGES: CallMessages = {
   // answered by tablet servers
   status: {
-    message: message<FromMaster>('StatusRequest', fromMaster),
+    message: message<Calls['status']['message']>('StatusRequest', { ...fromMaster, brief: optional(3, flag) }),
     answer: message<ServerStatus>('StatusAnswer', {
       name: required(1, text),
       protocol: required(2, protocolVersion),

@@ -142,13 +142,19 @@ const nothing = { messages: [{}], answers: [undefined] };
 
 export const SAMPLES: Samples = {
   status: {
-    messages: [{}, master],
+    messages: [{}, master, { ...master, brief: true }],
     answers: [
       {
         name: '54352d7f',
         protocol: { version: 1, requires: 0, knows: 2 ** 52 },
         locked: true,
         tablets: tablets.map((tablet) => ({ ...tablet, sizeBytes: 1234.5 })),
+      },
+      {
+        name: '54352d7f',
+        protocol: { version: 1, requires: 0, knows: 0 },
+        locked: true,
+        tablets: tablets.map((tablet) => ({ ...tablet, sizeBytes: 0, requests: 2 ** 40 })),
       },
     ],
   },

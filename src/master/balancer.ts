@@ -1,0 +1,165 @@
+/**
+ * Moves users' tablets from servers with too much to those with too little: each is flushed and released by its server,
+ * and goes through the assignment queue to the other one (docs/decisions/0068-balancing.md).
+ *
+ * Invariants: a server gives away, and takes, at most MOVES_PER_SERVER tablets at a time. A tablet that was moved stays
+ * where it is for MOVE_AGAIN_MS, unless its server dies. Wherever a move is cut short, the queue finishes it.
+ */
+import { type BigtableError, toBigtableError } from '../base/index.ts';
+import type { Env, RequestContext } from '../env/index.ts';
+import { isMetadataTablet, type MetadataKey } from '../metadata/index.ts';
+import { isDeposed } from '../protocol/index.ts';
+import type { Assignment } from './assignment.ts';
+import type { AssignmentQueue } from './assignment-queue.ts';
+import { chooseMoves, type Move, type ServerLoad, type TabletLoad } from './balance.ts';
+import type { LiveServer } from './live-server.ts';
+import type { Servers } from './servers.ts';
+
+/** A tablet that moves keeps its rows waiting for a moment, and its servers busy. */
+const MOVES_PER_SERVER = 4;
+const MOVE_AGAIN_MS = 600_000;
+
+export interface BalancerOptions {
+  readonly env: Env;
+  readonly servers: Servers;
+  readonly assignment: Assignment;
+  readonly queue: AssignmentQueue;
+  readonly context: () => RequestContext;
+}
+
+export class Balancer {
+  readonly #options: BalancerOptions;
+  /** By tablet, when it was moved. */
+  readonly #movedMs = new Map<MetadataKey, number>();
+  /** True when the moves that are left were chosen for other servers than there are now. */
+  #isOutdated = false;
+  #isRunning = false;
+
+  constructor(options: BalancerOptions) {
+    this.#options = options;
+  }
+
+  /** A server has come or died: the moves under way are finished, and no others of those that were chosen begin. */
+  outdated(): void {
+    this.#isOutdated = true;
+  }
+
+  /** Chooses moves and makes them. Returns how many were made; without effect while it runs. */
+  async run(): Promise<number> {
+    if (this.#isRunning) return 0;
+    this.#isRunning = true;
+    this.#isOutdated = false;
+    try {
+      return await this.#makeAll(chooseMoves(this.#loads()));
+    } finally {
+      this.#isRunning = false;
+    }
+  }
+
+  #loads(): ServerLoad[] {
+    const { servers, env } = this.#options;
+    const now = env.clock.monotonicMs();
+    for (const [key, atMs] of this.#movedMs) if (now - atMs >= MOVE_AGAIN_MS) this.#movedMs.delete(key);
+    return servers.all().map(({ name, tablets }) => ({
+      name,
+      tablets: [...tablets].flatMap(([key, epoch]) => (isMetadataTablet(key) ? [] : [this.#loadOf(key, epoch)])),
+    }));
+  }
+
+  /** A tablet that is being given stays for now. */
+  #loadOf(key: MetadataKey, epoch: number): TabletLoad {
+    const figures = this.#options.servers.figures.get(key);
+    return {
+      key,
+      epoch,
+      sizeBytes: figures?.sizeBytes ?? 0,
+      requestRate: Math.round(figures?.requestRate ?? 0),
+      isFixed: epoch === 0 || this.#movedMs.has(key),
+    };
+  }
+
+  async #makeAll(moves: readonly Move[]): Promise<number> {
+    const bySource = new Map<string, Move[]>();
+    const takers = new Map<string, Turns>();
+    for (const move of moves) {
+      const own = bySource.get(move.from);
+      if (own === undefined) bySource.set(move.from, [move]);
+      else own.push(move);
+      if (!takers.has(move.to)) takers.set(move.to, new Turns(MOVES_PER_SERVER));
+    }
+    let moved = 0;
+    const give = async (left: Iterator<Move>): Promise<void> => {
+      for (;;) {
+        const { value: move, done } = left.next();
+        if (done || this.#isOutdated) return;
+        await takers.get(move.to)!.take(async () => {
+          if (!this.#isOutdated && (await this.#make(move))) moved++;
+        });
+      }
+    };
+    await Promise.all(
+      [...bySource.values()].flatMap((own) => {
+        const left = own.values();
+        return Array.from({ length: MOVES_PER_SERVER }, () => give(left));
+      }),
+    );
+    return moved;
+  }
+
+  async #make({ tablet: { key, epoch }, from, to }: Move): Promise<boolean> {
+    const { servers, env } = this.#options;
+    const [owner, next] = [servers.get(from), servers.get(to)];
+    if (owner === undefined || next === undefined || owner.tablets.get(key) !== epoch) return false;
+    const failure = await this.#moveFrom(owner, key, epoch, next);
+    if (failure !== undefined) return false;
+    this.#movedMs.set(key, env.clock.monotonicMs());
+    env.metrics.add('master.movedTablets');
+    return true;
+  }
+
+  /** Returns the reason why the tablet was not moved. */
+  async #moveFrom(
+    owner: LiveServer,
+    key: MetadataKey,
+    epoch: number,
+    next: LiveServer,
+  ): Promise<BigtableError | 'was not released' | undefined> {
+    const { assignment, queue, env, context } = this.#options;
+    let isReleased: boolean;
+    try {
+      isReleased = await assignment.release(owner, { key, epoch }, context());
+    } catch (thrown) {
+      const error = toBigtableError(thrown);
+      if (isDeposed(error)) throw error;
+      env.logger.info('a tablet was not moved', { server: owner.name, error: error.message });
+      // it may have released the tablet
+      owner.drop(key);
+      return (await queue.look(key)) ?? 'was not released';
+    }
+    if (!isReleased && owner.tablets.has(key)) return 'was not released';
+    const failure = await queue.look(key, undefined, next.name);
+    return isReleased ? failure : 'was not released';
+  }
+}
+
+/** Lets a number of pieces of work run at a time. */
+class Turns {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(free: number) {
+    this.#free = free;
+  }
+
+  async take(work: () => Promise<void>): Promise<void> {
+    if (this.#free === 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#free--;
+    try {
+      await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free++;
+      else next();
+    }
+  }
+}

@@ -1,0 +1,83 @@
+/** Answers the calls of a master: passes each to the part that carries it out. */
+import { type ByteString, toBigtableError, unavailable } from '../base/index.ts';
+import type { CallHandler, Env, RequestContext } from '../env/index.ts';
+import {
+  callHandler,
+  checkAddressed,
+  type Handlers,
+  isDeposed,
+  type MasterCalls,
+  type TabletRef,
+} from '../protocol/index.ts';
+import type { SweepResult } from './sweep.ts';
+import type { TableAdmin } from './table-admin.ts';
+
+export interface MasterHandlerOptions {
+  readonly env: Env;
+  /** The master's, as servers address it. */
+  readonly name: string;
+  readonly tables: TableAdmin;
+  /** Without deadline. */
+  readonly context: () => RequestContext;
+  /** Throws while METADATA was not served yet. */
+  readonly checkIsReady: () => void;
+  readonly merge: (table: string, row: ByteString) => Promise<void>;
+  readonly sweep: () => Promise<SweepResult>;
+  /** Files may be left that no row refers to. */
+  readonly sweepLater: () => void;
+  /** The server has split a tablet, and serves these now. */
+  readonly onSplit: (server: string, tablets: readonly TabletRef[]) => void;
+  /** A later master has taken the place of this one. */
+  readonly onDeposed: () => void;
+}
+
+export function masterHandler(options: MasterHandlerOptions): CallHandler {
+  const { stream, call } = callHandler<MasterCalls>(handlersOf(options));
+  return {
+    stream,
+    call: (method, message, context) =>
+      call(method, message, context).catch((thrown: unknown) => {
+        if (!isDeposed(toBigtableError(thrown))) throw thrown;
+        options.onDeposed();
+        throw unavailable('another master has taken the place of this one', thrown);
+      }),
+  };
+}
+
+function handlersOf(options: MasterHandlerOptions): Handlers<MasterCalls> {
+  const { env, name, tables, context: ownContext, checkIsReady, merge, sweep, sweepLater, onSplit } = options;
+  /** Calls that read or change METADATA are refused until it is served for the first time. */
+  const whenReady =
+    <T, A>(call: (message: T, context: RequestContext) => Promise<A>) =>
+    async (message: T, { deadlineMs }: RequestContext): Promise<A> => {
+      checkIsReady();
+      return call(message, { ...ownContext(), deadlineMs });
+    };
+  return {
+    // its repetition would not be known as one
+    createTable: whenReady((message) => tables.createTable(message, ownContext())),
+    updateTable: whenReady((message, context) => tables.updateTable(message, context)),
+    deleteTable: whenReady(async (message, context) => {
+      await tables.deleteTable(message.name, context);
+      sweepLater();
+      return undefined;
+    }),
+    modifyFamilies: whenReady((message, context) => tables.modifyFamilies(message.name, message.changes, context)),
+    mergeTablets: whenReady(async (message) => {
+      await merge(message.name, message.row);
+      return undefined;
+    }),
+    tabletSplit: async (message) => {
+      checkAddressed(message, name);
+      onSplit(message.server, message.tablets);
+      return undefined;
+    },
+    filesLeft: async (message) => {
+      checkAddressed(message, name);
+      sweepLater();
+      return undefined;
+    },
+    counters: async () => ({ name: env.metrics.name(env.random), counters: env.metrics.snapshot() }),
+    sweep: whenReady(() => sweep()),
+  };
+}

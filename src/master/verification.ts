@@ -1,0 +1,75 @@
+/**
+ * Looks whether every tablet is where its row says: requests the tablets of all servers, walks over METADATA, and puts
+ * into the assignment queue what is wrong. It assigns nothing itself, so it may wait, or be cut short, at any point.
+ */
+import { assert, type BigtableError, checksInvariants } from '../base/index.ts';
+import type { RequestContext } from '../env/index.ts';
+import type { MetadataClient } from '../locator/index.ts';
+import { assertDisjoint, keyOfRow, type MetadataRow, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
+import type { Assignment } from './assignment.ts';
+import type { AssignmentQueue } from './assignment-queue.ts';
+import type { MetadataTablets } from './metadata-tablets.ts';
+import type { Servers } from './servers.ts';
+
+export interface VerificationOptions {
+  readonly metadata: MetadataClient;
+  readonly metadataTablets: MetadataTablets;
+  readonly servers: Servers;
+  readonly assignment: Assignment;
+  readonly queue: AssignmentQueue;
+}
+
+export class Verification {
+  readonly #options: VerificationOptions;
+  #isUnderWay = false;
+
+  constructor(options: VerificationOptions) {
+    this.#options = options;
+  }
+
+  /** The servers, the root tablet, and METADATA's other tablets. Resolves when those are served; rejects if one is not. */
+  async ofMetadata(context: RequestContext): Promise<void> {
+    assert(!this.#isUnderWay, 'one look at METADATA runs at a time');
+    this.#isUnderWay = true;
+    try {
+      await this.#ofMetadata(context);
+    } finally {
+      this.#isUnderWay = false;
+    }
+  }
+
+  async #ofMetadata(context: RequestContext): Promise<void> {
+    const { servers, assignment, metadata, metadataTablets } = this.#options;
+    await servers.scan({ ...context, signal: undefined });
+    if (!assignment.metadataWasServed) servers.choose();
+    await this.#served([await assignment.rootRow(context)]);
+    const rows: MetadataRow[] = [];
+    for await (const some of metadata.scan(ROOT_RANGE, context)) rows.push(...some);
+    if (rows.length === 0) rows.push(await assignment.createMetadataRow(context));
+    if (checksInvariants) assertDisjoint(rows.map(({ range }) => range));
+    metadataTablets.replace(rows.map(keyOfRow));
+    await this.#served(rows);
+    assignment.metadataIsServed();
+  }
+
+  /** Rejects with the failure of one that is not served. */
+  async #served(rows: readonly MetadataRow[]): Promise<void> {
+    const { assignment, queue } = this.#options;
+    for (const row of rows) if (assignment.needsWork(row)) queue.found(row);
+    const failures = await Promise.all(rows.map((row) => queue.settled(keyOfRow(row))));
+    const failure = failures.find((one): one is BigtableError => one !== undefined);
+    if (failure !== undefined) throw failure;
+  }
+
+  /** The users' tablets. Resolves when all of their rows were read. */
+  async ofUsers(context: RequestContext): Promise<void> {
+    const { metadata, assignment, queue } = this.#options;
+    assert(assignment.metadataWasServed, "users' rows are read once METADATA was served");
+    assignment.walkBegins();
+    for await (const rows of metadata.scan(USER_RANGE, context)) {
+      for (const row of rows) if (assignment.needsWork(row)) queue.found(row);
+      await queue.room();
+    }
+    assignment.walkEnds();
+  }
+}
