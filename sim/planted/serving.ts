@@ -232,10 +232,14 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'A32',
-    title: 'a master waits for METADATA, which only its next assignment would have served',
+    title: 'a master waits for METADATA, which only its next look would have served',
     changes: [
-      { file: 'master/master.ts', text: 'onStall: () => this.#assignAnew(),', wrong: '' },
-      { file: 'master/recoveries.ts', text: 'if (keys.some(isMetadataTablet)) assignAnew();', wrong: '' },
+      { file: 'master/master.ts', text: 'onStall: () => this.#lookAtMetadataAnew(),', wrong: '' },
+      {
+        file: 'master/recoveries.ts',
+        text: 'else queue.recover(keys);',
+        wrong: "else queue.recover(keys.filter((key) => !key.startsWith('00000000')));",
+      },
     ],
   },
 ];
