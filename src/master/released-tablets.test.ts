@@ -62,9 +62,9 @@ describe('released tablets', () => {
 
   test('a scan that ends without having begun is a bug: it would drop entries that it has not checked', () => {
     const released = new ReleasedTablets();
-    assert.throws(() => released.end(), /an assignment of all tablets ends when it has begun/);
+    assert.throws(() => released.end(), /a walk over all rows ends when it has begun/);
     released.begin();
     released.end();
-    assert.throws(() => released.end(), /an assignment of all tablets ends when it has begun/);
+    assert.throws(() => released.end(), /a walk over all rows ends when it has begun/);
   });
 });

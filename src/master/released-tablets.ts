@@ -2,8 +2,8 @@
  * Tablets that the live server named in their rows has released, each at an epoch and for ever: they go to another
  * server, or to the same one at a later epoch.
  *
- * Invariant: an entry is needed for as long as METADATA shows the tablet at that epoch. Each assignment of all tablets
- * reads every row, and drops the entries that existed when it began and that no row confirms.
+ * Invariant: an entry is needed for as long as METADATA shows the tablet at that epoch. Each walk over all rows
+ * drops the entries that existed when it began and that no row confirms.
  */
 import { assert } from '../base/index.ts';
 import { keyOfRow, type MetadataKey, type MetadataRow } from '../metadata/index.ts';
@@ -11,11 +11,11 @@ import type { TabletRef } from '../protocol/index.ts';
 
 export class ReleasedTablets {
   readonly #epochs = new Map<MetadataKey, number>();
-  /** Entries that existed when the assignment of all began and that no row has confirmed yet. */
+  /** Entries that existed when the walk began and that no row has confirmed yet. */
   #unconfirmed = new Map<MetadataKey, number>();
 
-  /** True between `begin` and `end`; an assignment that fails does not reach `end`. */
-  #isAssigning = false;
+  /** True between `begin` and `end`; a walk that fails does not reach `end`. */
+  #isWalking = false;
 
   get size(): number {
     return this.#epochs.size;
@@ -39,16 +39,16 @@ export class ReleasedTablets {
     this.#epochs.delete(key);
   }
 
-  /** An assignment of all tablets begins: it calls `has` for every row. */
+  /** A walk over all rows begins: it calls `has` for each. */
   begin(): void {
     this.#unconfirmed = new Map(this.#epochs);
-    this.#isAssigning = true;
+    this.#isWalking = true;
   }
 
   /** It has seen every row. */
   end(): void {
-    assert(this.#isAssigning, 'an assignment of all tablets ends when it has begun');
-    this.#isAssigning = false;
+    assert(this.#isWalking, 'a walk over all rows ends when it has begun');
+    this.#isWalking = false;
     for (const [key, epoch] of this.#unconfirmed) if (this.#epochs.get(key) === epoch) this.#epochs.delete(key);
     this.#unconfirmed.clear();
   }

@@ -87,7 +87,7 @@ export const MASTER_FAULTS: readonly Fault[] = [
   },
   {
     fault: 'a walk over all rows ends that has not begun',
-    message: /an assignment of all tablets ends when it has begun/,
+    message: /a walk over all rows ends when it has begun/,
     run: (planted) => {
       const released = new ReleasedTablets();
       if (!planted) released.begin();
