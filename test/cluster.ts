@@ -39,6 +39,7 @@ export const SETTINGS: TabletServerSettings = {
   inMemoryBytes: MIB,
   logLimitBytes: 16 * MIB,
   tabletBytes: 1 << 30,
+  metadataTabletBytes: 1 << 30,
   compactionsAtOnce: 1,
   majorCompactionMs: 86_400_000,
 };

@@ -3,6 +3,7 @@
  * clean. A few bugs prove harmless, because another rule covers them; they are kept for that.
  */
 import { hotRows } from './hot-rows.mjs';
+import { metadataSplits } from './metadata-splits.mjs';
 import { serving } from './serving.mjs';
 import { slots } from './slots.mjs';
 import { structure } from './structure.mjs';
@@ -15,6 +16,7 @@ const MODELS = {
   C: { model: structure, faults: 'expire put comp split merge master sweep lose' },
   D: { model: hotRows, faults: 'refuse error crash lapse gone' },
   E: { model: tables, faults: 'create master crash lost move' },
+  F: { model: metadataSplits, faults: 'msplit split release merge comp expire lost sweep' },
 };
 
 const WRITES = { ops: ['w', 'w'] };
@@ -22,6 +24,8 @@ const WRITE = { ops: ['w'] };
 const READ_TOO = { ops: ['w', 'w', 'r'] };
 const THREE = { servers: 3 };
 const HARMLESS = { harmless: true };
+const TWO_TABLETS = { K: 4, ends: [2, 4] };
+const NOT_LOADED = { ...TWO_TABLETS, unloaded: 1 };
 
 /** [title, model, planted bugs, faults and moves allowed, options]. */
 export const PLANTED = [
@@ -236,6 +240,45 @@ export const PLANTED = [
   ['E04 METADATA does not compare epochs, look at the lock kept', 'E', 'noFence', 'create:2 master crash', HARMLESS],
   ['E05 the lost answer to the write of a schema is taken for a failure', 'E', 'unknownIsFailure', 'create lost', {}],
   ['E06 a schema is written without the lock', 'E', 'noGuard', 'create master', {}],
+  ['F01 METADATA is split at the key of a row, not after it', 'F', 'atKey', 'msplit', TWO_TABLETS],
+  [
+    'F02 METADATA is split after a row that a merge has removed meanwhile',
+    'F',
+    'noRecheck',
+    'msplit release:2 merge',
+    TWO_TABLETS,
+  ],
+  ['F03 METADATA is split after a key that has no row', 'F', 'anyKey', 'msplit', TWO_TABLETS],
+  [
+    'F04 each tablet of METADATA takes its part of a commit that lies apart',
+    'F',
+    'half',
+    'msplit release:2 merge',
+    TWO_TABLETS,
+  ],
+  [
+    'F05 a commit that lies apart is refused without a look at its rows',
+    'F',
+    'refusedApart',
+    'msplit split lost',
+    TWO_TABLETS,
+  ],
+  [
+    'F06 a commit that lies apart is sent again and again',
+    'F',
+    'waitsApart',
+    'msplit release:2 merge',
+    { ...TWO_TABLETS, wedge: true },
+  ],
+  ['F07 the scan fixes the next key, reads the row later', 'F', 'peek', 'split comp sweep', NOT_LOADED],
+  [
+    'F08 a read beyond the end of a tablet of METADATA is answered with what the tablet has',
+    'F',
+    'shortRead',
+    'msplit comp sweep',
+    NOT_LOADED,
+  ],
+  ["F09 commits go on between a METADATA tablet's last flush and its split", 'F', 'noLock', 'msplit comp', TWO_TABLETS],
 ];
 
 /** [title, model, faults and moves allowed, options]. */
@@ -270,6 +313,11 @@ export const SOUND = [
   ['tables, two masters', 'E', 'create:2 master', { wedge: true }],
   ['tables, two masters, lost answers, METADATA moved', 'E', 'create master lost move', { wedge: true }],
   ['tables, masters that crash and lose the lock', 'E', 'create:2 master crash lost', {}],
+  ['METADATA split, splits, lost answers', 'F', 'msplit:2 split:2 lost', { ...TWO_TABLETS, wedge: true }],
+  ['METADATA split, merge, split', 'F', 'msplit:2 split release:2 merge', { ...TWO_TABLETS, wedge: true }],
+  ['METADATA split, death, compaction', 'F', 'msplit:2 split expire comp', { ...TWO_TABLETS, wedge: true }],
+  ['METADATA split, sweep', 'F', 'msplit:2 split comp sweep', NOT_LOADED],
+  ['METADATA split, merge, sweep', 'F', 'msplit release:2 merge sweep', NOT_LOADED],
   ['hot row, full disk twice', 'D', 'refuse:2', { ops: ['i', 'i', 'i', 'w', 'c'], wedge: true }],
   ['hot row, crash', 'D', 'refuse crash', { ops: ['i', 'i', 'w', 'c', 'r'] }],
   ['hot row, append of unknown outcome', 'D', 'refuse error', { ops: ['i', 'i', 'w', 'c', 'r'] }],

@@ -30,6 +30,7 @@ const SETTINGS: TabletServerSettings = {
   inMemoryBytes: MIB,
   logLimitBytes: 64 * KIB,
   tabletBytes: 32 * KIB,
+  metadataTabletBytes: 6 * KIB,
   compactionsAtOnce: 1,
   majorCompactionMs: 20_000,
 };

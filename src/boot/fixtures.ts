@@ -41,6 +41,8 @@ export async function until(condition: () => Promise<boolean> | boolean): Promis
 export interface WorldOptions {
   readonly settings?: Partial<DatabaseSettings>;
   readonly tabletServers?: number;
+  /** Smaller than a user may set it, so that METADATA has several tablets too. */
+  readonly tabletBytes?: number;
   /** Default: the system's. */
   readonly clock?: Clock;
   readonly faults?: FileFaults;
@@ -79,10 +81,9 @@ export class World {
   }
 
   async start(): Promise<TestDatabase> {
-    const { settings, tabletServers = 1 } = this.#options;
-    return new TestDatabase(
-      await Database.start({ env: await this.env(), settings: checkSettings(settings), tabletServers }),
-    );
+    const { settings, tabletBytes, tabletServers = 1 } = this.#options;
+    const checked = { ...checkSettings(settings), ...(tabletBytes !== undefined && { tabletBytes }) };
+    return new TestDatabase(await Database.start({ env: await this.env(), settings: checked, tabletServers }));
   }
 
   /** The power fails. Everything started before is dead; the next start finds the durable state. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { MetadataRow } from '../metadata/index.ts';
-import { keyOfRow, METADATA_TABLE_ID, USER_RANGE } from '../metadata/index.ts';
+import { boundaryAfter, keyOfRow, METADATA_TABLE_ID, metadataKey, USER_RANGE } from '../metadata/index.ts';
 import { RowCheck } from './check-rows.ts';
 import { Findings } from './findings.ts';
 
@@ -37,6 +37,27 @@ describe('the check of the rows of METADATA', () => {
       'table 00000010: no tablet holds rows from "" to "k"',
       'table 00000010: no tablet holds rows from "t" on',
     ]);
+  });
+
+  test('a tablet must not lie across two tablets of METADATA, nor could its parts', () => {
+    const last = rowOf('00000010', 'm', undefined);
+    const rows = [rowOf('00000010', '', 'm'), last, rowOf('00000011', '', undefined)];
+    const found = (boundary: string): readonly string[] => {
+      const metadata = [
+        rowOf(METADATA_TABLE_ID, USER_RANGE.start, boundary),
+        rowOf(METADATA_TABLE_ID, boundary, undefined),
+      ];
+      return checked([...metadata, ...rows]).findings.list.map(({ message }) => message);
+    };
+    for (const row of rows) assert.deepEqual(found(boundaryAfter(keyOfRow(row))), []);
+    for (const [boundary, start] of [
+      [keyOfRow(last), 'm'],
+      [boundaryAfter(metadataKey('00000010', 'z')), 'm'],
+      [boundaryAfter(metadataKey('00000010', 'a')), ''],
+    ] as const) {
+      const [message = ''] = found(boundary);
+      assert.ok(message.includes(`begins at "${start}" lies across a boundary of METADATA's tablets`), message);
+    }
   });
 
   test('those of METADATA must', () => {

@@ -1,10 +1,10 @@
 /**
- * Checks METADATA's rows as a whole: they partition every table (invariant I3), each table has a schema and each schema
- * a table, and the fields of each row are consistent. Rows come in the order of METADATA; of each table only the last
+ * Checks METADATA's rows as a whole: they partition every table (invariant I3), no boundary of METADATA's tablets divides
+ * a tablet, each table has a schema and each schema a table, and the fields of each row are consistent. Rows come in the order of METADATA; of each table only the last
  * end is kept.
  */
 import { type ByteString, quote } from '../base/index.ts';
-import { METADATA_TABLE_ID, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
+import { dividesTablet, lookupKey, METADATA_TABLE_ID, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import type { Findings } from './findings.ts';
 import type { InspectedTablet } from './metadata.ts';
@@ -25,6 +25,8 @@ export class RowCheck {
   readonly #findings: Findings;
   readonly #schemas: ReadonlyMap<string, TableSchema>;
   readonly #seen = new Set<string>();
+  /** Where METADATA's tablets end that are not behind the rows checked so far. */
+  readonly #boundaries: ByteString[] = [];
   /** The table under way, and where its last tablet ended; undefined after its last. */
   #table: { readonly id: string; next: ByteString | undefined } | undefined;
 
@@ -51,6 +53,15 @@ export class RowCheck {
       known.wasServed ||= epoch > 0;
       known.files += Object.values(files).flat().length;
       this.schemaless.set(tableId, known);
+    }
+    if (tableId === METADATA_TABLE_ID) {
+      if (range.end !== undefined) this.#boundaries.push(range.end);
+    } else {
+      while (this.#boundaries[0] !== undefined && this.#boundaries[0] <= lookupKey(tableId, range.start))
+        this.#boundaries.shift();
+      const [boundary] = this.#boundaries;
+      if (boundary !== undefined && dividesTablet(boundary, tableId, range))
+        this.#wrong(`${where} lies across a boundary of METADATA's tablets, ${quote(boundary)}: it cannot be split`);
     }
     this.#addToTable(tableId, range.start, range.end, key);
   }

@@ -4,9 +4,9 @@
  *
  * Invariant: next to a running server each tablet of METADATA is shown as it was at some instant of the reading. Its
  * row is read before its files and logs and again after them; if it has changed meanwhile (files may be gone, logs
- * trimmed) all is read anew.
+ * trimmed) all is read anew. One that is split meanwhile is shown as its parts.
  */
-import { BigtableError, Code, CorruptionError, unavailable } from '../base/index.ts';
+import { BigtableError, type ByteString, Code, CorruptionError, unavailable } from '../base/index.ts';
 import { isAfter, type LogRecord } from '../commitlog/index.ts';
 import { type Clock, type Codecs, type FileSystem, type LastingFile, Pacer } from '../env/index.ts';
 import {
@@ -14,10 +14,13 @@ import {
   decodeRow,
   decodeSchema,
   keyOfRow,
+  lookupKey,
+  METADATA_TABLE_ID,
   type MetadataKey,
   type MetadataRow,
   PlainObject,
   schemaPath,
+  USER_RANGE,
 } from '../metadata/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import { MetadataLogs } from './metadata-logs.ts';
@@ -76,6 +79,11 @@ export async function inspectMetadata(components: MetadataComponents): Promise<M
   };
 }
 
+interface TabletContents {
+  readonly row: MetadataRow;
+  readonly rows: OfflineRows;
+}
+
 class OfflineMetadata {
   readonly #components: MetadataComponents;
   readonly #logs: MetadataLogs;
@@ -89,13 +97,18 @@ class OfflineMetadata {
     const root = await this.#root();
     if (!root) return;
     yield { key: keyOfRow(root.row), rowIn: 'root file', row: root.row, events: [] };
-    const inRoot = tabletsIn(root.rows, 'root tablet');
-    yield* inRoot;
-    for (const { key, row } of inRoot) yield* await this.#metadataTablet(key, row);
+    yield* tabletsIn(root.rows, 'root tablet');
+    let from: ByteString | undefined = USER_RANGE.start;
+    while (from !== undefined) {
+      const tablet = await this.#metadataTablet(from);
+      if (tablet === undefined) return;
+      yield* tabletsIn(tablet.rows, 'METADATA');
+      from = tablet.row.range.end;
+    }
   }
 
   /** The root tablet's row and contents; undefined if there is no database yet. */
-  async #root(): Promise<{ readonly row: MetadataRow; readonly rows: OfflineRows } | undefined> {
+  async #root(): Promise<TabletContents | undefined> {
     const row = await this.#rootRow();
     if (!row) return undefined;
     return this.#settled(row, () => this.#rootRow());
@@ -106,20 +119,22 @@ class OfflineMetadata {
     return file && decodeRootFile(file.contents);
   }
 
-  /** The tablets whose rows are in this tablet of METADATA. */
-  async #metadataTablet(key: MetadataKey, row: MetadataRow): Promise<readonly InspectedTablet[]> {
-    const { rows } = await this.#settled(row, async () => {
-      const root = await this.#root();
-      return root && decodeRow(key, root.rows.cells(key));
-    });
-    return tabletsIn(rows, 'METADATA');
+  /** The tablet of METADATA that holds that row, or the next one if none does; undefined if there is none. */
+  async #metadataTablet(holds: ByteString): Promise<TabletContents | undefined> {
+    const below = lookupKey(METADATA_TABLE_ID, holds);
+    const readRow = async (): Promise<MetadataRow | undefined> => {
+      for (const { row: key, cells } of (await this.#root())?.rows.rows() ?? []) {
+        const row = key > below ? decodeRow(key, cells) : undefined;
+        if (row !== undefined) return row;
+      }
+      return undefined;
+    };
+    const row = await readRow();
+    return row && this.#settled(row, readRow);
   }
 
   /** The contents of the tablet while its row was one and the same. */
-  async #settled(
-    first: MetadataRow,
-    readRow: () => Promise<MetadataRow | undefined>,
-  ): Promise<{ readonly row: MetadataRow; readonly rows: OfflineRows }> {
+  async #settled(first: MetadataRow, readRow: () => Promise<MetadataRow | undefined>): Promise<TabletContents> {
     let row = first;
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       const rows = await this.#read(row).catch((error: unknown) => {
@@ -128,10 +143,9 @@ class OfflineMetadata {
         throw error;
       });
       const now = await readRow();
-      if (now?.version !== row.version || now.epoch !== row.epoch) {
-        if (!now) break;
-        row = now;
-      } else if (rows instanceof OfflineRows) return { row, rows };
+      if (now === undefined) break;
+      if (now.version !== row.version || now.epoch !== row.epoch || keyOfRow(now) !== keyOfRow(row)) row = now;
+      else if (rows instanceof OfflineRows) return { row, rows };
       else if (rows.code === Code.NOT_FOUND)
         throw new CorruptionError('METADATA', 0, `a listed file is missing: ${rows.message}`, rows);
     }

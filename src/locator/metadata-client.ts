@@ -3,7 +3,8 @@
  * calls again, and treats the root tablet's row, which is a file of the lock service, as any other.
  *
  * A commit whose outcome is unknown is sent again until its id is in the row or the row has moved on: so the answer is
- * always known.
+ * always known. It is not sent any more once its rows lie in two tablets of METADATA, which are never merged: then the
+ * rows tell whether it was done before.
  */
 import { assert, BigtableError, Code, type ByteString, toBigtableError, unavailable } from '../base/index.ts';
 import {
@@ -26,7 +27,7 @@ import {
   type MetadataRow,
   ROOT_KEY,
 } from '../metadata/index.ts';
-import { rangeOfRow, type RowRange } from '../model/index.ts';
+import { rangeContains, rangeOfRow, type RowRange } from '../model/index.ts';
 import { callServer, type CommitOutcome, isDeposed, isNotServing, readTablet } from '../protocol/index.ts';
 import { Backoff } from './backoff.ts';
 import type { AssignedTablet } from './location-cache.ts';
@@ -162,7 +163,9 @@ export class MetadataClient {
     for (;;) {
       const failed: Pending[] = [];
       let failure: BigtableError | undefined;
-      for (const batch of await this.#batches(left, context)) {
+      const { batches, apart } = await this.#batches(left, context);
+      for (const { commit, index } of apart) outcomes[index] = await this.#outcomeApart(commit, context);
+      for (const batch of batches) {
         try {
           const answers = await this.#send(batch, context);
           batch.pending.forEach(({ index }, i) => (outcomes[index] = answers[i]));
@@ -190,15 +193,25 @@ export class MetadataClient {
     }
   }
 
-  async #batches(pending: readonly Pending[], context: RequestContext): Promise<CommitBatch[]> {
+  /** `apart`: commits whose rows lie in two tablets of METADATA. */
+  async #batches(
+    pending: readonly Pending[],
+    context: RequestContext,
+  ): Promise<{ readonly batches: readonly CommitBatch[]; readonly apart: readonly Pending[] }> {
+    const apart: Pending[] = [];
     const open = new Map<AssignedTablet | undefined, CommitBatch>();
     const batches: CommitBatch[] = [];
     const backoff = new Backoff(this.#options);
     for (const item of pending) {
-      const [first] = item.commit.rows;
+      const { rows } = item.commit;
+      const [first] = rows;
       assert(first !== undefined, 'a commit changes at least one row');
-      const { key } = first;
-      const tablet = key === ROOT_KEY ? undefined : await this.#locate(key, context, backoff);
+      const tablet = first.key === ROOT_KEY ? undefined : await this.#locate(first.key, context, backoff);
+      // a location may be too wide, from before a split; where it ends a tablet ends for ever
+      if (tablet !== undefined && !rows.every(({ key }) => rangeContains(tablet.range, key))) {
+        apart.push(item);
+        continue;
+      }
       let batch = open.get(tablet);
       if (batch === undefined || batch.pending.length >= MAX_COMMITS_PER_CALL) {
         batch = { tablet, pending: [] };
@@ -207,7 +220,16 @@ export class MetadataClient {
       }
       batch.pending.push(item);
     }
-    return batches;
+    return { batches, apart };
+  }
+
+  /** The outcome of a commit that cannot be carried out any more: it was done if its rows show it. */
+  async #outcomeApart(commit: MetadataCommit, context: RequestContext): Promise<CommitOutcome> {
+    const rows = new Map<MetadataKey, MetadataRow | undefined>();
+    for (const { key } of commit.rows) rows.set(key, await this.readRow(key, context));
+    return judge(commit, (key) => rows.get(key)) === 'done'
+      ? { kind: 'done' }
+      : { kind: 'refused', rows: [...rows.values()] };
   }
 
   async #locate(key: MetadataKey, context: RequestContext, backoff: Backoff): Promise<AssignedTablet> {

@@ -7,7 +7,7 @@
  */
 import { assert, type ByteString } from '../base/index.ts';
 import type { Mutation } from '../model/index.ts';
-import type { MetadataKey } from './keys.ts';
+import { keyBeforeBoundary, type MetadataKey, METADATA_TABLE_ID, ROOT_KEY } from './keys.ts';
 import { mergedFiles } from './merged-files.ts';
 import { encodeRow, keyOfRow, type MetadataRow, type TabletEvent } from './metadata-row.ts';
 import { assertPartition } from './partition.ts';
@@ -67,6 +67,10 @@ export function commitOfSplit(
   [low, high]: readonly [TabletPart, TabletPart],
 ): MetadataCommit {
   assertPartition([low.range, high.range], now.range);
+  if (now.tableId === METADATA_TABLE_ID) {
+    assert(keyOfRow(now) !== ROOT_KEY, 'the root tablet is never split');
+    keyBeforeBoundary(high.range.start);
+  }
   const part = ({ range, files, clips, lastServerMicros }: TabletPart, version: number): MetadataRow => ({
     ...now,
     range,

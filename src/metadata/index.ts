@@ -13,7 +13,10 @@ export {
 } from './commit.ts';
 export { decodeDeletionMark, type DeletionMark, deletionPath, encodeDeletionMark } from './deletion-mark.ts';
 export {
+  boundaryAfter,
+  dividesTablet,
   isMetadataTablet,
+  keyBeforeBoundary,
   keysOfTable,
   lookupKey,
   METADATA_TABLE_ID,

@@ -8,7 +8,7 @@
  * Invariant: keys of a table order as its tablets do, so the tablet of row r is the first key above `id 0x00 r`.
  * METADATA's own table has the smallest id: the rows of its tablets sort first, and the root tablet holds them.
  */
-import { assert, type ByteString, CorruptionError, quote } from '../base/index.ts';
+import { assert, type ByteString, CorruptionError, quote, successor } from '../base/index.ts';
 import type { RowRange } from '../model/index.ts';
 
 export const METADATA_TABLE_ID = '00000000';
@@ -42,6 +42,32 @@ export function parseMetadataKey(key: MetadataKey): { readonly tableId: string; 
 /** True for the keys of METADATA's own tablets. */
 export function isMetadataTablet(key: MetadataKey): boolean {
   return key.startsWith(METADATA_TABLE_ID);
+}
+
+/**
+ * Where METADATA is split so that `key` is the last row below (docs/decisions/0065-splits-of-metadata.md). A tablet
+ * whose row is above it begins at or after the end of the tablet of `key`, so the rows of its parts are above it too.
+ */
+export function boundaryAfter(key: MetadataKey): ByteString {
+  assert(!isMetadataTablet(key), "METADATA is split between the rows of users' tablets");
+  return successor(key);
+}
+
+/** The key after which METADATA is split there: the inverse of `boundaryAfter`. */
+export function keyBeforeBoundary(boundary: ByteString): MetadataKey {
+  assert(boundary.endsWith('\0'), 'METADATA is split directly after the key of a row');
+  const key = boundary.slice(0, -1);
+  const { tableId } = parseMetadataKey(key);
+  assert(tableId !== METADATA_TABLE_ID, "METADATA is split between the rows of users' tablets");
+  return key;
+}
+
+/**
+ * True if METADATA may not be split there: the boundary lies between the row of that tablet and a row that its split
+ * would add, so one commit could not change both.
+ */
+export function dividesTablet(boundary: ByteString, tableId: string, { start, end }: RowRange): boolean {
+  return successor(lookupKey(tableId, start)) < boundary && boundary <= metadataKey(tableId, end);
 }
 
 /** All keys of the table's tablets. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { BigtableError, Code } from '../base/index.ts';
 import { ByteBudget, type Logger, ManualClock, Metrics, requestContext, silentLogger } from '../env/index.ts';
+import { METADATA_TABLE_ID } from '../metadata/index.ts';
 import { notServing } from '../protocol/index.ts';
 import { MemtableBudget } from './memtable-budget.ts';
 import type { ServedTablet } from './tablet-map.ts';
@@ -28,7 +29,8 @@ class Memory {
 
 function budgetOf(limitBytes: number, logger: Logger = silentLogger, clock = new ManualClock()): MemtableBudget {
   const log = { newestPosition: 0, sizeBytes: () => 0, trimBefore: () => {} };
-  return new MemtableBudget({ limitBytes, logLimitBytes: 1e9, log, clock, logger, metrics: new Metrics() });
+  const sizes = { limitBytes, logLimitBytes: 1e9, metadataTabletBytes: 1e9 };
+  return new MemtableBudget({ ...sizes, log, clock, logger, metrics: new Metrics() });
 }
 
 function tabletOf(bytes: number): [ServedTablet, Memory] {
@@ -65,6 +67,28 @@ describe('the memory of memtables', () => {
     budget.count(small);
     await settled();
     assert.deepEqual([smallMemory.flushes, largeMemory.flushes, budget.totalBytes], [0, 1, 25]);
+  });
+
+  test('METADATA’s is flushed at a size of its own, which is never above that of a tablet that is split', async () => {
+    for (const [metadataTabletBytes, flushBytes] of [
+      [100, 100],
+      [1 << 30, 4 << 20],
+    ] as const) {
+      const log = { newestPosition: 0, sizeBytes: () => 0, trimBefore: () => {} };
+      const sizes = { limitBytes: 1 << 30, logLimitBytes: 1e9, metadataTabletBytes };
+      const parts = { clock: new ManualClock(), logger: silentLogger, metrics: new Metrics() };
+      const budget = new MemtableBudget({ ...sizes, log, ...parts });
+      const [user, userMemory] = tabletOf(flushBytes * 2);
+      const [metadata, memory] = tabletOf(flushBytes - 1);
+      budget.add(user);
+      budget.add({ ...metadata, tableId: METADATA_TABLE_ID });
+      await settled();
+      assert.deepEqual([userMemory.flushes, memory.flushes], [0, 0]);
+      const [next, nextMemory] = tabletOf(flushBytes);
+      budget.add({ ...next, tableId: METADATA_TABLE_ID });
+      await settled();
+      assert.deepEqual([userMemory.flushes, memory.flushes, nextMemory.flushes], [0, 0, 1]);
+    }
   });
 
   test('while tablets are loaded no flush begins by itself; afterwards it does', async () => {
@@ -212,7 +236,7 @@ describe('the memory of memtables', () => {
     const trimBefore = (position: number): void => void trimmed.push(position);
     const log = { newestPosition: 7, sizeBytes: () => 0, trimBefore };
     const parts = { clock: new ManualClock(), logger: silentLogger, metrics: new Metrics() };
-    const budget = new MemtableBudget({ limitBytes: 100, logLimitBytes: 1e9, log, ...parts });
+    const budget = new MemtableBudget({ limitBytes: 100, logLimitBytes: 1e9, metadataTabletBytes: 1e9, log, ...parts });
     const [served] = tabletOf(20);
     budget.add(served);
     await budget.flush(served);

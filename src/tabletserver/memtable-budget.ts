@@ -16,7 +16,10 @@ import { isRace } from './races.ts';
 import type { ServedTablet } from './tablet-map.ts';
 import { WaitList } from './wait-list.ts';
 
-/** METADATA's memtables are flushed at this size, so that the root is soon read again after a crash. */
+/**
+ * METADATA's memtables are flushed at this size, so that the root is soon read again after a crash; where METADATA's
+ * tablets are split at a smaller size, at that: what is in memory alone does not split a tablet.
+ */
 const METADATA_FLUSH_BYTES = 4 * 1024 * 1024;
 /** Number of parts in which the log's limit is measured. */
 const LOG_MARKS = 4;
@@ -36,6 +39,8 @@ const TABLETS_PER_FLUSH = 256;
 export interface MemtableBudgetOptions {
   readonly limitBytes: number;
   readonly logLimitBytes: number;
+  /** The size at which METADATA's tablets are split. */
+  readonly metadataTabletBytes: number;
   readonly log: TrimmableLog;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -44,6 +49,7 @@ export interface MemtableBudgetOptions {
 
 export class MemtableBudget {
   readonly #options: MemtableBudgetOptions;
+  readonly #metadataFlushBytes: number;
   /** Tablets from their load to the end of their unloading: the log is kept for all of them. */
   readonly #tablets = new Set<ServedTablet>();
   /** Tablets whose rows still list logs of dead servers. */
@@ -66,7 +72,7 @@ export class MemtableBudget {
   #markedBytes = 0;
   /** Some tablet may hold records that are older than all marks. */
   #logDue = false;
-  /** Some tablet of METADATA may hold records that are older than the mark before the last. */
+  /** Some tablet of METADATA has a large memtable, or may hold records that are older than the mark before the last. */
   #metadataDue = false;
 
   constructor(options: MemtableBudgetOptions) {
@@ -75,6 +81,7 @@ export class MemtableBudget {
       'a budget allows some bytes: without any, writes would wait for ever',
     );
     this.#options = options;
+    this.#metadataFlushBytes = Math.min(METADATA_FLUSH_BYTES, options.metadataTabletBytes);
     this.#waiting = new WaitList(options.clock, 'a flush');
   }
 
@@ -129,6 +136,7 @@ export class MemtableBudget {
     this.#totalBytes += bytes - served.countedBytes;
     if (bytes > served.countedBytes) this.#writtenBytes += bytes - served.countedBytes;
     served.countedBytes = bytes;
+    if (served.tableId === METADATA_TABLE_ID && bytes >= this.#metadataFlushBytes) this.#metadataDue = true;
     if (checksInvariants) this.assertConsistent();
     if (this.#running === undefined && this.#isDue() && !this.#isPaused) this.#start();
     if (this.open) this.#waiting.wake();
@@ -238,7 +246,7 @@ export class MemtableBudget {
     this.#markedBytes = bytes;
     assert(log.newestPosition >= (this.#marks.at(-1) ?? 0), 'positions of the log ascend');
     this.#marks.push(log.newestPosition);
-    this.#metadataDue = this.#marks.length > 1;
+    this.#metadataDue ||= this.#marks.length > 1;
     if (this.#marks.length <= LOG_MARKS) return;
     this.#marks.shift();
     this.#logDue = true;
@@ -293,7 +301,7 @@ export class MemtableBudget {
       const position = served.tablet.oldestUnflushed;
       if (
         served.tableId === METADATA_TABLE_ID &&
-        (bytes >= METADATA_FLUSH_BYTES || (position !== undefined && position < oldForMetadata))
+        (bytes >= this.#metadataFlushBytes || (position !== undefined && position < oldForMetadata))
       )
         return served;
       if (bytes > (largest?.tablet.memtableBytes ?? 0)) largest = served;

@@ -3,12 +3,13 @@ import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
 import { type CallHandler, type Env, type PlainError, type RequestContext, toPlainError } from '../env/index.ts';
 import type { SchemaCache } from '../locator/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';
-import type { RowRange, TabletStatistics } from '../model/index.ts';
+import { rangeContains, type RowRange, type TabletStatistics } from '../model/index.ts';
 import {
   callHandler,
   type FromMaster,
   type Handlers,
   type Holdings,
+  isNotServing,
   logPathOf,
   notServing,
   PROTOCOL,
@@ -195,9 +196,25 @@ export class ServerCalls {
   }
 
   async #compactMetadata(context: RequestContext): Promise<void> {
-    const all = [...this.#options.tablets.all()];
-    for (const kind of ['metadata', 'root'])
-      await Promise.all(all.filter((one) => kindOf(one) === kind).map((one) => this.#compact(one, context)));
+    const { tablets } = this.#options;
+    for (const kind of ['metadata', 'root']) {
+      const all = [...tablets.all()].filter((one) => kindOf(one) === kind);
+      await Promise.all(all.map((one) => this.#compactParts(one, context)));
+    }
+  }
+
+  /** Compacts a tablet, or those that it was split into meanwhile; one that was released is its next server's. */
+  async #compactParts(served: ServedTablet, context: RequestContext): Promise<void> {
+    try {
+      await this.#compact(served, context);
+    } catch (thrown) {
+      if (!isNotServing(toBigtableError(thrown))) throw thrown;
+      const { tableId, range } = served;
+      const parts = [...this.#options.tablets.all()].filter(
+        (one) => one !== served && one.tableId === tableId && rangeContains(range, one.range.start),
+      );
+      await Promise.all(parts.map((part) => this.#compactParts(part, context)));
+    }
   }
 
   /**
@@ -206,8 +223,8 @@ export class ServerCalls {
    */
   async #flush(keys: readonly MetadataKey[] | undefined): Promise<void> {
     const { tablets, budget } = this.#options;
-    const all = keys ? keys.flatMap((key) => tablets.get(key) ?? []) : [...tablets.all()];
     for (const kind of TABLET_KINDS) {
+      const all = keys ? keys.flatMap((key) => tablets.get(key) ?? []) : [...tablets.all()];
       for (const served of all.filter((one) => kindOf(one) === kind)) {
         try {
           await budget.flush(served);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { Code } from '../base/index.ts';
 import type { MetadataRow } from '../metadata/index.ts';
 import type { CommitOutcome } from '../protocol/index.ts';
 import type { TabletCommit, TabletState } from '../tablet/index.ts';
@@ -33,6 +34,10 @@ function fixture(): { host: ServedTabletHost; answer(...outcomes: CommitOutcome[
   return { host, answer: (...outcomes) => answer?.(outcomes) };
 }
 
+async function turns(): Promise<void> {
+  for (let i = 0; i < 20; i++) await undefined;
+}
+
 describe('commits of a tablet', () => {
   test('come one after another: two concurrent ones are a bug', async () => {
     const { host, answer } = fixture();
@@ -53,6 +58,23 @@ describe('commits of a tablet', () => {
     answer();
     await assert.rejects(commit, /has an outcome/);
     assert.equal(host.row.version, 7);
+  });
+
+  test('that are refused though the row is as the tablet knows it fail, and are not made again and again', async () => {
+    const { host, answer } = fixture();
+    const parts = [
+      { ...state, range: { start: '', end: 'm' } },
+      { ...state, range: { start: 'm', end: undefined } },
+    ] as const;
+    const split = host.split(parts);
+    answer({ kind: 'refused', rows: [undefined, row] });
+    await assert.rejects(split, { code: Code.INTERNAL, message: /whose row is as this server knows it/ });
+    const changed = host.commit(state, change);
+    answer({ kind: 'refused', rows: [{ ...row, version: 9 }] });
+    await turns();
+    answer({ kind: 'done' });
+    await changed;
+    assert.equal(host.row.version, 10);
   });
 
   test('are those of its own assignment, and never set its redo point back', async () => {

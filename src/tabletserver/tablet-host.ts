@@ -188,6 +188,11 @@ export class ServedTabletHost implements TabletHost {
       const message = `tablet ${tableId} of epoch ${epoch} belongs to another server since epoch ${now?.epoch}, or is not the same any more`;
       throw new BigtableError(Code.FAILED_PRECONDITION, message, { details: { tabletGone: true } });
     }
+    if (now.version === this.#row.version)
+      throw new BigtableError(
+        Code.INTERNAL,
+        `METADATA refuses a change of tablet ${tableId} of epoch ${epoch}, whose row is as this server knows it`,
+      );
     this.#row = now;
     return false;
   }

@@ -29,6 +29,7 @@ const settings: TabletServerSettings = {
   inMemoryBytes: 1 << 20,
   logLimitBytes: 1 << 20,
   tabletBytes: 1 << 20,
+  metadataTabletBytes: 1 << 20,
   compactionsAtOnce: 1,
   majorCompactionMs: 1e9,
 };

@@ -29,8 +29,10 @@ import { TabletSplits } from './tablet-splits.ts';
 export interface TabletServerSettings extends TabletSettings {
   readonly memtableBytes: number;
   readonly logLimitBytes: number;
-  /** A tablet whose files are larger than this is split. */
+  /** A tablet of a user's table whose files are larger than this is split. */
   readonly tabletBytes: number;
+  /** The same for METADATA's tablets, except the root tablet. */
+  readonly metadataTabletBytes: number;
   /** The number of compactions of files that run concurrently. */
   readonly compactionsAtOnce: number;
   /** The time within which deleted data is gone from files. */
@@ -108,6 +110,7 @@ export class TabletServer {
       ...env,
       limitBytes: settings.memtableBytes,
       logLimitBytes: settings.logLimitBytes,
+      metadataTabletBytes: settings.metadataTabletBytes,
       log,
     });
     this.#compactions = new CompactionSchedule({
@@ -154,6 +157,7 @@ export class TabletServer {
       ...env,
       ...shared,
       tabletBytes: settings.tabletBytes,
+      metadataTabletBytes: settings.metadataTabletBytes,
       loader: this.#loader,
       onSplit: (children) => {
         for (const child of children) this.#compactions.changed(child);

@@ -4,39 +4,49 @@
  * two tablets served, which share the existing files.
  *
  * Invariants: one split a tablet at a time, and none while it is loaded or unloaded; a caller that names one of the two
- * keys waits until the split is over, however it ends. METADATA's own tablets are not split.
+ * keys waits until the split is over, however it ends. The root tablet is never split. METADATA's other tablets are
+ * split after a row (metadata-boundary.ts), and only because they have grown.
  */
 import { assert, BigtableError, type ByteString, Code, quote, toBigtableError } from '../base/index.ts';
-import type { Logger, Metrics } from '../env/index.ts';
+import type { Logger, Metrics, RequestContext } from '../env/index.ts';
 import { type MetadataKey, METADATA_TABLE_ID, metadataKey } from '../metadata/index.ts';
 import { rangeContains } from '../model/index.ts';
 import { notServing } from '../protocol/index.ts';
+import { isAfterRow, middleBoundary } from './metadata-boundary.ts';
 import { isRace } from './races.ts';
 import type { TabletLoader } from './tablet-loader.ts';
-import type { ServedTablet, TabletMap } from './tablet-map.ts';
+import { kindOf, type ServedTablet, type TabletKind, type TabletMap } from './tablet-map.ts';
 import type { ServedTabletHost } from './tablet-host.ts';
 
 export interface TabletSplitsOptions {
-  /** A tablet whose files are larger than this is split. */
+  /** A tablet of a user's table whose files are larger than this is split. */
   readonly tabletBytes: number;
+  /** The same for METADATA's tablets. */
+  readonly metadataTabletBytes: number;
   readonly tablets: TabletMap;
   readonly loader: TabletLoader;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  readonly serverContext: () => RequestContext;
   /** Two tablets replace one. */
   readonly onSplit: (children: readonly ServedTablet[]) => void;
 }
 
 export class TabletSplits {
   readonly #options: TabletSplitsOptions;
+  readonly #limits: Readonly<Record<TabletKind, number>>;
   /** Under both keys that come of it. */
   readonly #running = new Map<MetadataKey, Promise<void>>();
+  /** Tablets whose files have changed, in the order in which they are examined. */
+  readonly #changed = new Set<ServedTablet>();
   /** The split under way that no call requested: one at a time. */
   #own: Promise<void> | undefined;
   #stopped = false;
 
   constructor(options: TabletSplitsOptions) {
     this.#options = options;
+    const { tabletBytes, metadataTabletBytes } = options;
+    this.#limits = { users: tabletBytes, metadata: metadataTabletBytes, root: Number.POSITIVE_INFINITY };
   }
 
   /** Resolves, never rejects, when the split under way of that tablet is over. */
@@ -52,32 +62,49 @@ export class TabletSplits {
 
   /** Splits the tablet if it has grown too large, some time soon. */
   filesChanged(served: ServedTablet): void {
-    const { tabletBytes, tablets } = this.#options;
-    if (
-      this.#stopped ||
-      this.#own !== undefined ||
-      served.tableId === METADATA_TABLE_ID ||
-      served.tablet.sizeBytes() < tabletBytes
-    )
-      return;
-    if (this.#running.has(served.key)) return;
+    if (this.#stopped) return;
+    this.#changed.add(served);
+    this.#splitNext();
+  }
+
+  #splitNext(): void {
+    while (!this.#stopped && this.#own === undefined) {
+      const [served] = this.#changed;
+      if (served === undefined) return;
+      this.#changed.delete(served);
+      this.#own = this.#splitIfLarge(served)
+        ?.catch((thrown: unknown) => {
+          // the next change of its files retries
+          const error = toBigtableError(thrown);
+          if (this.#options.tablets.has(served) && !isRace(error)) {
+            this.#options.logger.warn('a tablet could not be split', { table: served.tableId, error: error.message });
+          }
+          return undefined;
+        })
+        .then((children = []) => {
+          this.#own = undefined;
+          for (const child of children) this.#changed.add(child);
+          this.#splitNext();
+        });
+    }
+  }
+
+  /** Undefined if the tablet is small enough, or there is no row at which it could be split. */
+  #splitIfLarge(served: ServedTablet): Promise<readonly ServedTablet[] | undefined> | undefined {
+    if (!this.#options.tablets.has(served) || this.#running.has(served.key)) return undefined;
+    const kind = kindOf(served);
+    if (served.tablet.sizeBytes() < this.#limits[kind]) return undefined;
+    if (kind === 'metadata') return this.#splitMetadata(served);
     const row = served.tablet.middleRow();
-    if (row === undefined) return;
-    assert(tablets.has(served), 'a tablet that is to be split is served');
-    this.#own = this.#begin(served, row)
-      .catch((thrown: unknown) => {
-        const error = toBigtableError(thrown);
-        if (tablets.has(served) && !isRace(error)) {
-          this.#options.logger.warn('a tablet could not be split', { table: served.tableId, error: error.message });
-        }
-        return undefined;
-      })
-      .then((children) => {
-        this.#own = undefined;
-        // tablets that grew too large meanwhile, and those that still are; after a failure the next change of files
-        // retries
-        if (children !== undefined) for (const other of [...tablets.all()]) this.filesChanged(other);
-      });
+    return row === undefined ? undefined : this.#begin(served, row);
+  }
+
+  /** Its rows are read to find the place. */
+  async #splitMetadata(served: ServedTablet): Promise<readonly ServedTablet[] | undefined> {
+    const { tablets, serverContext } = this.#options;
+    const boundary = await middleBoundary(served.tablet, serverContext());
+    if (boundary === undefined || !tablets.has(served) || this.#running.has(served.key)) return undefined;
+    return this.#begin(served, boundary);
   }
 
   /**
@@ -119,7 +146,7 @@ export class TabletSplits {
 
   #begin(served: ServedTablet, row: ByteString): Promise<readonly ServedTablet[]> {
     if (this.#stopped) return Promise.reject(new BigtableError(Code.UNAVAILABLE, 'the tablet server is ending'));
-    assert(served.tableId !== METADATA_TABLE_ID, "METADATA's tablets are never split");
+    assert(kindOf(served) !== 'root', 'the root tablet is never split');
     assert(row > served.range.start && rangeContains(served.range, row), 'no part of a split is empty');
     const keys = [served.key, metadataKey(served.tableId, row)];
     assert(!keys.some((key) => this.#running.has(key)), 'one split of a tablet runs at a time');
@@ -133,10 +160,13 @@ export class TabletSplits {
   }
 
   async #split(served: ServedTablet, row: ByteString): Promise<readonly ServedTablet[]> {
-    const { loader, tablets, metrics, onSplit } = this.#options;
+    const { loader, tablets, metrics, serverContext, onSplit } = this.#options;
     const { tablet, host, tableId } = served;
     const hosts: ServedTabletHost[] = [];
     const parts = await tablet.divide(row, async (states) => {
+      // no commit changes its rows any more
+      if (tableId === METADATA_TABLE_ID && !(await isAfterRow(tablet, row, serverContext())))
+        throw notServing(tableId, row);
       const [low, high] = (await host.split(states)).map((child) => loader.hostOf(child, host.schema(tableId))) as [
         ServedTabletHost,
         ServedTabletHost,

@@ -102,6 +102,7 @@ class Servers {
       inMemoryBytes: MIB,
       scanCacheBytes: 0,
       tabletBytes: 1 << 30,
+      metadataTabletBytes: 1 << 30,
       compactionsAtOnce: 1,
       majorCompactionMs: 86_400_000,
     };

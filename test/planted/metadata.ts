@@ -1,12 +1,16 @@
 import {
   assertPartition,
+  boundaryAfter,
   commitOfMerge,
   commitOfRow,
   commitOfSplit,
   encodeDocument,
   keyOfRow,
+  METADATA_TABLE_ID,
   metadataKey,
   type MetadataRow,
+  ROOT_RANGE,
+  USER_RANGE,
 } from '../../src/metadata/index.ts';
 import { type Fault, ROW } from './fault.ts';
 
@@ -14,6 +18,10 @@ const EVENT = { kind: 'compacted', atMicros: 1 } as const;
 const KEY = keyOfRow(ROW);
 const LOW: MetadataRow = { ...ROW, range: { start: '', end: 'm' } };
 const HIGH: MetadataRow = { ...ROW, range: { start: 'm', end: undefined } };
+const METADATA_ROW: MetadataRow = { ...ROW, tableId: METADATA_TABLE_ID, range: USER_RANGE };
+/** The split of a tablet of METADATA at that key. */
+const splitMetadata = (row: MetadataRow, at: string) =>
+  commitOfSplit('id', 1, row, [part(row.range.start, at), part(at, row.range.end)]);
 const part = (start: string, end: string | undefined) => ({ ...ROW, range: { start, end } });
 
 export const METADATA_FAULTS: readonly Fault[] = [
@@ -41,6 +49,24 @@ export const METADATA_FAULTS: readonly Fault[] = [
     fault: 'the two parts of a split overlap',
     message: /overlap/,
     run: (planted) => commitOfSplit('id', 1, ROW, [part('', planted ? 'n' : 'm'), part('m', undefined)]),
+  },
+  {
+    fault: 'METADATA is split at the key of a row, so that the row is apart from those that a split adds',
+    message: /METADATA is split directly after the key of a row/,
+    run: (planted) => {
+      const key = metadataKey('00000010', 'm');
+      return splitMetadata(METADATA_ROW, planted ? key : boundaryAfter(key));
+    },
+  },
+  {
+    fault: 'the root tablet is split',
+    message: /the root tablet is never split/,
+    run: (planted) => {
+      const at = boundaryAfter(metadataKey('00000010', 'm'));
+      return planted
+        ? splitMetadata({ ...METADATA_ROW, range: ROOT_RANGE }, metadataKey(METADATA_TABLE_ID, at))
+        : splitMetadata(METADATA_ROW, at);
+    },
   },
   {
     fault: 'the tablets of a new table do not begin at the first row',

@@ -41,6 +41,7 @@ function budgetOf(log: { newestPosition: number; sizeBytes(): number }): Memtabl
   return new MemtableBudget({
     limitBytes: 1000,
     logLimitBytes: 400,
+    metadataTabletBytes: 1000,
     log: { ...log, trimBefore: () => {} },
     clock: new ManualClock(),
     logger: silentLogger,
@@ -152,6 +153,7 @@ export const TABLETSERVER_FAULTS: readonly Fault[] = [
       const budget = new MemtableBudget({
         limitBytes: 1000,
         logLimitBytes: 400,
+        metadataTabletBytes: 1000,
         log: Object.assign(log, { trimBefore: () => {} }),
         clock: new ManualClock(),
         logger: silentLogger,

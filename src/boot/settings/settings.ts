@@ -223,6 +223,7 @@ export function tabletServerSettings(settings: DatabaseSettings, tabletServers: 
     durability,
     blockSizeBytes,
     tabletBytes,
+    metadataTabletBytes: tabletBytes,
     compactionsAtOnce,
     majorCompactionMs,
     limits: LIMITS[settings.limits],
