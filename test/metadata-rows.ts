@@ -28,7 +28,7 @@ export async function rowsIn(
 }
 
 export interface AllRows {
-  /** Of METADATA's tablets without the root tablet. */
+  /** Rows of METADATA's tablets without the root tablet. */
   readonly metadata: readonly MetadataRow[];
   readonly users: readonly MetadataRow[];
 }

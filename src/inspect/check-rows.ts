@@ -1,7 +1,7 @@
 /**
- * Checks METADATA's rows as a whole: they partition every table (invariant I3), no boundary of METADATA's tablets divides
- * a tablet, each table has a schema and each schema a table, and the fields of each row are consistent. Rows come in the order of METADATA; of each table only the last
- * end is kept.
+ * Checks METADATA's rows as a whole: they partition every table (invariant I3), no tablet lies across two tablets of
+ * METADATA, each table has a schema and each schema a table, and the fields of each row are consistent. Rows come in
+ * the order of METADATA; of each table only the last end is kept.
  */
 import { type ByteString, quote } from '../base/index.ts';
 import { dividesTablet, lookupKey, METADATA_TABLE_ID, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
@@ -25,7 +25,7 @@ export class RowCheck {
   readonly #findings: Findings;
   readonly #schemas: ReadonlyMap<string, TableSchema>;
   readonly #seen = new Set<string>();
-  /** Where METADATA's tablets end that are not behind the rows checked so far. */
+  /** The ends of METADATA's tablets that are not below the rows checked so far. */
   readonly #boundaries: ByteString[] = [];
   /** The table under way, and where its last tablet ended; undefined after its last. */
   #table: { readonly id: string; next: ByteString | undefined } | undefined;
