@@ -1,27 +1,22 @@
 /**
- * npm run sim -- [--seeds N | --minutes M] [--from N] [--seed N] [--planted WHICH]: simulated clusters under faults
- * (sim/world). Runs N seeds, default 60, or those that begin within M minutes, from the seed `--from` on, default 1.
- * --seed: one run, whose story is printed. Closes with one line 'N passed, N failed, N skipped', of runs.
+ * npm run sim -- [--seeds N | --minutes M] [--from N] [--seed N] [--nodes LIST] [--planted WHICH]: simulated clusters
+ * under faults (sim/world). Runs N seeds, default 60, or those that begin within M minutes, from the seed `--from` on,
+ * default 1. --seed: one run, whose story is printed. Closes with one line 'N passed, N failed, N skipped', of runs.
+ *
+ * --nodes 20,22,24: runs the seeds on each of these versions of Node, on the first of them twice. A seed fails whose
+ * runs are not the same, event by event.
  *
  * --planted A01,C02 | all | known: plants bugs (sim/planted), one at a time, and looks for a seed that finds each.
  *
  * As many processes as there are cores share the seeds. A seed is one run, the same each time.
  */
-import { createHash } from 'node:crypto';
-import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { buildOrExit } from './lib/build.mjs';
 import { findPlanted, MAX_SEEDS, plantedBugs } from './lib/planted-bugs.mjs';
-import { capture, closingLine, ROOT, secondsSince } from './lib/repository.mjs';
-
-/** Seeds that a process takes at a time, at most: the first of a process are slow. */
-const MAX_PART = 20;
-const MIN_PART = 5;
-const PART_TIMEOUT_MS = 900_000;
-const CHECK_INVARIANTS = pathToFileURL(join(ROOT, 'scripts/lib/check-invariants.mjs')).href;
-const NODE_OPTIONS = ['--enable-source-maps', '--max-semi-space-size=32', '--import', CHECK_INVARIANTS];
+import { closingLine, ROOT, run, secondsSince } from './lib/repository.mjs';
+import { NODE_OPTIONS, runSeeds, traceOf } from './lib/simulated-seeds.mjs';
+import { nodeProgram } from './lib/tools.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -29,6 +24,7 @@ const { values } = parseArgs({
     minutes: { type: 'string' },
     from: { type: 'string' },
     seed: { type: 'string' },
+    nodes: { type: 'string' },
     planted: { type: 'string' },
   },
 });
@@ -43,13 +39,27 @@ if (!(Number.isSafeInteger(from) && Number.isSafeInteger(end) && end > from && m
 
 buildOrExit();
 if (values.planted !== undefined) await findPlantedAndExit(values.planted);
+if (values.nodes !== undefined) await compareNodesAndExit(values.nodes.split(','));
+if (values.seed !== undefined) tellStoryAndExit();
 const start = performance.now();
-const tally = { passed: 0, failed: 0, skipped: 0 };
-/** @type {Record<string, number>} */
-const counts = {};
-/** @type {Record<string, string>} */
-const traces = {};
-let next = from;
+const { passed, failed, counts, traces, shortestMs, cpuSeconds, next } = await runSeeds({ from, end, maxMs });
+const seeds = next - from;
+const minutes = (performance.now() - start) / 60_000;
+for (const [name, value] of Object.entries(counts)) console.log(`${name}: ${value}`);
+console.log(`trace of all seeds: ${traceOf(traces, from, next)}`);
+console.log(`shortest run: ${(shortestMs / 1000).toFixed(1)} simulated seconds`);
+const rates = `${(seeds / minutes).toFixed(0)} seeds a minute, ${(cpuSeconds / seeds).toFixed(2)} s of CPU a seed`;
+console.log(`${secondsSince(start)}, ${rates}`);
+console.log(closingLine({ passed, failed, skipped: 0 }));
+if (failed > 0) process.exitCode = 1;
+
+/** Runs the one seed, and prints all that happens. */
+function tellStoryAndExit() {
+  const args = [...NODE_OPTIONS, join(ROOT, 'dist/sim/world/main.js'), `${from}`, `${end}`, 'story'];
+  const status = run(process.execPath, args);
+  console.log(closingLine({ passed: status === 0 ? 1 : 0, failed: status === 0 ? 0 : 1, skipped: 0 }));
+  process.exit(status);
+}
 
 /**
  * `which`: names of planted bugs, separated by commas; `all`; or `known`, with the seeds that are known to find them.
@@ -70,43 +80,22 @@ async function findPlantedAndExit(which) {
   process.exit(found.failed > 0 ? 1 : 0);
 }
 
-/**
- * The last line that sim/world/main.ts prints.
- *
- * @typedef {{ passed: number, failed: number, counts: Record<string, number>, traces: Record<string, string> }} Part
- */
-
-/** Takes parts of the seeds until none is left. */
-async function work() {
-  while (next < end && performance.now() - start < maxMs) {
-    const first = next;
-    const part = isTimed ? MIN_PART : Math.ceil((end - first) / (2 * availableParallelism()));
-    next = Math.min(first + Math.max(MIN_PART, Math.min(part, MAX_PART)), end);
-    const args = [...NODE_OPTIONS, join(ROOT, 'dist/sim/world/main.js'), String(first), String(next)];
-    if (values.seed !== undefined) args.push('story');
-    const { status, out, err } = await capture(process.execPath, args, { timeoutMs: PART_TIMEOUT_MS });
-    const lines = out.trimEnd().split('\n');
-    const last = lines.pop() ?? '';
-    if (lines.length > 0) console.log(lines.join('\n'));
-    if (status !== 0 || !last.startsWith('{')) {
-      console.log(`seeds ${first} to ${next - 1}: the process ended with status ${status}\n${last}\n${err}`);
-      tally.failed += next - first;
-      continue;
-    }
-    const sums = /** @type {Part} */ (JSON.parse(last));
-    tally.passed += sums.passed;
-    tally.failed += sums.failed;
-    Object.assign(traces, sums.traces);
-    for (const [name, value] of Object.entries(sums.counts)) counts[name] = (counts[name] ?? 0) + value;
+/** @param {string[]} versions */
+async function compareNodesAndExit(versions) {
+  /** @type {Record<string, string>[]} */
+  const runs = [];
+  const failures = new Set();
+  for (const version of [versions[0], ...versions]) {
+    const run = await runSeeds({ from, end, node: await nodeProgram(version) });
+    console.log(`Node ${version}: trace of all seeds ${traceOf(run.traces, from, end)}, ${run.failed} failed`);
+    runs.push(run.traces);
   }
+  for (let seed = from; seed < end; seed++) {
+    const traces = runs.map((run) => run[seed]);
+    if (traces[0] !== undefined && traces.every((trace) => trace === traces[0])) continue;
+    failures.add(seed);
+    console.log(`FAIL seed ${seed}: traces ${traces.join(', ')}`);
+  }
+  console.log(closingLine({ passed: end - from - failures.size, failed: failures.size, skipped: 0 }));
+  process.exit(failures.size > 0 ? 1 : 0);
 }
-
-await Promise.all(Array.from({ length: availableParallelism() }, work));
-const minutes = (performance.now() - start) / 60_000;
-for (const [name, value] of Object.entries(counts)) console.log(`${name}: ${value}`);
-const hash = createHash('sha256');
-for (let seed = from; seed < next; seed++) hash.update(traces[seed] ?? '');
-console.log(`trace of all seeds: ${hash.digest('hex').slice(0, 16)}`);
-console.log(`${secondsSince(start)}, ${((next - from) / minutes).toFixed(0)} seeds a minute`);
-console.log(closingLine(tally));
-if (tally.failed > 0) process.exitCode = 1;

@@ -8,7 +8,7 @@ import { type Env, ByteBudget, InlineWorkers, type Logger, Metrics, requestConte
 import { Master } from '../../src/master/index.ts';
 import { LIMITS } from '../../src/model/index.ts';
 import { nativeCodecs } from '../../src/platform/index.ts';
-import { callMaster, logPathOf } from '../../src/protocol/index.ts';
+import { callMaster, logPathOf, type TabletServerCalls } from '../../src/protocol/index.ts';
 import { COMPACTION_TASK, type CompactionJob, compactFiles } from '../../src/tablet/index.ts';
 import { TabletServer, type TabletServerSettings } from '../../src/tabletserver/index.ts';
 import { SimLockService } from './locks.ts';
@@ -54,8 +54,8 @@ export interface Seat {
   /** The process that runs there now; undefined between two. */
   process: SimProcess | undefined;
   starts: number;
-  /** The tablet server's log, while one runs there. */
-  log: string | undefined;
+  /** The tablet server that runs there, once it has started. */
+  server: TabletServer | undefined;
 }
 
 export interface ClientSeat {
@@ -72,10 +72,11 @@ export class Cluster {
   readonly masters: readonly Seat[];
   readonly servers: readonly Seat[];
   readonly clients: ClientSeat[] = [];
-  /** Counters of all processes, also of those that have ended. */
-  readonly metrics = new Metrics();
+  readonly counts = { masterStarts: 0, serverStarts: 0, masterDeaths: 0, serverDeaths: 0 };
   /** By kind, the faults that have begun. */
   readonly faultCounts: Record<string, number> = {};
+  /** Called when the tablets that a server serves, or may serve, have changed. */
+  onServing: () => void = () => {};
   /** Called with each line of a log. */
   onLog: ((process: string, level: string, message: string, fields: object) => void) | undefined;
   readonly #size: ClusterSize;
@@ -96,10 +97,11 @@ export class Cluster {
         name: `${kind}-${i}`,
         process: undefined,
         starts: 0,
-        log: undefined,
+        server: undefined,
       }));
     this.masters = seats('master', size.masters);
     this.servers = seats('server', size.servers);
+    this.#observe();
   }
 
   /** Starts everything; resolves when the clients are open. */
@@ -128,9 +130,9 @@ export class Cluster {
     for (const { process } of this.clients) process.kill();
   }
 
-  /** Paths of the logs of the servers that run. */
-  liveLogs(): string[] {
-    return this.servers.flatMap(({ log }) => log ?? []);
+  /** The servers that run. */
+  liveServers(): TabletServer[] {
+    return this.servers.flatMap(({ server }) => server ?? []);
   }
 
   /** Has the master delete files that nothing refers to, if it can be reached. */
@@ -145,6 +147,21 @@ export class Cluster {
       await callMaster(env.transport, name, 'sweep', {}, context).catch(() => undefined);
   }
 
+  /** Shows the judges what happens. */
+  #observe(): void {
+    const judge = this.store.metadataJudge;
+    judge.live = {
+      isLive: (log) => this.liveServers().some((server) => logPathOf(server.name) === log && server.leaseHeld()),
+      holderOf: (file) =>
+        this.liveServers().find((server) => server.leaseHeld() && server.heldFiles().includes(file))?.address,
+    };
+    this.locks.onChange = (path, contents) => judge.lockFileChanged(path, contents);
+    this.locks.onKeptAlive = () => this.onServing();
+    this.network.onCall = (method, message) => {
+      if (method === 'commit') judge.asked((message as TabletServerCalls['commit']['message']).commits);
+    };
+  }
+
   #startServer(seat: Seat): void {
     const process = this.#occupy(seat);
     process.later(0, 'start', () => {
@@ -154,12 +171,18 @@ export class Cluster {
         settings: SETTINGS,
         onEnd: () => this.#ended(seat, process),
       }).then(
-        ({ name }) => {
-          if (seat.process === process) seat.log = logPathOf(name);
+        (server) => {
+          if (seat.process === process) seat.server = server;
         },
         (thrown: unknown) => this.#failed(seat, process, thrown),
       );
     });
+    let served = 0;
+    process.afterEvent = () => {
+      const { size = 0 } = seat.server?.tablets ?? {};
+      if (size !== served) this.onServing();
+      served = size;
+    };
   }
 
   #startMaster(seat: Seat): void {
@@ -175,6 +198,7 @@ export class Cluster {
 
   #occupy(seat: Seat): SimProcess {
     seat.starts++;
+    this.counts[this.masters.includes(seat) ? 'masterStarts' : 'serverStarts']++;
     seat.process = this.#process(`${seat.name}.${seat.starts}`);
     return seat.process;
   }
@@ -187,9 +211,10 @@ export class Cluster {
   /** A process has ended: the machine is free for its successor. */
   #ended(seat: Seat, process: SimProcess): void {
     if (seat.process !== process) return;
+    this.counts[this.masters.includes(seat) ? 'masterDeaths' : 'serverDeaths']++;
     process.kill();
     seat.process = undefined;
-    seat.log = undefined;
+    seat.server = undefined;
     if (!this.#restarts) return;
     this.scheduler.after(this.#draw.float() * MAX_RESTART_MS, undefined, `restart ${seat.name}`, () => {
       if (seat.process !== undefined || !this.#restarts) return;

@@ -11,7 +11,7 @@ import type { Weather } from './network.ts';
 import type { StoreHealth } from './store.ts';
 
 export const BEGIN_MS = 8000;
-export const END_MS = 45_000;
+export const END_MS = 50_000;
 
 export type FaultKind =
   | 'crash'
@@ -27,11 +27,13 @@ export type FaultKind =
   | 'slow network'
   | 'losing network'
   | 'repeating network'
+  | 'disordering network'
   | 'no lock service'
   | 'failing lock service'
   | 'slow lock service'
   | 'unanswering lock service'
-  | 'late watches';
+  | 'late watches'
+  | 'new lock service leader';
 
 /** Weights: how often a kind is drawn. */
 const KINDS: readonly (readonly [FaultKind, number])[] = [
@@ -48,11 +50,13 @@ const KINDS: readonly (readonly [FaultKind, number])[] = [
   ['slow network', 3],
   ['losing network', 3],
   ['repeating network', 3],
+  ['disordering network', 3],
   ['no lock service', 4],
   ['failing lock service', 2],
   ['slow lock service', 3],
   ['unanswering lock service', 3],
   ['late watches', 2],
+  ['new lock service leader', 3],
 ];
 
 export interface Fault {
@@ -200,14 +204,18 @@ function begin(
       return change(network.weather, whole.network, { lostShare: severity / 20 });
     case 'repeating network':
       return change(network.weather, whole.network, { givenUpShare: severity / 10 });
+    case 'disordering network':
+      return change(network.weather, whole.network, { overtakenShare: severity / 4 });
     case 'failing lock service':
       return change(locks.health, whole.locks, { failedShare: severity / 2 });
     case 'slow lock service':
       return change(locks.health, whole.locks, { maxDelayMs: 5 + 4000 * severity });
     case 'unanswering lock service':
-      return change(locks.health, whole.locks, { unansweredShare: severity / 2 });
+      return change(locks.health, whole.locks, { unansweredShare: severity / 2, lateShare: severity / 4 });
     case 'late watches':
       return change(locks.health, whole.locks, { watchLagMs: 10_000 * severity });
+    case 'new lock service leader':
+      return locks.loseLeader();
   }
 }
 

@@ -2,20 +2,28 @@
  * Judges that look inside the cluster, at what no client sees: the storage as recovery would find it, the tablets that
  * servers serve, and what the roles say of themselves. `log-judge.ts` judges the logs.
  */
-import { ByteBudget, ManualClock, requestContext } from '../../src/env/index.ts';
-import { checkDatabase, type CheckReport, type WholeFile } from '../../src/inspect/index.ts';
+import { quote } from '../../src/base/index.ts';
+import { type FileSystem, ManualClock } from '../../src/env/index.ts';
+import {
+  checkDatabase,
+  type CheckReport,
+  inspectMetadata,
+  type MetadataComponents,
+  type WholeFile,
+} from '../../src/inspect/index.ts';
 import { nativeCodecs } from '../../src/platform/index.ts';
-import { LOGS_DIRECTORY, type TabletServerCalls } from '../../src/protocol/index.ts';
-import type { Cluster, Seat } from './cluster.ts';
+import type { RowRange } from '../../src/model/index.ts';
+import type { Cluster } from './cluster.ts';
+import type { LogJudge } from './log-judge.ts';
 import type { Verdicts } from './verdicts.ts';
 
 /** Findings that a report of a failure has. */
 const MAX_FINDINGS = 5;
-const BUDGET_BYTES = 1 << 20;
+const CODECS = nativeCodecs();
 
 /**
- * The whole storage at one instant: METADATA partitions every table, and no file that it lists is missing or damaged
- * (I3, I4). A check takes no simulated time.
+ * The whole storage at one instant: METADATA can be recovered as it is, it partitions every table, and no file that it
+ * lists is missing or damaged (I3, I4). A check takes no simulated time.
  */
 export class StorageJudge {
   readonly #cluster: Cluster;
@@ -28,53 +36,75 @@ export class StorageJudge {
     this.#verdicts = verdicts;
   }
 
-  async check(): Promise<CheckReport> {
+  /** `isQuick`: logs are taken as the judge of logs knows them, which is most of the work. */
+  async check({ isQuick }: { readonly isQuick: boolean }): Promise<CheckReport> {
     const { store, locks } = this.#cluster;
     const files = (await locks.service.list('')).filter(({ sessionId }) => sessionId === undefined);
     const components = {
-      fileSystem: store.files,
-      codecs: nativeCodecs(),
+      fileSystem: isQuick ? withKnownLogs(store.files, store.logJudge) : store.files,
+      codecs: CODECS,
       // it stands still, so the check never yields
       clock: new ManualClock(),
       readAllLockFiles: async () => ({ files, damages: [], count: files.length }),
     };
-    const report = await checkDatabase(components, { wholeFiles: this.#wholeFiles });
+    const report = await checkDatabase(components, isQuick ? { wholeFiles: this.#wholeFiles } : {});
     const lines = report.findings.slice(0, MAX_FINDINGS).map((finding) => JSON.stringify(finding));
     if (lines.length > 0) this.#verdicts.add('storage', lines.join('\n'));
+    else await this.#compareRows({ ...components, lockServiceFiles: async () => files });
     return report;
+  }
+
+  /** METADATA as recovery would find it is what the commits have made of it. */
+  async #compareRows(components: MetadataComponents): Promise<void> {
+    const judge = this.#cluster.store.metadataJudge;
+    let found = 0;
+    for await (const { key, row } of (await inspectMetadata(components)).tablets()) {
+      found++;
+      const { version, commitId } = judge.row(key) ?? {};
+      if (version === row.version && commitId === row.commitId) continue;
+      const message = `row ${quote(key)} would be recovered at version ${row.version}, it is at ${version}`;
+      this.#verdicts.add('storage', message);
+    }
+    if (found !== judge.rows) this.#verdicts.add('storage', `${found} rows of METADATA of ${judge.rows} are found`);
   }
 }
 
-/** The answer of the tablet server at the seat, without the network; undefined if none answers. */
-export async function ask<M extends 'status' | 'holdings'>(
-  { network }: Cluster,
-  { name, process, log }: Seat,
-  method: M,
-): Promise<TabletServerCalls[M]['answer'] | undefined> {
-  if (process === undefined || log === undefined) return undefined;
-  const context = requestContext({ budget: new ByteBudget(BUDGET_BYTES), principal: 'simulator' });
-  const message = { to: log.slice(LOGS_DIRECTORY.length) };
-  const asked = network.handlerOf(process, name)?.call(method, message, context);
-  return asked?.catch(() => undefined) as Promise<TabletServerCalls[M]['answer'] | undefined>;
+function withKnownLogs(files: FileSystem, logs: LogJudge): FileSystem {
+  return {
+    ...files,
+    listLogs: async (prefix) =>
+      logs
+        .logs()
+        .filter((log) => log.startsWith(prefix))
+        .sort(),
+    readLog: async function* (path, from) {
+      yield* logs.appendsOf(path, from);
+    },
+  };
 }
 
-/** No two servers whose leases surely hold serve one tablet (I2). */
-export async function judgeServing(cluster: Cluster, verdicts: Verdicts): Promise<void> {
-  const owners = new Map<string, string>();
-  for (const seat of cluster.servers) {
-    const status = await ask(cluster, seat, 'status');
-    if (!status?.locked) continue;
-    for (const { key, epoch } of status.tablets) {
-      const [other, owner] = [owners.get(key), `${seat.name} at epoch ${epoch}`];
-      if (other !== undefined)
-        verdicts.add('one server', `tablet ${JSON.stringify(key)} is served by ${other} and by ${owner}`);
-      owners.set(key, owner);
+/** No two servers whose leases surely hold serve one row (I2). */
+export function judgeServing(cluster: Cluster, verdicts: Verdicts): void {
+  const tables = new Map<string, { readonly range: RowRange; readonly owner: string }[]>();
+  for (const server of cluster.liveServers()) {
+    if (!server.leaseHeld()) continue;
+    for (const { tableId, range, epoch } of server.tablets.all()) {
+      const tablets = tables.get(tableId) ?? [];
+      tables.set(tableId, tablets);
+      tablets.push({ range, owner: `${server.address} at epoch ${epoch}` });
+    }
+  }
+  for (const [tableId, tablets] of tables) {
+    tablets.sort((a, b) => (a.range.start < b.range.start ? -1 : 1));
+    for (const [i, { range, owner }] of tablets.entries()) {
+      const next = tablets[i + 1];
+      if (next !== undefined && (range.end === undefined || next.range.start < range.end))
+        verdicts.add('one server', `row ${quote(next.range.start)} of table ${tableId}: ${owner}, and ${next.owner}`);
     }
   }
 }
 
 /** No role says that one of its invariants is broken, or that a tablet is damaged. */
-export function judgeLine(verdicts: Verdicts, process: string, message: string, fields: object): void {
-  const line = `${message} ${JSON.stringify(fields)}`;
+export function judgeLine(verdicts: Verdicts, process: string, line: string): void {
   if (/invariant|damaged|is missing/.test(line)) verdicts.add('roles', `${process}: ${line}`);
 }

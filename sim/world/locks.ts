@@ -13,6 +13,7 @@ import {
   MemoryLockService,
   type SmallFile,
 } from '../../src/env/index.ts';
+import { MASTER_PATH } from '../../src/protocol/index.ts';
 import type { SimProcess } from './process.ts';
 import type { ScheduledEvent, Scheduler } from './scheduler.ts';
 
@@ -21,6 +22,11 @@ export const SESSION_MS = 10_000;
 const KEEP_ALIVE_MS = 2000;
 /** A call that is not answered fails after this long. */
 const TIMEOUT_MS = 2000;
+const MAX_LATE_MS = 5000;
+/** The share of pages of lists that end early. */
+const SHORT_PAGES = 0.2;
+/** The share of watches that do not outlive a change of the leader. */
+const ENDED_SHARE = 0.02;
 
 /** How calls fare now. A run's faults change it. */
 export interface LockServiceHealth {
@@ -30,8 +36,19 @@ export interface LockServiceHealth {
   failedShare: number;
   /** The share of calls that take effect and then fail. */
   unansweredShare: number;
+  /** The share of calls that fail, and take effect up to MAX_LATE_MS later. */
+  lateShare: number;
   /** Watches report this much later. */
   watchLagMs: number;
+}
+
+/** A watch of a process. */
+interface Watch {
+  readonly machine: string;
+  /** What it has not reported yet is lost, and what comes until `catchUp`. */
+  miss(): void;
+  catchUp(): void;
+  end(): void;
 }
 
 interface Session {
@@ -46,15 +63,32 @@ export class SimLockService {
     maxDelayMs: 5,
     failedShare: 0,
     unansweredShare: 0,
+    lateShare: 0,
     watchLagMs: 5,
   };
-  readonly counts = { calls: 0, failed: 0, unanswered: 0, expired: 0, unreachable: 0 };
+  readonly counts = {
+    calls: 0,
+    failed: 0,
+    unanswered: 0,
+    late: 0,
+    expired: 0,
+    unreachable: 0,
+    gaps: 0,
+    endedWatches: 0,
+  };
+  /** Epochs in which a master had its lock. */
+  readonly masterEpochs = new Set<number>();
   /** Machines that cannot reach it. */
   readonly #cut = new Set<string>();
-  readonly #onJoined = new Set<{ readonly machine: string; readonly notify: () => void }>();
+  readonly #watches = new Set<Watch>();
+  #hasLeader = true;
   readonly #scheduler: Scheduler;
   readonly #draw;
   readonly #sessions = new Map<string, Session>();
+  /** Called with each lasting file that is written, or removed (undefined), in the instant in which it is. */
+  onChange: (path: string, contents: Uint8Array | undefined) => void = () => {};
+  /** Called when a process learns that its session lives. */
+  onKeptAlive: () => void = () => {};
 
   constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;
@@ -71,6 +105,7 @@ export class SimLockService {
     counts.calls++;
     const isFailed = this.#draw.float() < health.failedShare;
     const isUnanswered = this.#draw.float() < health.unansweredShare;
+    const isLate = health.lateShare > 0 && this.#draw.float() < health.lateShare;
     const answersMs = this.#delayMs();
     return new Promise((resolve, reject) => {
       const fail = (delayMs: number, why: string): void =>
@@ -80,13 +115,21 @@ export class SimLockService {
           counts.unreachable++;
           return fail(TIMEOUT_MS, 'not reached');
         }
-        if (isFailed) {
+        if (isFailed || !this.#hasLeader) {
           counts.failed++;
           return fail(answersMs, 'no leader');
         }
+        if (isLate) {
+          counts.late++;
+          // nobody waits for it
+          this.#scheduler.after(this.#draw.float() * MAX_LATE_MS, undefined, `late ${name}`, () => {
+            if (this.#hasLeader) act().catch(() => undefined);
+          });
+          return fail(TIMEOUT_MS, 'no answer');
+        }
         act().then(
           (result) => {
-            if (isUnanswered || this.isCut(process.machine)) {
+            if (isUnanswered || this.isCut(process.machine) || !this.#hasLeader) {
               counts.unanswered++;
               return fail(TIMEOUT_MS, 'no answer');
             }
@@ -105,15 +148,31 @@ export class SimLockService {
   /** Cuts the machine off from the service, or lets it reach the service again. */
   cut(machine: string, isCut: boolean): void {
     if (isCut) this.#cut.add(machine);
-    else if (this.#cut.delete(machine))
-      for (const joined of [...this.#onJoined]) if (joined.machine === machine) joined.notify();
+    else if (this.#cut.delete(machine) && this.#hasLeader)
+      for (const watch of [...this.#watches]) if (watch.machine === machine) watch.catchUp();
   }
 
-  /** Calls `notify` when the machine reaches the service again; returns a function that stops it. */
-  onJoined(machine: string, notify: () => void): () => void {
-    const joined = { machine, notify };
-    this.#onJoined.add(joined);
-    return () => this.#onJoined.delete(joined);
+  /**
+   * The service is without a leader until the returned function is called. Calls fail, what watches would report is
+   * lost, and no session expires: the new leader lets each live for the whole of its time.
+   */
+  loseLeader(): () => void {
+    this.#hasLeader = false;
+    for (const session of this.#sessions.values()) session.expiry?.cancel();
+    for (const watch of this.#watches) watch.miss();
+    return () => {
+      this.#hasLeader = true;
+      for (const sessionId of this.#sessions.keys()) this.keptAlive(sessionId);
+      for (const watch of [...this.#watches])
+        if (this.#draw.float() < ENDED_SHARE) watch.end();
+        else if (!this.isCut(watch.machine)) watch.catchUp();
+    };
+  }
+
+  /** Adds a watch; returns a function that removes it. */
+  watching(watch: Watch): () => void {
+    this.#watches.add(watch);
+    return () => this.#watches.delete(watch);
   }
 
   opened(sessionId: string, owner: SimProcess): void {
@@ -126,11 +185,12 @@ export class SimLockService {
     const session = this.#sessions.get(sessionId);
     if (session === undefined) return false;
     session.expiry?.cancel();
-    session.expiry = this.#scheduler.after(SESSION_MS, undefined, `expiry of ${sessionId}`, () => {
-      this.counts.expired++;
-      this.#sessions.delete(sessionId);
-      void this.service.expireSession(sessionId);
-    });
+    if (this.#hasLeader)
+      session.expiry = this.#scheduler.after(SESSION_MS, undefined, `expiry of ${sessionId}`, () => {
+        this.counts.expired++;
+        this.#sessions.delete(sessionId);
+        void this.service.expireSession(sessionId);
+      });
     return true;
   }
 
@@ -138,6 +198,11 @@ export class SimLockService {
     this.#sessions.get(sessionId)?.expiry?.cancel();
     this.#sessions.delete(sessionId);
     await this.service.closeSession(sessionId);
+  }
+
+  /** How many of those files a page has: some have not all, but one at least. */
+  pageSize(files: number): number {
+    return this.#draw.float() < SHORT_PAGES ? Math.ceil(this.#draw.float() * files) : files;
   }
 
   lagMs(): number {
@@ -188,20 +253,35 @@ class LockClient implements LockService {
   }
 
   list(prefix: string, after?: string): Promise<SmallFile[]> {
-    return this.#call(`list ${prefix}`, () => this.#locks.service.list(prefix, after));
+    return this.#call(`list ${prefix}`, async () => {
+      const page = await this.#locks.service.list(prefix, after);
+      return page.slice(0, this.#locks.pageSize(page.length));
+    });
   }
 
   write(path: string, contents: Uint8Array, options?: Guard & { readonly sessionId?: string }): Promise<number> {
     const copy = Uint8Array.from(contents);
-    return this.#call(`write ${path}`, () => this.#locks.service.write(path, copy, options));
+    return this.#call(`write ${path}`, async () => {
+      const version = await this.#locks.service.write(path, copy, options);
+      if (options?.sessionId === undefined) this.#locks.onChange(path, copy);
+      return version;
+    });
   }
 
   remove(path: string, guard?: Guard): Promise<boolean> {
-    return this.#call(`remove ${path}`, () => this.#locks.service.remove(path, guard));
+    return this.#call(`remove ${path}`, async () => {
+      const isRemoved = await this.#locks.service.remove(path, guard);
+      if (isRemoved) this.#locks.onChange(path, undefined);
+      return isRemoved;
+    });
   }
 
   tryAcquire(path: string, sessionId: string): Promise<LockHandle | undefined> {
-    return this.#call(`tryAcquire ${path}`, () => this.#locks.service.tryAcquire(path, sessionId));
+    return this.#call(`tryAcquire ${path}`, async () => {
+      const lock = await this.#locks.service.tryAcquire(path, sessionId);
+      if (lock !== undefined && path === MASTER_PATH) this.#locks.masterEpochs.add(lock.epoch);
+      return lock;
+    });
   }
 
   release(lock: LockHandle): Promise<void> {
@@ -214,32 +294,47 @@ class LockClient implements LockService {
 
   watch(prefix: string, listener: (event: LockEvent) => void): () => void {
     const { machine } = this.#process;
-    const underWay: LockEvent[] = [];
+    let underWay: LockEvent[] = [];
     let isStopped = false;
     let misses = false;
     const report = (event: LockEvent): void => {
       // no event overtakes another one: each arrival takes the first
       underWay.push(event);
       this.#process.later(this.#locks.lagMs(), `watch ${prefix}`, () => {
-        const first = underWay.shift()!;
-        if (!isStopped) listener(first);
+        const first = underWay.shift();
+        if (first !== undefined && !isStopped) listener(first);
       });
-    };
-    const catchUp = (): void => {
-      if (misses) report({ kind: 'gap' });
-      misses = false;
     };
     const stopWatch = this.#locks.service.watch(prefix, (event) => {
       // a machine that cannot reach the service misses what happens meanwhile
       if (this.#locks.isCut(machine)) misses = true;
-      else report(event);
+      else if (!misses || event.kind === 'established') report(event);
     });
-    const stopJoin = this.#locks.onJoined(machine, catchUp);
     const stop = (): void => {
       isStopped = true;
       stopWatch();
-      stopJoin();
+      stopWatching();
     };
+    const stopWatching = this.#locks.watching({
+      machine,
+      miss: () => {
+        // that the watch has begun is no change
+        underWay = underWay.filter(({ kind }) => kind === 'established');
+        misses = true;
+      },
+      catchUp: () => {
+        if (!misses) return;
+        misses = false;
+        this.#locks.counts.gaps++;
+        report({ kind: 'gap' });
+      },
+      end: () => {
+        this.#locks.counts.endedWatches++;
+        report({ kind: 'ended' });
+        stopWatch();
+        stopWatching();
+      },
+    });
     this.#process.onDeath(stop);
     return stop;
   }
@@ -254,8 +349,9 @@ class LockClient implements LockService {
       const sent = lease.now();
       this.#call('keepAlive', async () => this.#locks.keptAlive(sessionId)).then(
         (isAlive) => {
-          if (isAlive) lease.renewed(sent);
-          else this.#leases.delete(sessionId);
+          if (!isAlive) return void this.#leases.delete(sessionId);
+          lease.renewed(sent);
+          this.#locks.onKeptAlive();
         },
         () => {},
       );

@@ -4,12 +4,20 @@
  * - I6: once a server has replayed the log of another to its end, no append lands in it while it exists.
  * - What a reader has seen does not change: each append has the same bytes for every reader.
  */
-import { crc32c } from '../../src/base/index.ts';
+import { CorruptionError, crc32c } from '../../src/base/index.ts';
 import { decodeSlotHeader, isMarker, type LogAppend, SLOT_HEADER_BYTES } from '../../src/env/index.ts';
 
+/** An append, and the number of slots that it is in now. */
+interface JudgedAppend {
+  readonly payload: Buffer;
+  /** Appends before this one may be deleted. */
+  readonly lowWater: number;
+  slots: number;
+}
+
 interface JudgedRow {
-  /** Slots that exist. */
-  readonly slots: Set<number>;
+  /** Slots that exist, with the numbers of their appends, 0 where they have none. */
+  readonly slots: Map<number, number>;
   highest: number;
   /** The slot of the marker that ended it. A marker in a slot that was trimmed ends nothing. */
   fence: number | undefined;
@@ -19,6 +27,7 @@ interface JudgedLog {
   readonly rows: Map<string, JudgedRow>;
   /** The newest append that was ever created. */
   newest: number;
+  readonly appends: Map<number, JudgedAppend>;
   /** The last append when another server had read it whole, and that server. */
   replayed: { readonly last: number; readonly by: string } | undefined;
   /** It is being deleted: readers find no appends. */
@@ -33,38 +42,74 @@ export class LogJudge {
   /** Called with it. */
   onViolation: (what: string) => void = () => {};
   readonly counts = { fences: 0, holeFences: 0, replays: 0, appends: 0, twice: 0 };
+  /** Called with each append when it is in a slot for the first time. */
+  onAppend: (log: string, position: number, bytes: Buffer) => void = () => {};
+  /** Called when the deletion of a log begins. */
+  onRemoval: (log: string) => void = () => {};
   readonly #logs = new Map<string, JudgedLog>();
+  /** Logs that were deleted: what lands there later belongs to none. */
+  readonly #ended = new Set<string>();
 
   /** A slot was created in a row of a log, with these bytes. */
-  created(path: string, slot: number, bytes: Uint8Array): void {
+  created(path: string, slot: number, bytes: Buffer): void {
     const log = logOf(path);
     const judged = this.#logs.get(log) ?? newLog();
     this.#logs.set(log, judged);
-    const row = judged.rows.get(path) ?? { slots: new Set(), highest: -1, fence: undefined };
+    const row = judged.rows.get(path) ?? { slots: new Map(), highest: -1, fence: undefined };
     judged.rows.set(path, row);
-    const header = decodeSlotHeader(Buffer.from(bytes.subarray(0, SLOT_HEADER_BYTES)), path, slot, crc32c);
-    const { sequence } = header;
-    judged.isRemoved ||= header.kind === 'removed';
-    if (isMarker(header)) this.#ended(row, slot);
+    const header = decodeSlotHeader(bytes.subarray(0, SLOT_HEADER_BYTES), path, slot, crc32c);
+    const { sequence, lowWater } = header;
+    if (header.kind === 'removed' && !judged.isRemoved) {
+      judged.isRemoved = true;
+      this.onRemoval(log);
+    }
+    if (isMarker(header)) this.#sealed(row, slot);
     else if (row.fence !== undefined && slot > row.fence)
       this.#violated(`${path}: slot ${slot} was created behind the FENCE in slot ${row.fence}`);
     else if (judged.replayed !== undefined && sequence > judged.replayed.last)
       this.#violated(
         `${log}: append ${sequence} was created after ${judged.replayed.by} had read all to ${judged.replayed.last}`,
       );
-    if (sequence > 0 && sequence <= judged.newest) this.counts.twice++;
-    judged.newest = Math.max(judged.newest, sequence);
-    row.slots.add(slot);
+    row.slots.set(slot, sequence);
     row.highest = Math.max(row.highest, slot);
+    if (sequence === 0) return;
+    const known = judged.appends.get(sequence);
+    if (known !== undefined) known.slots++;
+    else judged.appends.set(sequence, { payload: bytes.subarray(SLOT_HEADER_BYTES), lowWater, slots: 1 });
+    if (sequence <= judged.newest) {
+      this.counts.twice++;
+      return;
+    }
+    judged.newest = sequence;
+    if (!judged.isRemoved && !this.#ended.has(log)) this.onAppend(log, sequence, bytes.subarray(SLOT_HEADER_BYTES));
   }
 
   deleted(path: string, slots: readonly number[]): void {
     const log = logOf(path);
     const judged = this.#logs.get(log);
     if (judged === undefined) return;
-    for (const slot of slots) judged.rows.get(path)?.slots.delete(slot);
+    for (const slot of slots) removeSlot(judged, path, slot);
     // the log has ended: what comes later is another one, as far as I5 and I6 go
-    if ([...judged.rows.values()].every((row) => row.slots.size === 0)) this.#logs.delete(log);
+    if ([...judged.rows.values()].some((row) => row.slots.size > 0)) return;
+    this.#logs.delete(log);
+    this.#ended.add(log);
+  }
+
+  /** Paths of the logs that have a slot. */
+  logs(): string[] {
+    return [...this.#logs.keys()];
+  }
+
+  /** The appends from `from` on, as a reader finds them now; CorruptionError where one is missing. */
+  *appendsOf(log: string, from = 0): Iterable<LogAppend> {
+    const judged = this.#logs.get(log);
+    if (judged === undefined || judged.isRemoved) return;
+    const { newest, appends } = judged;
+    for (let position = Math.max(from, appends.get(newest)?.lowWater ?? 1, 1); position <= newest; position++) {
+      const append = appends.get(position);
+      if (append === undefined) throw new CorruptionError(log, position, 'the append is missing, and others follow it');
+      yield { position, bytes: append.payload };
+    }
   }
 
   /** Its writer was told that the append is durable. */
@@ -93,7 +138,7 @@ export class LogJudge {
     judged.replayed ??= { last, by };
   }
 
-  #ended(row: JudgedRow, slot: number): void {
+  #sealed(row: JudgedRow, slot: number): void {
     if (slot <= row.highest) {
       this.counts.holeFences++;
       return;
@@ -109,7 +154,15 @@ export class LogJudge {
 }
 
 function newLog(): JudgedLog {
-  return { rows: new Map(), newest: 0, replayed: undefined, isRemoved: false, read: new Map() };
+  return { rows: new Map(), newest: 0, appends: new Map(), replayed: undefined, isRemoved: false, read: new Map() };
+}
+
+function removeSlot({ rows, appends }: JudgedLog, path: string, slot: number): void {
+  const slots = rows.get(path)?.slots;
+  const sequence = slots?.get(slot) ?? 0;
+  const append = appends.get(sequence);
+  slots?.delete(slot);
+  if (append !== undefined && --append.slots === 0) appends.delete(sequence);
 }
 
 /** The log that a row belongs to. */

@@ -1,53 +1,87 @@
 /**
- * Runs the simulated clusters of some seeds: node main.js FROM TO [story | first]. Prints what failed, with as few
- * faults as it takes, and as its last line a JSON object of sums. With `story`: each line of the logs. With `first`:
- * ends at the first seed that fails, which the last line names.
+ * Runs the simulated clusters of some seeds. Prints what failed, with as few faults as it takes.
+ *
+ *   node main.js                       seeds come in, one a line; after each a line of JSON goes out
+ *   node main.js FROM TO [story|first] those seeds; the last line is JSON with sums. `story`: each line of the logs is
+ *                                      printed. `first`: ends at the first seed that fails, which the JSON names
  */
+import { createInterface } from 'node:readline';
 import { describeFault } from './faults.ts';
-import { run } from './run.ts';
+import { run, type RunResult } from './run.ts';
 import { shrink } from './shrink.ts';
 import type { Judge } from './verdicts.ts';
 
 /** Lines of the logs that the report of a failure has. */
 const MAX_SHOWN = 60;
 
+interface Sums {
+  passed: number;
+  failed: number;
+  readonly counts: Record<string, number>;
+  /** By seed. */
+  readonly traces: Record<string, string>;
+  /** Simulated time of the shortest run that passed. */
+  shortestMs: number;
+  cpuSeconds: number;
+  found?: { readonly seed: number; readonly judge: Judge; readonly message: string };
+}
+
 const [from, to, how] = process.argv.slice(2);
-const counts: Record<string, number> = {};
-/** By seed. */
-const traces: Record<string, string> = {};
-let passed = 0;
-let failed = 0;
-let found: { readonly seed: number; readonly judge: Judge; readonly message: string } | undefined;
-for (let seed = Number(from); seed < Number(to); seed++) {
-  const result = await run({
-    seed,
-    ...(how === 'story' && { onLine: (line: string) => console.log(line), withEvents: true }),
-  });
-  const { undecidedRows } = result;
-  traces[seed] = result.trace;
-  const sums = {
-    ...result.counts,
-    undecidedRows,
-    events: result.events,
-    simulatedSeconds: Math.round(result.simulatedMs / 1000),
-  };
-  for (const [name, value] of Object.entries(sums)) counts[name] = (counts[name] ?? 0) + value;
-  if (how === 'story') console.log(`trace ${result.trace}`);
-  if (result.violation === undefined) {
-    passed++;
-    continue;
+if (from === undefined) {
+  for await (const line of createInterface({ input: process.stdin })) {
+    const sums = newSums();
+    await report(await runOne(Number(line), sums));
+    console.log(JSON.stringify(sums));
   }
-  failed++;
-  if (how === 'first') {
-    const { judge, message } = result.violation;
-    found = { seed, judge, message: message.split('\n', 1)[0]! };
-    break;
+} else {
+  const sums = newSums();
+  for (let seed = Number(from); seed < Number(to); seed++) {
+    const result = await runOne(seed, sums);
+    const { violation } = result;
+    if (how === 'first' && violation !== undefined) {
+      sums.found = { seed, judge: violation.judge, message: violation.message.split('\n', 1)[0]! };
+      break;
+    }
+    await report(result);
   }
-  console.log(`FAIL seed ${seed}, trace ${result.trace}; again: npm run sim -- --seed ${seed}`);
+  console.log(JSON.stringify(sums));
+  if (how === 'story' && sums.failed > 0) process.exitCode = 1;
+}
+
+function newSums(): Sums {
+  return { passed: 0, failed: 0, counts: {}, traces: {}, shortestMs: 1e9, cpuSeconds: 0 };
+}
+
+async function runOne(seed: number, sums: Sums): Promise<RunResult> {
+  const isStory = how === 'story';
+  const before = process.cpuUsage();
+  const onLine = (line: string): void => console.log(line);
+  const result = await run({ seed, ...(isStory && { onLine, withEvents: true }) });
+  const { user, system } = process.cpuUsage(before);
+  const { trace, counts, undecidedRows, events, simulatedMs } = result;
+  if (isStory) console.log(`trace ${trace}`);
+  sums.traces[seed] = trace;
+  sums.cpuSeconds += (user + system) / 1e6;
+  const all = { ...counts, undecidedRows, events, simulatedSeconds: Math.round(simulatedMs / 1000) };
+  for (const [name, value] of Object.entries(all)) sums.counts[name] = (sums.counts[name] ?? 0) + value;
+  if (result.violation !== undefined) sums.failed++;
+  else {
+    sums.passed++;
+    sums.shortestMs = Math.min(sums.shortestMs, simulatedMs);
+  }
+  return result;
+}
+
+/** Says what failed, if anything did. */
+async function report(result: RunResult): Promise<void> {
+  const { seed, trace, violation, faults } = result;
+  if (violation === undefined) return;
+  console.log(`FAIL seed ${seed}, trace ${trace}; again: npm run sim -- --seed ${seed}`);
   const story = await shrink(result);
-  console.log(`${result.faults.length} faults, of which ${story.faults.length} are enough:`);
+  console.log(`${faults.length} faults, of which ${story.faults.length} are enough:`);
   for (const fault of story.faults) console.log(`  ${describeFault(fault)}`);
+  const working = story.clients.filter((name) => !story.idle.has(name));
+  console.log(`clients that work: ${working.join(', ') || 'none'}`);
   for (const line of story.lastLines.slice(-MAX_SHOWN)) console.log(`  ${line}`);
   console.log(`${story.violation?.judge}: ${story.violation?.message}`);
 }
-console.log(JSON.stringify({ passed, failed, counts, traces, found }));

@@ -11,6 +11,7 @@ import { BigtableError, Code } from '../../src/base/index.ts';
 import {
   ByteBudget,
   type CallHandler,
+  type Clock,
   LocalTransport,
   Metrics,
   notReached,
@@ -28,6 +29,7 @@ const MIB = 1 << 20;
 const GIVEN_UP_MS = 5000;
 const CONNECT_TIMEOUT_MS = 3000;
 const LATE_COPY_MS = 3000;
+const OVERTAKEN_MS = 1000;
 
 /** How messages fare now. A run's faults change it. */
 export interface Weather {
@@ -43,6 +45,11 @@ export interface Weather {
    * they arrive late, by up to LATE_COPY_MS, next to their copies.
    */
   givenUpShare: number;
+  /**
+   * The share of calls, and of answers, that later ones overtake, by up to OVERTAKEN_MS: calls are streams of their own
+   * on a connection, which keeps the order of each alone.
+   */
+  overtakenShare: number;
 }
 
 type Direction = `${string}>${string}`;
@@ -55,10 +62,13 @@ export class SimNetwork {
     lateMs: 0,
     lostShare: 0,
     givenUpShare: 0,
+    overtakenShare: 0,
   };
-  readonly counts = { messages: 0, lost: 0, givenUp: 0, broken: 0, refused: 0 };
+  readonly counts = { messages: 0, lost: 0, givenUp: 0, overtaken: 0, broken: 0, refused: 0 };
   readonly #scheduler: Scheduler;
   readonly #draw;
+  /** Called with each call that reaches its handler. */
+  onCall: (method: string, message: unknown) => void = () => {};
   /** Directions, by machines. */
   readonly cutDirections = new Set<Direction>();
   readonly #listeners = new Map<string, { readonly process: SimProcess; readonly node: Node }>();
@@ -97,12 +107,6 @@ export class SimNetwork {
     };
   }
 
-  /** What answers the calls to the address, without any network; undefined if the process does not serve it. */
-  handlerOf(process: SimProcess, address: string): CallHandler | undefined {
-    const listener = this.#listeners.get(address);
-    return listener?.process === process && !process.isDead ? listener.node.handlerOf(address) : undefined;
-  }
-
   /** Resolves with a connection to the process that serves the address, or rejects: surely nothing was reached. */
   connect(from: SimProcess, address: string, node: Node): Promise<PortPeer> {
     return new Promise((resolve, reject) => {
@@ -124,6 +128,14 @@ export class SimNetwork {
         });
       });
     });
+  }
+
+  /** Resolves when those that overtake have passed; undefined: none do. */
+  overtaken(process: SimProcess): Promise<void> | undefined {
+    const { overtakenShare } = this.weather;
+    if (overtakenShare === 0 || this.#draw.float() >= overtakenShare) return undefined;
+    this.counts.overtaken++;
+    return new Promise((resolve) => process.later(this.#draw.float() * OVERTAKEN_MS, 'overtaken', resolve));
   }
 
   #pair(a: SimProcess, b: SimProcess): [Port, Port] {
@@ -203,7 +215,8 @@ class Port {
 
   postMessage(bytes: Uint8Array): void {
     if (this.isClosed) return;
-    this.#network.carry(this, Uint8Array.from(bytes));
+    // they are the receiver's from now on
+    this.#network.carry(this, bytes);
   }
 
   close(): void {
@@ -235,6 +248,8 @@ class Port {
 class Node implements Transport {
   readonly #network: SimNetwork;
   readonly #process: SimProcess;
+  /** All that an event has to say to a peer is one message. */
+  readonly #clock: Clock;
   readonly #local: LocalTransport;
   /** The addresses that the process serves. */
   readonly #served = new Set<string>();
@@ -245,12 +260,13 @@ class Node implements Transport {
   constructor(network: SimNetwork, process: SimProcess) {
     this.#network = network;
     this.#process = process;
+    this.#clock = process.clockOfTurns();
     this.#local = new LocalTransport(process.clock);
   }
 
   async serve(address: string, handler: CallHandler): Promise<() => Promise<void>> {
     const stopListening = this.#network.listen(address, this.#process, this);
-    const stop = await this.#local.serve(address, handler);
+    const stop = await this.#local.serve(address, this.#observed(handler));
     this.#served.add(address);
     return async () => {
       this.#served.delete(address);
@@ -261,10 +277,18 @@ class Node implements Transport {
 
   async call(address: string, method: string, message: unknown, context: RequestContext): Promise<unknown> {
     if (this.#served.has(address)) return this.#local.call(address, method, message, context);
-    const peer = await within(this.#peer(address), context, this.#process.clock);
-    return encodedCall(CALL_CODEC, this.#process.clock, method, message, (bytes) =>
+    const { clock } = this.#process;
+    const pass = async (): Promise<void> => {
+      const others = this.#network.overtaken(this.#process);
+      if (others !== undefined) await within(others, context, clock);
+    };
+    await pass();
+    const peer = await within(this.#peer(address), context, clock);
+    const answer = await encodedCall(CALL_CODEC, clock, method, message, (bytes) =>
       peer.call(address, method, bytes, context),
     );
+    await pass();
+    return answer;
   }
 
   async *stream(address: string, method: string, message: unknown, context: RequestContext): AsyncIterable<unknown> {
@@ -273,8 +297,14 @@ class Node implements Transport {
     yield* encodedStream(CALL_CODEC, method, message, (bytes) => peer.stream(address, method, bytes, context));
   }
 
-  handlerOf(address: string): CallHandler | undefined {
-    return this.#served.has(address) ? this.#local.handlerOf(address) : undefined;
+  #observed(handler: CallHandler): CallHandler {
+    return {
+      call: (method, message, context) => {
+        this.#network.onCall(method, message);
+        return handler.call(method, message, context);
+      },
+      stream: (method, message, context) => handler.stream(method, message, context),
+    };
   }
 
   accept(port: Port): void {
@@ -289,7 +319,7 @@ class Node implements Transport {
     return new PortPeer({
       port: port as never,
       handlerOf: (address) => encodedHandler(this.#local.handlerOf(address), CALL_CODEC, this.#process.clock),
-      clock: this.#process.clock,
+      clock: this.#clock,
       budget: this.#budget,
       metrics: this.#metrics,
       onClosed,

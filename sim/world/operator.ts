@@ -6,6 +6,7 @@
 import { BigtableError, type Database, RowMutation } from '../../src/embedded/index.ts';
 import { type Random, sleep } from '../../src/env/index.ts';
 import { TABLE } from '../../test/linearizability/calls.ts';
+import { COUNTERS } from './counters.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { SimProcess } from './process.ts';
 import type { Verdicts } from './verdicts.ts';
@@ -16,6 +17,11 @@ const MAX_TABLES = 2;
 /** Rows that are written after each change: some in each tablet. */
 const PROBES = 2;
 const FAMILY = 'h';
+/** Rows at which tables that others created are split and merged. */
+const DIVISIONS: Readonly<Record<string, readonly string[]>> = {
+  [TABLE]: ['row-04', 'row-08', 'row-12', 'row-06'],
+  [COUNTERS]: ['m0', 'a1', 'm1'],
+};
 
 interface KnownTable {
   readonly name: string;
@@ -77,13 +83,14 @@ export class Operator {
     if (table === undefined || (what < 0.3 && this.#tables.length < MAX_TABLES)) return this.#create();
     if (what < 0.45) return this.#delete(table);
     if (what < 0.65) return this.#replaceFamily(table);
-    return this.#divide(this.#random.float() < 0.5 ? table.name : TABLE);
+    const others = [TABLE, TABLE, COUNTERS];
+    return this.#divide(this.#random.float() < 0.5 ? table.name : others[Math.floor(this.#random.float() * 3)]!);
   }
 
   /** Splits and merges, and sweeps, whose outcome nobody waits for. */
   async #divide(table: string): Promise<void> {
     const { database, sweep } = this.#parts;
-    const rows = table === TABLE ? ['row-04', 'row-08', 'row-12', 'row-06'] : ['k', 't', 'f'];
+    const rows = DIVISIONS[table] ?? ['k', 't', 'f'];
     const row = rows[Math.floor(this.#random.float() * rows.length)]!;
     const what = this.#random.float();
     await this.#try(() => {

@@ -32,6 +32,7 @@ export class SimProcess implements Owner {
   #offsetMicros: number;
   isDead = false;
   pausedUntilMs = 0;
+  afterEvent: (() => void) | undefined;
 
   constructor(scheduler: Scheduler, name: string, { offsetMs, drift }: ClockErrors) {
     assert(drift > -0.5 && drift < 0.5, 'a clock drifts by a small share');
@@ -64,6 +65,11 @@ export class SimProcess implements Owner {
   /** It stands still; its clock goes on. */
   pause(delayMs: number): void {
     this.pausedUntilMs = Math.max(this.pausedUntilMs, this.#scheduler.nowMs + delayMs);
+  }
+
+  /** Its clock for a part that waits for the end of the event alone. */
+  clockOfTurns(): Clock {
+    return { ...this.clock, yield: () => this.#scheduler.endOfTurn() };
   }
 
   /** Runs `run` in the process, `delayMs` from now. */

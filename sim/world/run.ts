@@ -4,7 +4,7 @@
  */
 import { Cluster } from './cluster.ts';
 import { describeFault, drawFaults, type Fault, inflict } from './faults.ts';
-import { judgeLine } from './judges.ts';
+import { judgeLine, judgeServing } from './judges.ts';
 import { Scheduler } from './scheduler.ts';
 import { Verdicts, type Violation } from './verdicts.ts';
 import { Workload } from './workload.ts';
@@ -20,6 +20,8 @@ export interface RunOptions {
   readonly seed: number;
   /** Default: those that the seed draws. */
   readonly faults?: readonly Fault[];
+  /** Names of the clients that do nothing. Default: none. */
+  readonly idle?: ReadonlySet<string>;
   /** Called with each line of a log. */
   readonly onLine?: (line: string) => void;
   /** True: events are lines, too. */
@@ -29,6 +31,8 @@ export interface RunOptions {
 export interface RunResult {
   readonly seed: number;
   readonly faults: readonly Fault[];
+  readonly clients: readonly string[];
+  readonly idle: ReadonlySet<string>;
   readonly trace: string;
   readonly events: number;
   readonly simulatedMs: number;
@@ -40,7 +44,13 @@ export interface RunResult {
   readonly lastLines: readonly string[];
 }
 
-export async function run({ seed, faults, onLine, withEvents = false }: RunOptions): Promise<RunResult> {
+export async function run({
+  seed,
+  faults,
+  idle = new Set(),
+  onLine,
+  withEvents = false,
+}: RunOptions): Promise<RunResult> {
   const scheduler = new Scheduler(seed);
   const draw = scheduler.fork('run');
   const cluster = new Cluster(scheduler, {
@@ -62,13 +72,16 @@ export async function run({ seed, faults, onLine, withEvents = false }: RunOptio
   };
   const seconds = (): string => (scheduler.nowMs / 1000).toFixed(6);
   cluster.onLog = (process, level, message, fields) => {
-    note(`${seconds()} ${process} ${level}: ${message} ${JSON.stringify(fields)}`);
-    judgeLine(verdicts, process, message, fields);
+    const line = `${message} ${JSON.stringify(fields)}`;
+    note(`${seconds()} ${process} ${level}: ${line}`);
+    judgeLine(verdicts, process, line);
   };
   if (withEvents) scheduler.onEvent = (atMs, owner, what) => note(`${(atMs / 1000).toFixed(6)} ${owner} | ${what}`);
   for (const fault of all) note(`fault: ${describeFault(fault)}`);
-  const workload = new Workload(cluster, verdicts, draw.uniqueName());
+  const workload = new Workload(cluster, verdicts, { name: draw.uniqueName(), idle });
   cluster.store.logJudge.onViolation = (what) => verdicts.add('logs', what);
+  cluster.store.metadataJudge.onViolation = (what) => verdicts.add('METADATA', what);
+  cluster.onServing = () => judgeServing(cluster, verdicts);
   const whole = async (): Promise<void> => {
     await cluster.start();
     await workload.create();
@@ -86,6 +99,8 @@ export async function run({ seed, faults, onLine, withEvents = false }: RunOptio
   return {
     seed,
     faults: all,
+    clients,
+    idle,
     trace: scheduler.trace(),
     events: scheduler.events,
     simulatedMs: scheduler.nowMs,
@@ -96,24 +111,36 @@ export async function run({ seed, faults, onLine, withEvents = false }: RunOptio
   };
 }
 
-function countsOf({ network, store, locks, masters, servers, faultCounts }: Cluster): Record<string, number> {
-  const starts = (seats: readonly { readonly starts: number }[]): number =>
-    seats.reduce((sum, seat) => sum + seat.starts, 0);
+function countsOf(cluster: Cluster): Record<string, number> {
+  const { network, store, locks, counts, faultCounts } = cluster;
+  const logs = store.logJudge.counts;
+  const { records, commits, recoveries, moves, splits, metadataSplits, merges, filesDeleted } =
+    store.metadataJudge.counts;
   return {
+    ...counts,
+    failOvers: Math.max(0, locks.masterEpochs.size - 1),
+    ...{ recoveries, moves, splits, merges, metadataSplits },
     ...Object.fromEntries(Object.entries(faultCounts).map(([kind, count]) => [`fault: ${kind}`, count])),
     messages: network.counts.messages,
     lostMessages: network.counts.lost,
     repeatedMessages: network.counts.givenUp,
+    overtakenCalls: network.counts.overtaken,
     storeOperations: store.counts.operations,
     storeFailed: store.counts.failed,
     storeUnanswered: store.counts.unanswered,
     landedLate: store.counts.landedLate,
-    logFences: store.logJudge.counts.fences,
-    logReplays: store.logJudge.counts.replays,
-    appendsTwice: store.logJudge.counts.twice,
+    filesDeleted,
+    metadataCommits: commits,
+    logRecords: records,
+    logAppends: logs.appends,
+    logFences: logs.fences,
+    logReplays: logs.replays,
+    appendsTwice: logs.twice,
     lockCalls: locks.counts.calls,
+    lockCallsUnanswered: locks.counts.unanswered,
+    lockCallsLate: locks.counts.late,
     expiredSessions: locks.counts.expired,
-    masterStarts: starts(masters),
-    serverStarts: starts(servers),
+    watchGaps: locks.counts.gaps,
+    endedWatches: locks.counts.endedWatches,
   };
 }

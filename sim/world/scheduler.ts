@@ -14,25 +14,41 @@ export interface Owner {
   readonly isDead: boolean;
   /** Simulated time until which it stands still; 0: it runs. */
   readonly pausedUntilMs: number;
+  /** Called after each event of it, and all that the event has settled. */
+  readonly afterEvent?: (() => void) | undefined;
 }
 
 export interface ScheduledEvent {
   cancel(): void;
 }
 
-interface QueuedEvent {
+class QueuedEvent implements ScheduledEvent {
   atMs: number;
   /** Orders the events of one time. */
   readonly order: number;
   readonly what: string;
   readonly owner: Owner | undefined;
+  /** Undefined: it does not happen. */
   run: (() => void) | undefined;
+
+  constructor(atMs: number, order: number, what: string, owner: Owner | undefined, run: () => void) {
+    this.atMs = atMs;
+    this.order = order;
+    this.what = what;
+    this.owner = owner;
+    this.run = run;
+  }
+
+  cancel(): void {
+    this.run = undefined;
+  }
 }
 
 /** Time passes within an event, too, by up to this much for each look at a clock. */
 const MAX_TICK_MS = 0.002;
 /** The event loop itself, which looks after signals and output, has its turn after so many events. */
 const EVENTS_PER_TURN = 1000;
+const RESOLVED = Promise.resolve();
 /** The lines of so many characters are hashed together. */
 const HASHED_TOGETHER = 1 << 16;
 
@@ -46,6 +62,10 @@ export class Scheduler {
   #nowMs = 0;
   #events = 0;
   #running = false;
+  /** The owner of the last event. */
+  #last: Owner | undefined;
+  /** What is left to do before the next event. */
+  #soon: (() => void)[] = [];
   /** The last events, for the report of a failure. */
   onEvent: ((atMs: number, owner: string, what: string) => void) | undefined;
 
@@ -78,13 +98,14 @@ export class Scheduler {
   /** Runs `run` once, `delayMs` from now. `owner`: undefined for the world itself, which never stands still. */
   after(delayMs: number, owner: Owner | undefined, what: string, run: () => void): ScheduledEvent {
     assert(delayMs >= 0 && Number.isFinite(delayMs), 'an event happens later, at some time');
-    const event: QueuedEvent = { atMs: this.#nowMs + delayMs, order: this.random.float(), what, owner, run };
+    const event = new QueuedEvent(this.#nowMs + delayMs, this.random.float(), what, owner, run);
     this.#push(event);
-    return {
-      cancel: () => {
-        event.run = undefined;
-      },
-    };
+    return event;
+  }
+
+  /** Resolves after all promises that the present event settles, before the next event. */
+  endOfTurn(): Promise<void> {
+    return new Promise((resolve) => this.#soon.push(resolve));
   }
 
   /** Runs events until `work` has ended; throws when nothing is left to happen, or at `untilMs`. */
@@ -107,7 +128,7 @@ export class Scheduler {
             return reject(thrown);
           }
           if (this.#events % EVENTS_PER_TURN === 0) setImmediate(turn);
-          else queueMicrotask(afterPromises);
+          else void RESOLVED.then(afterPromises);
         };
         // a tick that a promise asks for comes once no promise is left to run
         const afterPromises = (): void => process.nextTick(turn);
@@ -121,11 +142,18 @@ export class Scheduler {
 
   /** A hash of all events so far. */
   trace(): string {
-    return this.#hash.copy().update(this.#lines).digest('hex').slice(0, 16);
+    return this.#hash.copy().update(this.#lines, 'latin1').digest('hex').slice(0, 16);
   }
 
   /** Runs the next event. False: there is none. */
   #step(): boolean {
+    if (this.#soon.length > 0) {
+      const all = this.#soon;
+      this.#soon = [];
+      for (const run of all) run();
+      return true;
+    }
+    this.#last?.afterEvent?.();
     for (;;) {
       const event = this.#pop();
       if (event === undefined) return false;
@@ -138,12 +166,13 @@ export class Scheduler {
         continue;
       }
       event.run = undefined;
+      this.#last = owner;
       this.#nowMs = atMs;
       this.#events++;
       const name = owner?.name ?? '';
       this.#lines += `${Math.round(atMs * 1e6)} ${name} ${what}\n`;
       if (this.#lines.length > HASHED_TOGETHER) {
-        this.#hash.update(this.#lines);
+        this.#hash.update(this.#lines, 'latin1');
         this.#lines = '';
       }
       this.onEvent?.(atMs, name, what);

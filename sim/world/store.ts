@@ -17,6 +17,7 @@ import {
 } from '../../src/env/index.ts';
 import { nativeCodecs } from '../../src/platform/index.ts';
 import { LogJudge } from './log-judge.ts';
+import { MetadataJudge } from './metadata-judge.ts';
 import type { SimProcess } from './process.ts';
 import type { Scheduler } from './scheduler.ts';
 import { judgedLogs, SimSlots } from './slots.ts';
@@ -40,18 +41,17 @@ export interface StoreHealth {
 
 const WRITES = new Set(['append', 'close', 'createSlot', 'reserve']);
 const MAX_LATE_MS = 5000;
+/** Slots and logs in a page of a list: pages are of an instant each. */
+const PAGE_SIZES = [5, 30, 1000];
 const checksum = nativeCodecs().checksum;
 
 export class SimStore {
-  readonly slots = new MemorySlotStore();
+  readonly slots: MemorySlotStore;
   readonly logJudge = new LogJudge();
+  readonly metadataJudge = new MetadataJudge();
   readonly #files = new MemoryFileSystem();
   /** All of it, reached without delay. */
-  readonly files: FileSystem = withSlotLogs(this.#files, this.slots, {
-    clock: new ManualClock(),
-    random: new SeededRandom(0),
-    checksum,
-  });
+  readonly files: FileSystem;
   readonly health: StoreHealth = {
     minDelayMs: 0.1,
     maxDelayMs: 2,
@@ -69,6 +69,11 @@ export class SimStore {
   constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;
     this.#draw = scheduler.fork('store');
+    this.slots = new MemorySlotStore({ pageSize: PAGE_SIZES[Math.floor(this.#draw.float() * PAGE_SIZES.length)]! });
+    const atRest = { clock: new ManualClock(), random: new SeededRandom(0), checksum };
+    this.files = withSlotLogs(this.#files, this.slots, atRest);
+    this.logJudge.onAppend = (log, position, bytes) => this.metadataJudge.appended(log, position, bytes);
+    this.logJudge.onRemoval = (log) => this.metadataJudge.logRemoved(log);
   }
 
   fileSystemOf(process: SimProcess): FileSystem {
@@ -126,6 +131,15 @@ export class SimStore {
     });
   }
 
+  /** A list of files comes in two pages, each of an instant of its own. */
+  async listed(process: SimProcess, prefix: string, list: () => Promise<FileInfo[]>): Promise<FileInfo[]> {
+    const first = await this.look(process, 'list', prefix, list);
+    const last = first[Math.floor(this.#draw.float() * first.length)]?.path;
+    if (last === undefined) return first;
+    const second = await this.look(process, 'list', `${prefix} after ${last}`, list);
+    return [...first.filter(({ path }) => path <= last), ...second.filter(({ path }) => path > last)];
+  }
+
   /** Like `perform`, for what changes nothing: it happens when it is answered. */
   look<T>(process: SimProcess, operation: string, path: string, act: () => Promise<T>): Promise<T> {
     const { health, counts } = this;
@@ -167,7 +181,11 @@ class SimFiles implements Pick<FileSystem, 'create' | 'size' | 'read' | 'list' |
         const copy = Uint8Array.from(bytes);
         return this.#perform('append', path, () => writer.append(copy));
       },
-      close: () => this.#perform('close', path, () => writer.close()),
+      close: () =>
+        this.#perform('close', path, async () => {
+          await writer.close();
+          this.#store.metadataJudge.fileCreated(path);
+        }),
       abort: () => this.#perform('abort', path, () => writer.abort()),
     };
   }
@@ -181,11 +199,14 @@ class SimFiles implements Pick<FileSystem, 'create' | 'size' | 'read' | 'list' |
   }
 
   list(prefix: string): Promise<FileInfo[]> {
-    return this.#perform('list', prefix, () => this.#files.list(prefix));
+    return this.#store.listed(this.#process, prefix, () => this.#files.list(prefix));
   }
 
   delete(path: string): Promise<void> {
-    return this.#perform('delete', path, () => this.#files.delete(path));
+    return this.#perform('delete', path, () => {
+      this.#store.metadataJudge.fileDeleted(path, this.#process.name);
+      return this.#files.delete(path);
+    });
   }
 
   #perform<T>(operation: string, path: string, act: () => Promise<T>): Promise<T> {

@@ -4,6 +4,8 @@
 export type Judge =
   /** A row's history is not linearizable, or a scan is not in order. */
   | 'histories'
+  /** A counter is less than was added to it, or more. */
+  | 'counters'
   /** A change of a schema that was answered is not in force, or what it created is gone (`operator.ts`). */
   | 'schemas'
   /** METADATA does not partition a table, or a file that it lists is missing or damaged (I3, I4). */
@@ -12,6 +14,8 @@ export type Judge =
   | 'one server'
   /** Something landed behind a FENCE, or in a log that another server had replayed (I5, I6; `log-judge.ts`). */
   | 'logs'
+  /** A row of METADATA, or a file that one lists, changes as it must not (I3, I4, I6, I7; `metadata-judge.ts`). */
+  | 'METADATA'
   /** A role says that an invariant of its own is broken, or that a tablet is damaged. */
   | 'roles'
   /** Something is not served long after the faults, or a file is left over (I8). */

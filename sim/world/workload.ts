@@ -8,26 +8,30 @@ import { Draw } from '../../test/linearizability/draw.ts';
 import { EventClock, History } from '../../test/linearizability/history.ts';
 import { EMPTY_ROW, FAMILIES, firstValueOf, RowStep } from '../../test/linearizability/row.ts';
 import type { ClientSeat, Cluster } from './cluster.ts';
+import { Counters } from './counters.ts';
 import { END_MS } from './faults.ts';
-import { ask, judgeServing, StorageJudge } from './judges.ts';
+import { logPathOf } from '../../src/protocol/index.ts';
+import { judgeServing, StorageJudge } from './judges.ts';
 import { Operator } from './operator.ts';
 import type { Verdicts } from './verdicts.ts';
 
 /** Clients work until then. */
-const WORK_MS = 55_000;
+const WORK_MS = 61_000;
 /** After the faults have ceased everything is served within this time. */
 const HEALED_MS = 60_000;
-const MAX_THINK_MS = 60;
+const MAX_THINK_MS = 90;
 /** After a call of unknown outcome a client waits longer: too many of them, and a history explains anything. */
 const MAX_THINK_AFTER_UNKNOWN_MS = 2000;
 /** The storage is checked this often. */
-const CHECK_MS = 2000;
-/** The servers are asked for their tablets this often. */
-const CHECK_SERVING_MS = 50;
+const CHECK_MS = 4000;
+/** What servers serve is judged this often, besides each time that it changes. */
+const CHECK_SERVING_MS = 500;
 /** Files that nothing refers to are gone within this time after the faults. */
 const SWEPT_MS = 120_000;
 const SWEEP_MS = 3000;
 const ROWS = 16;
+/** The share of the calls that are on counters. */
+const COUNTED = 0.1;
 /** Above this the checker gives up on a row. */
 const MAX_CONFIGURATIONS = 2000;
 
@@ -42,23 +46,33 @@ export class Workload {
   readonly #think;
   /** One client only reads in half of the runs: a server that nobody writes to is not stopped by its fenced log. */
   readonly #hasReader: boolean;
+  /** Names of the clients that do nothing. */
+  readonly #idle: ReadonlySet<string>;
   #databases: Database[] = [];
+  readonly #counters: Counters;
   #operator: Operator | undefined;
   #isOver = false;
 
-  constructor(cluster: Cluster, verdicts: Verdicts, name: string) {
+  /** `name`: draws what the clients do. */
+  constructor(
+    cluster: Cluster,
+    verdicts: Verdicts,
+    { name, idle }: { readonly name: string; readonly idle: ReadonlySet<string> },
+  ) {
     this.#cluster = cluster;
     this.#verdicts = verdicts;
+    this.#idle = idle;
     this.#storage = new StorageJudge(cluster, verdicts);
     this.#draw = new Draw(ROWS, Number.parseInt(name.slice(0, 12), 16));
     this.#think = cluster.scheduler.fork('think');
     this.#hasReader = this.#think.float() < 0.5;
+    this.#counters = new Counters(verdicts, cluster.scheduler.fork('counters'));
     const clock = new EventClock();
     for (const row of this.#draw.rows) this.#histories.set(row, new History(EMPTY_ROW, clock, MAX_CONFIGURATIONS));
   }
 
   get counts(): Record<string, number> {
-    return { ...this.calls, ...this.#operator?.counts };
+    return { ...this.calls, ...this.#counters.counts, ...this.#operator?.counts };
   }
 
   async create(): Promise<void> {
@@ -67,6 +81,7 @@ export class Workload {
     const { rows } = this.#draw;
     const splits = [rows[4]!, rows[8]!, rows[12]!];
     await this.#databases[0]!.openTable(TABLE, { families: FAMILIES, splits });
+    await this.#counters.create(this.#databases[0]!);
     const [seat, database] = [clients.at(-1)!, this.#databases.at(-1)!];
     const parts = {
       scheduler,
@@ -82,11 +97,12 @@ export class Workload {
   async work(): Promise<void> {
     const workers = this.#cluster.clients.slice(0, -1);
     const checks = [
-      this.#repeatedly(CHECK_MS, () => this.#storage.check()),
-      this.#repeatedly(CHECK_SERVING_MS, () => judgeServing(this.#cluster, this.#verdicts)),
+      this.#repeatedly(CHECK_MS, () => this.#storage.check({ isQuick: true })),
+      this.#repeatedly(CHECK_SERVING_MS, async () => judgeServing(this.#cluster, this.#verdicts)),
     ];
     await Promise.all([
-      this.#operator!.work(WORK_MS),
+      this.#pauseUntil(WORK_MS),
+      this.#idle.has(this.#cluster.clients.at(-1)!.process.name) ? undefined : this.#operator!.work(WORK_MS),
       ...workers.map((seat, i) => this.#client(seat, this.#databases[i]!, i === workers.length - 1 && this.#hasReader)),
     ]);
     this.#isOver = true;
@@ -99,7 +115,10 @@ export class Workload {
     const untilMs = Math.max(scheduler.nowMs, END_MS) + HEALED_MS;
     const scan: Call = { method: 'scan', rows: this.#draw.rows.map((row) => ({ row, work: { kind: 'read' } })) };
     for (;;) {
-      const failure = (await this.#perform(this.#databases[0]!, scan)) ?? (await this.#operator!.readAll());
+      const failure =
+        (await this.#perform(this.#databases[0]!, scan)) ??
+        (await this.#operator!.readAll()) ??
+        (await this.#counters.readAll(this.#databases[0]!));
       if (failure === undefined) break;
       if (scheduler.nowMs > untilMs)
         return this.#verdicts.add('in the end', `rows are not served ${HEALED_MS} ms after the faults: ${failure}`);
@@ -126,23 +145,21 @@ export class Workload {
     const { scheduler } = this.#cluster;
     const untilMs = scheduler.nowMs + SWEPT_MS;
     while (this.#verdicts.first === undefined) {
-      const { orphans = [] } = await this.#storage.check();
-      const live = new Set(this.#cluster.liveLogs());
+      const { orphans = [] } = await this.#storage.check({ isQuick: false });
+      const live = new Set(this.#cluster.liveServers().map(({ name }) => logPathOf(name)));
       const left = orphans.filter((path) => !live.has(path));
       if (left.length === 0) return;
-      if (scheduler.nowMs > untilMs) return this.#verdicts.add('in the end', await this.#leftOverMessage(left));
+      if (scheduler.nowMs > untilMs) return this.#verdicts.add('in the end', this.#leftOverMessage(left));
       await this.#cluster.sweep();
       await this.#pause(SWEEP_MS);
     }
   }
 
-  async #leftOverMessage(left: readonly string[]): Promise<string> {
-    const lines = await Promise.all(
-      this.#cluster.servers.map(async (seat) => {
-        const held = (await ask(this.#cluster, seat, 'holdings'))?.files.filter((path) => left.includes(path)) ?? [];
-        return held.length > 0 ? `; ${seat.name} holds ${held.join(', ')}` : '';
-      }),
-    );
+  #leftOverMessage(left: readonly string[]): string {
+    const lines = this.#cluster.liveServers().map((server) => {
+      const held = server.heldFiles().filter((path) => left.includes(path));
+      return held.length > 0 ? `; ${server.address} holds ${held.join(', ')}` : '';
+    });
     return `files are left over ${SWEPT_MS} ms later: ${left.join(', ')}${lines.join('')}`;
   }
 
@@ -153,6 +170,10 @@ export class Workload {
     }
   }
 
+  #pauseUntil(atMs: number): Promise<void> {
+    return this.#pause(Math.max(0, atMs - this.#cluster.scheduler.nowMs));
+  }
+
   #pause(delayMs: number): Promise<void> {
     return new Promise((resolve) => {
       this.#cluster.scheduler.after(delayMs, undefined, 'check', resolve);
@@ -161,7 +182,12 @@ export class Workload {
 
   async #client({ process }: ClientSeat, database: Database, onlyReads: boolean): Promise<void> {
     const { scheduler } = this.#cluster;
-    while (scheduler.nowMs < WORK_MS) {
+    while (scheduler.nowMs < WORK_MS && !this.#idle.has(process.name)) {
+      if (!onlyReads && this.#think.float() < COUNTED) {
+        await this.#counters.step(database);
+        await sleep(process.clock, this.#think.float() * MAX_THINK_MS);
+        continue;
+      }
       const { cancelAfter: _, ...call } = this.#draw.call();
       if (onlyReads && call.rows.some(({ work }) => work.kind !== 'read')) continue;
       const unknown = this.calls.unknown;

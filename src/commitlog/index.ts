@@ -3,7 +3,7 @@
  * recovery.
  */
 export { encodeRows } from './append-encoder.ts';
-export { readAppends, readEncodedAppends, type RecordsOfAppend } from './log-reader.ts';
+export { readAppends, readEncodedAppends, recordsOf, type RecordsOfAppend } from './log-reader.ts';
 export {
   type EncodedRecord,
   isAfter,

@@ -6,7 +6,7 @@
  * must lie below a low-water mark in the log.
  */
 import { assert, CorruptionError } from '../base/index.ts';
-import type { FileSystem, LogPosition } from '../env/index.ts';
+import type { FileSystem, LogAppend, LogPosition } from '../env/index.ts';
 import { AppendDecoder } from './append-decoder.ts';
 import type { EncodedRecord, LogRecord } from './record.ts';
 
@@ -71,8 +71,7 @@ export async function* readEncodedAppends(
     lowWater = Math.max(lowWater, header.lowWater);
     previous = position + 1;
     nextSequence = header.firstSequence + header.count;
-    const records: EncodedRecord[] = [];
-    for (let record = decoder.nextEncoded(); record; record = decoder.nextEncoded()) records.push(record);
+    const records = allOf(decoder);
     assert(records.length === header.count, 'an append yields the records that its header counts');
     yield { position, records };
   }
@@ -82,6 +81,17 @@ export async function* readEncodedAppends(
       missingBefore,
       `${missing(missingBefore)}; only appends below ${lowWater} were trimmed`,
     );
+}
+
+/** The records of one append, whatever is before it. */
+export function recordsOf(path: string, append: LogAppend): EncodedRecord[] {
+  return allOf(new AppendDecoder(path, append));
+}
+
+function allOf(decoder: AppendDecoder): EncodedRecord[] {
+  const records: EncodedRecord[] = [];
+  for (let record = decoder.nextEncoded(); record; record = decoder.nextEncoded()) records.push(record);
+  return records;
 }
 
 function missing(previous: number): string {

@@ -107,7 +107,7 @@ export class ServerCalls {
       }),
       holdings: this.#fenced(async () => {
         await loader.dropDeleted();
-        return this.#holdings();
+        return this.holdings();
       }),
       schemaChanged: this.#fenced(async ({ tableName }) => {
         await this.#schemaChanged(tableName);
@@ -237,7 +237,7 @@ export class ServerCalls {
   }
 
   /** All files named after this server are its own while it lives: one may be being written and in no row yet. */
-  #holdings(): Holdings {
+  holdings(): Holdings {
     const { tablets, loader, serverName } = this.#options;
     const files = [...tablets.all()].flatMap(({ tablet }) => tablet.heldFiles());
     return { files: [...files, ...loader.heldFiles()], logs: [logPathOf(serverName)] };

@@ -134,7 +134,7 @@ export class TabletServer {
         stopped: () => !this.#mayCommit(),
       }),
       serverContext: () => this.#context(),
-      leaseHeld: () => this.#leaseHeld(),
+      leaseHeld: () => this.leaseHeld(),
     };
     this.#notices = new MasterNotices({ ...env, ...shared });
     const services = new ServerServices({
@@ -309,7 +309,18 @@ export class TabletServer {
     this.#phase = phase;
   }
 
-  #leaseHeld(): boolean {
+  /** The tablets that it serves now. */
+  get tablets(): Pick<TabletMap, 'size' | 'all'> {
+    return this.#tablets;
+  }
+
+  /** Files that it needs, whether a row lists them or not. */
+  heldFiles(): readonly string[] {
+    return this.#calls.holdings().files;
+  }
+
+  /** True when its lock surely holds. */
+  leaseHeld(): boolean {
     return this.#phase !== 'ended' && this.#log.failed === undefined && this.#session.held();
   }
 

@@ -1,0 +1,104 @@
+/**
+ * Counters that clients add to: sums, whose additions read nothing, and increments, which read and write. An addition
+ * that was answered counts once, one of unknown outcome once or never, one that failed never. So a read lies between
+ * what was answered before it began and what had begun when it ended.
+ */
+import { type Database, RowMutation } from '../../src/embedded/index.ts';
+import type { Random } from '../../src/env/index.ts';
+import { type Outcome, outcomeOf } from '../../test/linearizability/calls.ts';
+import type { Verdicts } from './verdicts.ts';
+
+export const COUNTERS = 'counters';
+const ROWS = ['a0', 'a1', 'm0', 'm1'] as const;
+const SUM = 'sum:x';
+const COUNT = 'count:x';
+const COLUMNS = [SUM, COUNT] as const;
+const MAX_AMOUNT = 9;
+
+interface Counter {
+  readonly row: string;
+  readonly column: (typeof COLUMNS)[number];
+  /** The sum of what was answered. */
+  answered: number;
+  /** The sum of what has begun, and has not failed. */
+  begun: number;
+}
+
+type Failure = Exclude<Outcome, { readonly kind: 'answered' }>;
+
+export class Counters {
+  readonly counts = { additions: 0, counterReads: 0 };
+  readonly #verdicts: Verdicts;
+  readonly #random: Random;
+  readonly #counters: readonly Counter[] = ROWS.flatMap((row) =>
+    COLUMNS.map((column): Counter => ({ row, column, answered: 0, begun: 0 })),
+  );
+
+  constructor(verdicts: Verdicts, random: Random) {
+    this.#verdicts = verdicts;
+    this.#random = random;
+  }
+
+  async create(database: Database): Promise<void> {
+    const families = { sum: { aggregate: 'sum' }, count: { maxVersions: 1 } } as const;
+    await database.openTable(COUNTERS, { families, splits: [ROWS[2]] });
+  }
+
+  /** Adds to a counter, or reads a row. */
+  async step(database: Database): Promise<void> {
+    const counter = this.#counters[Math.floor(this.#random.float() * this.#counters.length)]!;
+    if (this.#random.float() < 0.3) await this.#read(database, counter.row);
+    else await this.#add(database, counter, 1 + Math.floor(this.#random.float() * MAX_AMOUNT));
+  }
+
+  /** Returns the message of what was not answered; undefined if all was. */
+  async readAll(database: Database): Promise<string | undefined> {
+    for (const row of ROWS) {
+      const failure = await this.#read(database, row);
+      if (failure !== undefined) return failure.message;
+    }
+    return undefined;
+  }
+
+  async #add(database: Database, counter: Counter, amount: number): Promise<void> {
+    const table = database.table(COUNTERS);
+    const { row, column, answered } = counter;
+    this.counts.additions++;
+    counter.begun += amount;
+    const failure = await this.#try(async () => {
+      if (column === SUM) return table.apply(new RowMutation(row).add(SUM, amount));
+      const increment = { family: 'count', qualifier: 'x', change: { kind: 'increment', amount } } as const;
+      const [cell] = await table.readModifyWrite(row, [increment]);
+      this.#judge(counter, answered + amount, Number(cell!.int));
+    });
+    if (failure === undefined) counter.answered += amount;
+    else if (failure.kind === 'failed') counter.begun -= amount;
+  }
+
+  async #read(database: Database, row: string): Promise<Failure | undefined> {
+    const counters = this.#counters.filter((counter) => counter.row === row);
+    const before = counters.map(({ answered }) => answered);
+    this.counts.counterReads++;
+    return this.#try(async () => {
+      const { cells = [] } = (await database.table(COUNTERS).get(row)) ?? {};
+      for (const [i, counter] of counters.entries())
+        this.#judge(counter, before[i]!, Number(cells.find(({ column }) => column === counter.column)?.int ?? 0));
+    });
+  }
+
+  #judge({ row, column, begun }: Counter, least: number, found: number): void {
+    if (found >= least && found <= begun) return;
+    const message = `counter ${column} of row ${row} is ${found}: ${least} were answered, ${begun} have begun`;
+    this.#verdicts.add('counters', message);
+  }
+
+  async #try(work: () => Promise<void>): Promise<Failure | undefined> {
+    try {
+      await work();
+      return undefined;
+    } catch (thrown) {
+      const outcome = outcomeOf(thrown);
+      return outcome.kind === 'answered' ? undefined : outcome;
+    }
+  }
+}
