@@ -33,6 +33,8 @@ export interface Move {
 
 /** Numbers of tablets may differ by this share of the average, and always by one. */
 const MAX_UNEVEN_SHARE = 0.1;
+/** Of the tablets of a server this many are compared for a move, so that a plan of very many takes little time. */
+const MAX_COMPARED = 64;
 /** A server may have this much of the average. */
 const LIMIT_SHARE = 1.25;
 
@@ -55,6 +57,8 @@ interface Side {
   readonly tablets: TabletLoad[];
   /** By measure. */
   readonly sums: number[];
+  /** The number of tablets that it is to have, once numbers are made even. */
+  share: number;
 }
 
 interface State {
@@ -72,6 +76,7 @@ export function chooseMoves(servers: readonly ServerLoad[]): Move[] {
       name,
       tablets: [...tablets],
       sums: MEASURES.map(({ of }) => tablets.reduce((sum, tablet) => sum + of(tablet), 0)),
+      share: 0,
     }),
   );
   const averages = MEASURES.map((_, m) => average(sides.map(({ sums }) => sums[m]!)));
@@ -105,8 +110,8 @@ function evenNumbers({ sides, averageNumber, averages }: State, move: MoveTablet
   const least = Math.floor(averageNumber);
   const byNumber = [...sides].sort((a, b) => b.tablets.length - a.tablets.length);
   const roundedUp = sides.reduce((sum, { tablets }) => sum + tablets.length, 0) - least * sides.length;
-  const share = new Map(byNumber.map((side, i) => [side, i < roundedUp ? least + 1 : least]));
-  const excess = (side: Side): number => side.tablets.length - share.get(side)!;
+  for (const [i, side] of byNumber.entries()) side.share = i < roundedUp ? least + 1 : least;
+  const excess = ({ tablets, share }: Side): number => tablets.length - share;
   const donors = byNumber.filter((side) => excess(side) > 0);
   for (;;) {
     // those that cannot give any more are left as they are
@@ -121,10 +126,19 @@ function evenNumbers({ sides, averageNumber, averages }: State, move: MoveTablet
     });
     const unfitness = (tablet: TabletLoad): number =>
       MEASURES.reduce((sum, { of, slack }, m) => sum + Math.abs(of(tablet) - wanted[m]!) / (averages[m]! + slack), 0);
-    const tablet = greatest(from.tablets, (one) => (one.isFixed ? Number.NEGATIVE_INFINITY : -unfitness(one)));
-    if (tablet === undefined || tablet.isFixed) donors.splice(donors.indexOf(from), 1);
+    const tablet = greatest(sampleOf(from.tablets), (one) => -unfitness(one));
+    if (tablet === undefined) donors.splice(donors.indexOf(from), 1);
     else move(tablet, from, to);
   }
+}
+
+/** Those that may be moved, or, if there are many, some of them. */
+function sampleOf(tablets: readonly TabletLoad[]): TabletLoad[] {
+  const step = Math.max(1, tablets.length / MAX_COMPARED);
+  const some: TabletLoad[] = [];
+  for (let at = 0; at < tablets.length; at += step) some.push(tablets[Math.floor(at)]!);
+  const movable = some.filter(({ isFixed }) => !isFixed);
+  return movable.length > 0 ? movable : tablets.filter(({ isFixed }) => !isFixed).slice(0, MAX_COMPARED);
 }
 
 /** Moves one tablet away from a server that is above a limit. False: no such move is of use. */
