@@ -169,7 +169,13 @@ async function loads(
   const refs = rows.map((row) => ({ key: keyOfRow(row), epoch: row.epoch }));
   await measure('unload of a tablet', part, () =>
     times(part / 16, 4, (i) =>
-      callServer(env.transport, address, 'unload', { to, tablets: refs.slice(i * 16, i * 16 + 16), flush: true }, context),
+      callServer(
+        env.transport,
+        address,
+        'unload',
+        { to, tablets: refs.slice(i * 16, i * 16 + 16), flush: true },
+        context,
+      ),
     ),
   );
   const next = (await rowsOf(metadata, context)).slice(0, part);

@@ -18,6 +18,8 @@ export interface TabletLoad {
   readonly requestRate: number;
   /** True when it counts and is not to be moved now. */
   readonly isFixed?: boolean;
+  /** True when it is moved only to make numbers even: rates of requests change, and it shall not move back and forth. */
+  readonly wasMoved?: boolean;
 }
 
 export interface ServerLoad {
@@ -35,6 +37,8 @@ export interface Move {
 const MAX_UNEVEN_SHARE = 0.1;
 /** Of the tablets of a server this many are compared for a move, so that a plan of very many takes little time. */
 const MAX_COMPARED = 64;
+/** A tablet that was moved lately is moved again if there is hardly another one. */
+const MOVED_UNFITNESS = 10;
 /** A server may have this much of the average. */
 const LIMIT_SHARE = 1.25;
 
@@ -125,7 +129,10 @@ function evenNumbers({ sides, averageNumber, averages }: State, move: MoveTablet
       return Math.max(0, (surplus + room) / 2);
     });
     const unfitness = (tablet: TabletLoad): number =>
-      MEASURES.reduce((sum, { of, slack }, m) => sum + Math.abs(of(tablet) - wanted[m]!) / (averages[m]! + slack), 0);
+      MEASURES.reduce(
+        (sum, { of, slack }, m) => sum + Math.abs(of(tablet) - wanted[m]!) / (averages[m]! + slack),
+        tablet.wasMoved ? MOVED_UNFITNESS : 0,
+      );
     const tablet = greatest(sampleOf(from.tablets), (one) => -unfitness(one));
     if (tablet === undefined) donors.splice(donors.indexOf(from), 1);
     else move(tablet, from, to);
@@ -168,7 +175,7 @@ function usefulTablets({ tablets, sums }: Side, m: number, averageOfAll: number)
   const { of, minUseful } = MEASURES[m]!;
   const surplus = sums[m]! - averageOfAll;
   return tablets
-    .filter((tablet) => !tablet.isFixed && of(tablet) >= minUseful && of(tablet) <= surplus)
+    .filter((tablet) => !tablet.isFixed && !tablet.wasMoved && of(tablet) >= minUseful && of(tablet) <= surplus)
     .sort((a, b) => of(b) - of(a));
 }
 

@@ -2,8 +2,8 @@
  * Moves users' tablets from servers with too much to those with too little: each is flushed and released by its server,
  * and goes through the assignment queue to the other one (docs/decisions/0068-balancing.md).
  *
- * Invariants: a server gives away, and takes, at most MOVES_PER_SERVER tablets at a time. A tablet that was moved stays
- * where it is for MOVE_AGAIN_MS, unless its server dies. Wherever a move is cut short, the queue finishes it.
+ * Invariants: a server gives away, and takes, at most MOVES_PER_SERVER tablets at a time. A tablet that was moved is
+ * not moved for the sake of requests or bytes for MOVE_AGAIN_MS. Wherever a move is cut short, the queue finishes it.
  */
 import { type BigtableError, toBigtableError } from '../base/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
@@ -74,7 +74,8 @@ export class Balancer {
       epoch,
       sizeBytes: figures?.sizeBytes ?? 0,
       requestRate: Math.round(figures?.requestRate ?? 0),
-      isFixed: epoch === 0 || this.#movedMs.has(key),
+      isFixed: epoch === 0,
+      wasMoved: this.#movedMs.has(key),
     };
   }
 
