@@ -8,6 +8,9 @@
  *
  * --planted A01,C02 | all | known: plants bugs (sim/planted), one at a time, and looks for a seed that finds each.
  *
+ * --scale [--servers 100] [--tablets 100000]: one run of a large cluster (sim/scale), judged by its times. --costs
+ * measures what its steps cost, with the real parts.
+ *
  * As many processes as there are cores share the seeds. A seed is one run, the same each time.
  */
 import { join } from 'node:path';
@@ -18,6 +21,9 @@ import { closingLine, ROOT, run, secondsSince } from './lib/repository.mjs';
 import { NODE_OPTIONS, runSeeds, traceOf } from './lib/simulated-seeds.mjs';
 import { nodeProgram } from './lib/tools.mjs';
 
+/** Without the costly checks of invariants: 100,000 tablets are many. */
+const SCALE_OPTIONS = ['--enable-source-maps', '--max-semi-space-size=64'];
+
 const { values } = parseArgs({
   options: {
     seeds: { type: 'string' },
@@ -26,6 +32,10 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     nodes: { type: 'string' },
     planted: { type: 'string' },
+    scale: { type: 'boolean' },
+    servers: { type: 'string' },
+    tablets: { type: 'string' },
+    costs: { type: 'boolean' },
   },
 });
 const isTimed = values.minutes !== undefined;
@@ -39,6 +49,7 @@ if (!(Number.isSafeInteger(from) && Number.isSafeInteger(end) && end > from && m
 
 buildOrExit();
 if (values.planted !== undefined) await findPlantedAndExit(values.planted);
+if (values.scale || values.costs) runScaleAndExit();
 if (values.nodes !== undefined) await compareNodesAndExit(values.nodes.split(','));
 if (values.seed !== undefined) tellStoryAndExit();
 const start = performance.now();
@@ -78,6 +89,14 @@ async function findPlantedAndExit(which) {
   const found = await findPlanted(bugs, { isReplay: which === 'known', from, to, nodeOptions: NODE_OPTIONS });
   console.log(closingLine({ ...found, skipped: 0 }));
   process.exit(found.failed > 0 ? 1 : 0);
+}
+
+/** The scale run in this process's place: its figures are printed as they come. */
+function runScaleAndExit() {
+  const [name, ...args] = values.costs
+    ? ['measure']
+    : ['main', values.seed ?? '1', values.servers ?? '100', values.tablets ?? '100000'];
+  process.exit(run(process.execPath, [...SCALE_OPTIONS, join(ROOT, 'dist/sim/scale', `${name}.js`), ...args]));
 }
 
 /** @param {string[]} versions */

@@ -6,7 +6,6 @@ import { assert } from '../../src/base/index.ts';
 import type { MetadataKey } from '../../src/metadata/index.ts';
 import { type ScaleSize, ScaleWorld } from './world.ts';
 
-const DEATHS = 60;
 const DEATH_INTERVAL_MS = 1000;
 const RETURN_MS = 10_000;
 /** No part lasts longer. */
@@ -29,19 +28,29 @@ export interface ScaleFigures {
   readonly trace: string;
 }
 
-export async function runScale(seed: number, size: ScaleSize, onLine: (line: string) => void): Promise<ScaleFigures> {
+export interface ScaleOptions {
+  readonly seed: number;
+  readonly size: ScaleSize;
+  /** The number of servers that die, one each second. */
+  readonly deaths: number;
+  readonly onLine?: (line: string) => void;
+}
+
+export async function runScale({ seed, size, deaths, onLine = () => {} }: ScaleOptions): Promise<ScaleFigures> {
   const world = new ScaleWorld(seed, size);
-  const run = new ScaleRun(world, onLine);
+  const run = new ScaleRun(world, deaths, onLine);
   return world.scheduler.run(run.all(), MAX_MS);
 }
 
 class ScaleRun {
   readonly #world: ScaleWorld;
+  readonly #deathCount: number;
   readonly #onLine: (line: string) => void;
   readonly #cpuMs: Record<string, number> = {};
 
-  constructor(world: ScaleWorld, onLine: (line: string) => void) {
+  constructor(world: ScaleWorld, deaths: number, onLine: (line: string) => void) {
     this.#world = world;
+    this.#deathCount = deaths;
     this.#onLine = onLine;
   }
 
@@ -93,7 +102,7 @@ class ScaleRun {
     const draw = world.scheduler.fork(`deaths seen ${seen}`);
     const recoveries: Promise<number>[] = [];
     const names: string[] = [];
-    for (let i = 0; i < DEATHS; i++) {
+    for (let i = 0; i < this.#deathCount; i++) {
       const alive = world.servers.filter(({ isAnnounced }) => isAnnounced);
       const victim = alive[Math.floor(draw.float() * alive.length)]!;
       names.push(victim.name);

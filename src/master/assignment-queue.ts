@@ -42,6 +42,8 @@ export interface AssignmentQueueOptions {
   readonly onDeposed: () => void;
   /** A tablet of METADATA could not be assigned, and will be tried again. */
   readonly onMetadataFailure: (error: BigtableError) => void;
+  /** A row was not read, though its tablet of METADATA is not in the queue. */
+  readonly onNotRead: () => void;
 }
 
 /**
@@ -312,6 +314,7 @@ export class AssignmentQueue {
       entry.row = await metadata.readRow(entry.key, { ...this.#options.context(), deadlineMs });
     } catch (thrown) {
       this.#isOutOfWork(entry);
+      if (!this.#entries.has(this.#options.metadataTablets.holderOf(entry.key) ?? '')) this.#options.onNotRead();
       return this.#failed(entry, toBigtableError(thrown), 'its row was not read');
     }
     if (entry.row !== undefined) return this.#isReady(entry);

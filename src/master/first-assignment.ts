@@ -22,6 +22,11 @@ export class FirstAssignment {
     return this.#isOver;
   }
 
+  /** True once it was made, though it may have failed before. */
+  get isDone(): boolean {
+    return this.#isDone;
+  }
+
   /** Returns true the first time. */
   done(): boolean {
     const isFirst = !this.#isDone;

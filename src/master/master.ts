@@ -74,6 +74,8 @@ const SWEEP_DELAY_MS = 200;
 const SWEEP_PERIOD_MS = 3_600_000;
 /** The interval of looks at all rows: they find a tablet that no server serves, for whatever reason. */
 const LOOK_PERIOD_MS = 30_000;
+/** The delay between a row that could not be read and a look at METADATA. */
+const NOT_READ_MS = 5000;
 /** The interval of calls to a server that holds its lock and does not answer. */
 const CALL_AGAIN_MS = 1000;
 /** The delay between a split, or a server that comes, and the comparison of loads: both come several at a time. */
@@ -161,6 +163,7 @@ export class Master {
       assignment: this.#assignment,
       loads,
       onMetadataFailure: (error) => this.#schedule.logFailure('assign', error),
+      onNotRead: () => this.#schedule.later('look at METADATA', NOT_READ_MS),
     });
     const assigning = { ...parts, loads, assignment: this.#assignment, queue: this.#queue };
     this.#verification = new Verification(assigning);
@@ -329,7 +332,7 @@ export class Master {
     await this.#lookAtMetadata();
     await this.#verification.ofUsers(this.#context());
     this.#isBlind = false;
-    if (!this.#assigned.isOver) void this.#queue.idle().then(() => this.#allAssigned());
+    if (!this.#assigned.isDone) void this.#queue.idle().then(() => this.#allAssigned());
     this.#schedule.later('assign', LOOK_PERIOD_MS);
     if (this.#deletions.all().length > 0) this.#schedule.later('finish deletions', 0);
     this.#schedule.later('balance', 0);

@@ -2,7 +2,7 @@
  * Looks whether every tablet is where its row says: requests the tablets of all servers, walks over METADATA, and puts
  * into the assignment queue what is wrong. It assigns nothing itself, so it may wait, or be cut short, at any point.
  */
-import { assert, type BigtableError, checksInvariants } from '../base/index.ts';
+import { assert, type BigtableError, checksInvariants, unavailable } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
 import { assertDisjoint, keyOfRow, type MetadataRow, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
@@ -41,7 +41,7 @@ export class Verification {
   async #ofMetadata(context: RequestContext): Promise<void> {
     const { servers, assignment, metadata, metadataTablets } = this.#options;
     await servers.scan({ ...context, signal: undefined });
-    if (!assignment.metadataWasServed) servers.choose();
+    if (!assignment.metadataWasServed && servers.all().length === 0) throw unavailable('no tablet server is alive');
     await this.#served([await assignment.rootRow(context)]);
     const rows: MetadataRow[] = [];
     for await (const some of metadata.scan(ROOT_RANGE, context)) rows.push(...some);
