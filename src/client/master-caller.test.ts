@@ -10,7 +10,7 @@ import {
   type LockService,
   ManualClock,
   MemoryLockService,
-  notReached,
+  callRefused,
   type RequestContext,
   requestContext,
   SeededRandom,
@@ -162,7 +162,7 @@ describe('a call to the master', () => {
       clock.timer(3000, () => void world.become('a'));
       let refusals = 3;
       await world.serve('a', async (context) => {
-        if (refusals-- > 0) throw notReached('not yet');
+        if (refusals-- > 0) throw callRefused('not yet');
         return within(Promise.resolve('done'), context, clock);
       });
       assert.equal(await world.sweep(60_000), 'done');

@@ -9,7 +9,15 @@ export { Owner } from './budget/turn-queue.ts';
 export { type Clock, clockOf, type Random, sleep, type Time, type Timer } from './seams/clock.ts';
 export { inSlices, Pacer, SLICE_MS } from './seams/pacer.ts';
 export { type Checksum, type Codecs, checksumOf, type Lz4, type Zstd, type ZstdDictionary } from './seams/codecs.ts';
-export { callCancelled, deadlineExceeded, isStorageRefusal, notReached } from './calls/call-errors.ts';
+export {
+  asRefusal,
+  callCancelled,
+  callRefused,
+  deadlineExceeded,
+  errorForCaller,
+  isStorageRefusal,
+  notReached,
+} from './calls/call-errors.ts';
 export { CallNotes } from './calls/call-notes.ts';
 export {
   CallContext,

@@ -30,7 +30,7 @@ import {
   type TabletLocation,
 } from '../metadata/index.ts';
 import { rangeContains } from '../model/index.ts';
-import { isNotServing, notServing, readTablet } from '../protocol/index.ts';
+import { isNotServing, notLocated, readTablet } from '../protocol/index.ts';
 import { type AssignedTablet, LocationCache } from './location-cache.ts';
 import { RowCollector } from './row-collector.ts';
 
@@ -125,7 +125,7 @@ export class Locator {
   async #climb(target: Target, context: RequestContext): Promise<AssignedTablet> {
     const found = isRoot(target) ? await this.#readRoot(context) : await this.#readAbove(target, context);
     const { server } = found;
-    if (server === undefined) throw notServing(target.tableId, target.row ?? '');
+    if (server === undefined) throw notLocated(target.tableId, target.row ?? '');
     const location = { ...found, server };
     this.#cache.add(location);
     return location;
@@ -135,7 +135,7 @@ export class Locator {
     const { clock, lockService, metrics } = this.#options;
     metrics.add('locator.roundTrips');
     const file = await within(lockService.read(ROOT_PATH), context, clock);
-    if (file === undefined) throw notServing(METADATA_TABLE_ID, '');
+    if (file === undefined) throw notLocated(METADATA_TABLE_ID, '');
     return decodeRootFile(file.contents);
   }
 

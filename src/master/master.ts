@@ -12,10 +12,10 @@
 import { type BigtableError, type ByteString, toBigtableError, unavailable } from '../base/index.ts';
 import {
   type CallHandler,
+  callRefused,
   type Env,
   followChanges,
   type LockHandle,
-  notReached,
   type RequestContext,
   requestContext,
   type Timer,
@@ -415,7 +415,7 @@ export class Master {
   /** Calls that read or change METADATA are refused until it is served for the first time. */
   #checkIsReady(): void {
     if (!this.#assignment.metadataWasServed)
-      throw notReached('the master has just started: METADATA is not served yet');
+      throw callRefused('the master has just started: METADATA is not served yet');
   }
 
   #handler(): CallHandler {

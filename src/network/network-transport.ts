@@ -14,6 +14,7 @@ import type { Socket } from 'node:net';
 import { assert, BigtableError, invalidArgument, toBigtableError, unavailable } from '../base/index.ts';
 import {
   type CallHandler,
+  callRefused,
   checkContext,
   type Clock,
   LocalTransport,
@@ -229,7 +230,7 @@ export class NetworkTransport implements Transport {
   #handlerOf(call: RpcCall): CallHandler {
     const address = call.header(ADDRESS) ?? '';
     const handler = this.#served.get(address);
-    if (handler === undefined) throw notReached(`no server at address ${JSON.stringify(address)}`);
+    if (handler === undefined) throw callRefused(`no server at address ${JSON.stringify(address)}`);
     return handler;
   }
 }

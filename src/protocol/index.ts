@@ -35,7 +35,7 @@ export type {
   TabletRef,
   TabletServerCalls,
 } from './messages.ts';
-export { checkAddressed, isNotServing, notServing } from './not-serving.ts';
+export { checkAddressed, isNotServing, notLocated, notServing } from './not-serving.ts';
 export {
   checkProtocol,
   decodeCallablePeer,

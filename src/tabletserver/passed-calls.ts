@@ -7,8 +7,15 @@
  * call that was passed on is carried out here or refused, never passed on again.
  */
 import { BigtableError, type ByteString, Code } from '../base/index.ts';
-import type { RequestContext } from '../env/index.ts';
-import { checkAddressed, type Envelope, notServing, type PassedRead, type PassedWrite } from '../protocol/index.ts';
+import { asRefusal, type RequestContext } from '../env/index.ts';
+import {
+  checkAddressed,
+  type Envelope,
+  isNotServing,
+  notServing,
+  type PassedRead,
+  type PassedWrite,
+} from '../protocol/index.ts';
 import type { RawCallHandler, ReadPart } from '../service/index.ts';
 import type { ServedTablet } from './tablet-map.ts';
 
@@ -29,7 +36,12 @@ export class PassedCalls {
 
   async write(message: PassedWrite, context: RequestContext): Promise<Uint8Array> {
     this.#checkEnvelope(message, message.row);
-    return this.#door().write(context, message);
+    return this.#door()
+      .write(context, message)
+      .catch((error: unknown) => {
+        // it is one call of this server: if that was refused, this one is
+        throw error instanceof BigtableError && isNotServing(error) ? asRefusal(error) : error;
+      });
   }
 
   read(message: PassedRead, context: RequestContext): AsyncIterable<ReadPart> {

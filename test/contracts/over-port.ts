@@ -151,7 +151,9 @@ class PortPeer {
       const value = await Promise.race([cancelled, implementation(args, abort.signal)]);
       this.#send({ kind: 'answer', id, value, beside: this.#beside() });
     } catch (thrown) {
-      this.#send({ kind: 'error', id, error: toPlainThrown(thrown), beside: this.#beside() });
+      // as it is: the port stands between a caller and its adapter, not between a handler and its caller
+      const error = { ...toPlainThrown(thrown), details: toBigtableError(thrown).details };
+      this.#send({ kind: 'error', id, error, beside: this.#beside() });
     } finally {
       this.#answering.delete(id);
     }

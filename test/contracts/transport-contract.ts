@@ -6,8 +6,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { BigtableError, Code, CorruptionError, codeName } from '../../src/base/index.ts';
 import {
+  asRefusal,
   ByteBudget,
   type CallHandler,
+  callRefused,
   type ContextOptions,
   type RequestContext,
   requestContext,
@@ -173,6 +175,40 @@ function callsAreAnswered(contract: Contract): void {
       assert.equal((await fails(through('type-error'), Code.INTERNAL)).message, 'oops');
       assert.equal((await fails(through('text'), Code.INTERNAL)).message, 'just text');
     }
+  });
+
+  contract('"not reached" is about the call itself: not about one that its handler has made', async (transport) => {
+    const refused = (): never => {
+      throw callRefused('not here');
+    };
+    await transport.serve('refusing', { call: refused, stream: refused });
+    const passing = (to: string, change = (error: BigtableError) => error): CallHandler => ({
+      call: (_method, message) =>
+        transport.call(to, 'm', message, context()).catch((error: BigtableError) => Promise.reject(change(error))),
+      async *stream(_method, message) {
+        try {
+          yield* transport.stream(to, 'm', message, context());
+        } catch (error) {
+          throw change(error as BigtableError);
+        }
+      },
+    });
+    await transport.serve('outer', passing('nobody'));
+    await transport.serve('passing', passing('refusing'));
+    await transport.serve('twice', passing('passing'));
+    await transport.serve('whole', passing('refusing', asRefusal));
+    const nothingWasDone = { notReached: true };
+    const expected = { nobody: nothingWasDone, outer: {}, refusing: nothingWasDone, passing: {}, twice: {} };
+    for (const [address, details] of Object.entries({ ...expected, whole: nothingWasDone }))
+      for (const call of [
+        transport.call(address, 'm', 1, context()),
+        collect(transport.stream(address, 'm', 1, context())),
+      ]) {
+        const error = await fails(call, Code.UNAVAILABLE);
+        assert.deepEqual(error.details, details, address);
+        assert.equal(error.retry, true);
+        assert.match(error.message, /nobody|not here/);
+      }
   });
 
   contract('a handler that throws before it promises fails the call, not the caller', async (transport) => {

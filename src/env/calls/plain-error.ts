@@ -1,8 +1,9 @@
 /**
- * Errors as plain cloneable data, to cross between threads and servers: structured cloning keeps neither class nor
- * code.
+ * Errors as plain cloneable data, to cross between threads and servers, from a handler to its caller (call-errors.ts):
+ * structured cloning keeps neither class nor code.
  */
 import { BigtableError, type Code, CorruptionError, toBigtableError } from '../../base/index.ts';
+import { detailsForCaller } from './call-errors.ts';
 
 /** A BigtableError as data. */
 export interface PlainError {
@@ -20,7 +21,7 @@ export interface PlainThrown extends PlainError {
 }
 
 export function toPlainError({ code, message, retry, details }: BigtableError): PlainError {
-  return { code, message, retry, details };
+  return { code, message, retry, details: detailsForCaller(details) };
 }
 
 export function fromPlainError({ code, message, retry, details }: PlainError): BigtableError {
@@ -30,7 +31,7 @@ export function fromPlainError({ code, message, retry, details }: PlainError): B
 /** Omits the cause, and details that cannot be cloned. */
 export function toPlainThrown(thrown: unknown): PlainThrown {
   const { name, code, message, retry, details, stack } = toBigtableError(thrown);
-  return { name, code, message, retry, details: cloneable(details), stack: stack ?? '' };
+  return { name, code, message, retry, details: cloneable(detailsForCaller(details)), stack: stack ?? '' };
 }
 
 /** The error as it was; the other side's stack is its cause's. */

@@ -9,7 +9,7 @@
  */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import type { Clock } from '../seams/clock.ts';
-import { notReached } from '../calls/call-errors.ts';
+import { callRefused, errorForCaller, notReached } from '../calls/call-errors.ts';
 import { CallContext, checkContext, type Interruptible, type RequestContext } from '../calls/context.ts';
 import { ContextWait, isEndless } from '../calls/context-wait.ts';
 import { PullStream, pullStreamOf } from '../calls/pull-stream.ts';
@@ -38,13 +38,13 @@ export class LocalTransport implements Transport {
    */
   handlerOf(address: string): CallHandler {
     const handler = this.#handlers.get(address);
-    if (!handler) throw noServerAt(address);
+    if (!handler) throw callRefused(noServerAt(address));
     return handler;
   }
 
   call(address: string, method: string, message: unknown, context: RequestContext): Promise<unknown> {
     const handler = this.#handlers.get(address);
-    if (!handler) return Promise.reject(noServerAt(address));
+    if (!handler) return Promise.reject(notReached(noServerAt(address)));
     try {
       if (isEndless(context)) return handler.call(method, message, context).catch(rethrow);
       checkContext(context, this.#clock);
@@ -55,11 +55,11 @@ export class LocalTransport implements Transport {
         const pending = new PendingCall(context, this.#clock, resolve, reject);
         answer.then(
           (value) => pending.answered(value),
-          (thrown: unknown) => pending.interrupt(toBigtableError(thrown)),
+          (thrown: unknown) => pending.interrupt(errorForCaller(toBigtableError(thrown))),
         );
       });
     } catch (thrown) {
-      return Promise.reject(toBigtableError(thrown));
+      return Promise.reject(errorForCaller(toBigtableError(thrown)));
     }
   }
 
@@ -145,7 +145,7 @@ class LocalStream extends PullStream<unknown> implements Interruptible {
       return answer;
     } catch (thrown) {
       this.#fail();
-      throw toBigtableError(thrown);
+      throw errorForCaller(toBigtableError(thrown));
     }
   }
 
@@ -173,7 +173,7 @@ class LocalStream extends PullStream<unknown> implements Interruptible {
           if (value === undefined) this.#answers = undefined;
           resolve(value);
         },
-        (thrown: unknown) => this.interrupt(toBigtableError(thrown)),
+        (thrown: unknown) => this.interrupt(errorForCaller(toBigtableError(thrown))),
       );
     });
   }
@@ -186,9 +186,9 @@ class LocalStream extends PullStream<unknown> implements Interruptible {
 }
 
 function rethrow(thrown: unknown): never {
-  throw toBigtableError(thrown);
+  throw errorForCaller(toBigtableError(thrown));
 }
 
-function noServerAt(address: string): BigtableError {
-  return notReached(`no server at address ${JSON.stringify(address)}`);
+function noServerAt(address: string): string {
+  return `no server at address ${JSON.stringify(address)}`;
 }

@@ -1,6 +1,6 @@
 /** Messages, answers and items of every internal call, for tests and the golden file. */
 import { BigtableError, Code } from '../../base/index.ts';
-import { type PlainError, toPlainError } from '../../env/index.ts';
+import { asRefusal, type PlainError, toPlainError } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import type { MetadataRow } from '../../metadata/index.ts';
 import type { FamilySchema, Mutation, TableSchema } from '../../model/index.ts';
@@ -31,7 +31,9 @@ const tablets = [
   { key: `${tableId}\x01`, epoch: 0 },
 ];
 const refused: PlainError = toPlainError(
-  new BigtableError(Code.UNAVAILABLE, 'the row "\u00fc" is not served', { details: { notServing: true, n: 1.5 } }),
+  asRefusal(
+    new BigtableError(Code.UNAVAILABLE, 'the row "\u00fc" is not served', { details: { notServing: true, n: 1.5 } }),
+  ),
 );
 
 const row: MetadataRow = {

@@ -3,7 +3,7 @@
  * `serving` and `dividing`, and answers while the lease of its server holds.
  */
 import { assert, BigtableError, Code, unavailable } from '../../base/index.ts';
-import { checkContext, type Clock, type RequestContext } from '../../env/index.ts';
+import { asRefusal, checkContext, type Clock, type RequestContext } from '../../env/index.ts';
 import type { TabletHost } from './tablet-state.ts';
 
 /**
@@ -76,10 +76,12 @@ export class ServingState {
    * may fail with it.
    */
   notServingError(): BigtableError {
-    this.#notServing ??= new BigtableError(
-      Code.UNAVAILABLE,
-      `tablet of table ${this.#tableId} is being released by its server, or divided`,
-      { details: { notServing: true } },
+    this.#notServing ??= asRefusal(
+      new BigtableError(
+        Code.UNAVAILABLE,
+        `tablet of table ${this.#tableId} is being released by its server, or divided`,
+        { details: { notServing: true } },
+      ),
     );
     return this.#notServing;
   }
