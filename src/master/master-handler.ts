@@ -9,6 +9,7 @@ import {
   type MasterCalls,
   type TabletRef,
 } from '../protocol/index.ts';
+import { ownCalls } from './own-calls.ts';
 import type { SweepResult } from './sweep.ts';
 import type { TableAdmin } from './table-admin.ts';
 
@@ -77,7 +78,7 @@ function handlersOf(options: MasterHandlerOptions): Handlers<MasterCalls> {
       sweepLater();
       return undefined;
     },
-    counters: async () => ({ name: env.metrics.name(env.random), counters: env.metrics.snapshot() }),
+    ...ownCalls(env),
     sweep: whenReady(() => sweep()),
   };
 }

@@ -54,6 +54,8 @@ export interface MasterOptions {
   readonly address: string;
   /** Ends the wait for the lock. */
   readonly signal?: AbortSignal;
+  /** As `TabletServerOptions`. */
+  readonly comparesClocks?: boolean;
   /**
    * Called while the first assignment cannot be made: true ends the attempts, and `assigned` rejects. Default: it
    * retries for ever.
@@ -182,9 +184,9 @@ export class Master {
 
   /** Stands by until it has the lock. Resolves when it answers calls. */
   static async start(options: MasterOptions): Promise<Master> {
-    const { env, address, signal } = options;
+    const { env, address } = options;
     const sessionId = await env.lockService.openSession();
-    const lock = await takeMasterLock(env, sessionId, signal).catch(async (error: unknown) => {
+    const lock = await takeMasterLock(options, sessionId).catch(async (error: unknown) => {
       await env.lockService.closeSession(sessionId);
       throw error;
     });

@@ -245,3 +245,5 @@ export interface MasterCalls {
   /** Deletes files and logs that nothing refers to. Answers how many. */
   sweep: { message: Record<string, never>; answer: { readonly files: number; readonly logs: number } };
 }
+  /** Its wall clock, µs since 1970, at some instant within the call. */
+  clock: { message: Record<string, never>; answer: { readonly nowMicros: number } };

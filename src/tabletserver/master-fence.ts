@@ -8,10 +8,13 @@ import { checkAddressed, deposed, type FromMaster } from '../protocol/index.ts';
 
 export class MasterFence {
   readonly #serverName: string;
+  readonly #onMaster: () => void;
   #highestEpoch = 0;
 
-  constructor(serverName: string) {
+  /** `onMaster` is called with each call of a master that is not refused. */
+  constructor(serverName: string, onMaster: () => void) {
     this.#serverName = serverName;
+    this.#onMaster = onMaster;
   }
 
   check(message: FromMaster): void {
@@ -20,5 +23,6 @@ export class MasterFence {
     if (masterEpoch === undefined) return;
     if (masterEpoch < this.#highestEpoch) throw deposed(masterEpoch, this.#highestEpoch);
     this.#highestEpoch = masterEpoch;
+    this.#onMaster();
   }
 }

@@ -42,6 +42,8 @@ export interface ServerCallsOptions {
   readonly hasEnded: () => boolean;
   readonly serverContext: () => RequestContext;
   readonly rawCalls: RawCallHandler | undefined;
+  /** Called with each call of a master. */
+  readonly onMaster: () => void;
 }
 
 export class ServerCalls {
@@ -53,7 +55,7 @@ export class ServerCalls {
   constructor(options: ServerCallsOptions) {
     const { env, schemas, loader } = options;
     this.#options = options;
-    this.#fence = new MasterFence(options.serverName);
+    this.#fence = new MasterFence(options.serverName, options.onMaster);
     this.#rows = new RowCalls({
       ...options,
       clock: env.clock,

@@ -11,6 +11,7 @@ import { type Env, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
 import { logPathOf, PROTOCOL } from '../protocol/index.ts';
 import type { RawCallHandler } from '../service/index.ts';
+import { ClockComparison } from './clock-comparison.ts';
 import { CompactionSchedule } from './compaction-schedule.ts';
 import { LoadAftermath } from './load-aftermath.ts';
 import { LogReplay } from './log-replay.ts';
@@ -44,6 +45,11 @@ export interface TabletServerOptions {
   readonly settings: TabletServerSettings;
   /** The address at which peers reach it. */
   readonly address: string;
+  /**
+   * True: it does not start while its wall clock is more than a second off that of the master. Default: all roles run
+   * on one machine, and have one clock.
+   */
+  readonly comparesClocks?: boolean;
   /** Called once when a server that was started ends without having been closed. */
   readonly onEnd?: (reason: BigtableError) => void;
   /** Carries out calls that other servers pass on as bytes. Default: it takes none. */
@@ -94,7 +100,13 @@ export class TabletServer {
   /** While closing: the time after which commits to METADATA are not retried. */
   #commitUntilMs = Number.POSITIVE_INFINITY;
 
-  private constructor(options: TabletServerOptions, name: string, log: ServerLog, session: ServerSession) {
+  private constructor(
+    options: TabletServerOptions,
+    name: string,
+    log: ServerLog,
+    session: ServerSession,
+    clocks: ClockComparison | undefined,
+  ) {
     const { env, settings, address, onEnd, rawCalls } = options;
     const { clock, logger, metrics } = env;
     this.name = name;
@@ -133,7 +145,7 @@ export class TabletServer {
         locator: new Locator(env),
         stopped: () => !this.#mayCommit(),
       }),
-      serverContext: () => this.#context(),
+      serverContext: () => serverContext(env),
       leaseHeld: () => this.leaseHeld(),
     };
     this.#notices = new MasterNotices({ ...env, ...shared });
@@ -172,6 +184,7 @@ export class TabletServer {
       aftermath: this.#aftermath,
       hasEnded: () => this.#phase === 'ended',
       rawCalls,
+      onMaster: () => clocks?.masterCalled(),
     });
     this.#removeGauges = serverGauges(metrics, { ...shared, cache: opener.cache, memory: opener.memory, log });
   }
@@ -185,13 +198,16 @@ export class TabletServer {
       if (server) server.#end(reason);
     };
     const onLost = (): void => onFailure(unavailable('the tablet server has lost its lock'));
+    const context = (): RequestContext => serverContext(env);
+    const clocks = options.comparesClocks ? new ClockComparison({ ...env, context, onOff: onFailure }) : undefined;
+    await clocks?.start();
     const session = await ServerSession.open(env, name, onLost);
     let log: ServerLog | undefined;
     try {
       log = await ServerLog.open({ fileSystem: env.fileSystem, path: logPathOf(name), onFailure, env });
       // a log that METADATA lists is never empty: an empty one has lost its beginning
       await log.append(emptyRecord(env.clock.nowMicros())).append.durable;
-      server = new TabletServer(options, name, log, session);
+      server = new TabletServer(options, name, log, session, clocks);
       await server.#schemas.start();
       server.#stopServing = await env.transport.serve(address, server.#calls.handler());
       await session.announce({ name, address, protocol: PROTOCOL });
@@ -327,10 +343,10 @@ export class TabletServer {
   #mayCommit(): boolean {
     return this.#phase !== 'ended' && this.#env.clock.monotonicMs() < this.#commitUntilMs;
   }
+}
 
-  #context(): RequestContext {
-    return requestContext({ budget: this.#env.requestBudget, principal: 'tablet-server' });
-  }
+function serverContext({ requestBudget }: Pick<Env, 'requestBudget'>): RequestContext {
+  return requestContext({ budget: requestBudget, principal: 'tablet-server' });
 }
 
 async function closeBoth(log: ServerLog | undefined, session: ServerSession): Promise<void> {

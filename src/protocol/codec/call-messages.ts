@@ -369,6 +369,10 @@ export const CALL_MESSAGES: CallMessages = {
     answer: message<Calls['sweep']['answer']>('SweepAnswer', { files: required(1, count), logs: required(2, count) }),
   },
 };
+  clock: {
+    message: nothingAsked('ClockRequest'),
+    answer: message<Calls['clock']['answer']>('ClockAnswer', { nowMicros: required(1, number) }),
+  },
 
 export const STREAM_MESSAGES: StreamMessages = {
   read: {

@@ -308,6 +308,7 @@ export const SAMPLES: Samples = {
       {
         fragments: [
           {
+  clock: { messages: [{}], answers: [{ nowMicros: 1_700_000_000_000_000.5 }] },
             row: 'r',
             last: false,
             cells: [
