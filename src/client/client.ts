@@ -46,6 +46,7 @@ import { eachTablet } from './each-tablet.ts';
 import { MasterCaller } from './master-caller.ts';
 import { mutateRows } from './mutate-rows.ts';
 import { type ReadRowsParts, readRows } from './read-rows.ts';
+import { OperationFiles } from './operation-files.ts';
 import { Router } from './router.ts';
 import { RowWrites } from './row-writes.ts';
 import { ServerRows } from './server-rows.ts';
@@ -59,6 +60,7 @@ export interface ClientOptions {
 const SAMPLE_PART_BYTES = 8 * 1024 * 1024;
 
 export class Client implements Service {
+  readonly operations: OperationFiles;
   readonly #env: Env;
   readonly #limits: Limits;
   /** Large requests are checked in slices. */
@@ -73,6 +75,7 @@ export class Client implements Service {
   private constructor({ env, limits }: ClientOptions) {
     this.#env = env;
     this.#limits = limits;
+    this.operations = new OperationFiles(env);
     this.#slicer = (count, work) => inSlices(env.clock, count, work);
     this.#schemas = new SchemaCache(env, (error) =>
       env.logger.error('a schema could not be read', { error: String(error) }),

@@ -38,6 +38,14 @@ export type {
 } from './messages.ts';
 export { checkAddressed, isNotServing, notLocated, notServing } from './not-serving.ts';
 export {
+export {
+  decodeOperationFile,
+  encodeOperationFile,
+  OPERATION_FILES,
+  type OperationFile,
+  OPERATIONS_DIRECTORY,
+  operationPath,
+} from './operation-file.ts';
   checkProtocol,
   decodeCallablePeer,
   decodePeerFile,

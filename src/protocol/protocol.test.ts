@@ -4,6 +4,7 @@ import { goldenFile } from '../../test/golden/golden-file.ts';
 import { BigtableError, Code, CorruptionError, unavailable } from '../base/index.ts';
 import { ByteBudget, fromPlainError, LocalTransport, ManualClock, requestContext, toPlainError } from '../env/index.ts';
 import type { MasterCalls } from './messages.ts';
+import { decodeOperationFile, encodeOperationFile, operationPath } from './operation-file.ts';
 import {
   callHandler,
   callMaster,
@@ -62,6 +63,24 @@ describe('the internal calls', () => {
   test('"not serving" survives being data, and nothing else is taken for it', () => {
     assert.ok(isNotServing(fromPlainError(structuredClone(toPlainError(notServing('00000010', 'r'))))));
     assert.ok(!isNotServing(unavailable('the outcome is unknown')));
+  });
+});
+
+describe('files of operations', () => {
+  const name = `operations/projects/p/instances/i/tables/t/operations/${'7f'.repeat(17)}`;
+  const file = { name, madeMicros: 1_700_000_000_000_000.5, contents: Buffer.from('abc') };
+
+  test('are read as they were written, by every version', () => {
+    const written = encodeOperationFile(file);
+    const read = decodeOperationFile(goldenFile('operation-file-v1.bin', written));
+    assert.deepEqual(read && { ...read, contents: Buffer.from(read.contents) }, file);
+    assert.deepEqual(goldenFile('operation-file-v1.bin'), written);
+    assert.deepEqual([operationPath(0), operationPath(127)], ['operations/00', 'operations/7f']);
+  });
+
+  test('are free where they are empty, and say so where they cannot be read', () => {
+    assert.equal(decodeOperationFile(Buffer.alloc(0)), undefined);
+    assert.throws(() => decodeOperationFile(Buffer.from('\xff\xff', 'latin1')), { code: Code.INVALID_ARGUMENT });
   });
 });
 

@@ -17,6 +17,7 @@ export { checkGroupLayout } from './check-groups.ts';
 export { checkTableName } from './check-names.ts';
 export { checkMutations, checkRules, effectiveMutations } from './check-schema.ts';
 export type { CompactionProgress, ControlService } from './control-service.ts';
+export { type KeptOperation, MAX_OPERATION_BYTES, type OperationStore } from './operation-store.ts';
 export {
   canReadOn,
   type RawCallHandler,

@@ -23,6 +23,7 @@ import type {
   TableSchema,
 } from '../model/index.ts';
 import type { ControlService } from './control-service.ts';
+import type { OperationStore } from './operation-store.ts';
 
 export interface ReadRequest {
   readonly table: string;
@@ -122,4 +123,7 @@ export interface AdminService {
   checkConsistency(context: RequestContext, name: string, token: string): Promise<boolean>;
 }
 
-export interface Service extends DataService, AdminService, ControlService {}
+export interface Service extends DataService, AdminService, ControlService {
+  /** For the front doors of this database. Undefined where it has none. */
+  readonly operations?: OperationStore;
+}

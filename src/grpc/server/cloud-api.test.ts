@@ -12,8 +12,10 @@ import {
 import { anyUnpack, FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import fc from 'fast-check';
 import { Code } from '../../base/index.ts';
-import type { TableSchema } from '../../model/index.ts';
-import type { Service } from '../../service/index.ts';
+import { Client } from '../../client/index.ts';
+import { type Env, LocalTransport, MemoryLockService } from '../../env/index.ts';
+import { LIMITS, type TableSchema } from '../../model/index.ts';
+import type { OperationStore, Service } from '../../service/index.ts';
 import { apiServer } from '../fixtures.ts';
 import { testEnv } from '../../../test/raw-server.ts';
 import { systemClock } from '../../platform/index.ts';
@@ -68,6 +70,7 @@ const TABLE = 'projects/p/instances/i/tables/t';
 class OneTable implements Partial<Service> {
   schema: TableSchema = { name: TABLE, id: '00000001', granularity: 'millis', families: {}, deletionProtection: false };
   others: TableSchema[] = [];
+  operations: OperationStore = undefined as never;
 
   async getTable(): Promise<TableSchema> {
     return this.schema;
@@ -101,6 +104,9 @@ describe('the Cloud API', () => {
   let health: Health;
 
   before(async () => {
+    const lockService = new MemoryLockService();
+    const clientEnv = { ...env, lockService, transport: new LocalTransport(env.clock) } as unknown as Env;
+    service.operations = (await Client.open({ env: clientEnv, limits: LIMITS.default })).operations;
     wire = await apiServer(env, (server) => {
       ({ health } = registerCloudApi(server, service as unknown as Service, env));
     });

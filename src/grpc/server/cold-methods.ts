@@ -33,7 +33,7 @@ const SERVICES = [
 export function coldMethods(service: Service, env: ApiEnv, health: Health): ReadonlyMap<string, RpcMethod> {
   const all = new Map<string, RpcMethod>();
   const methods = new MethodTable({ register: (path, method) => void all.set(path, method) });
-  const operations = new Operations(env);
+  const operations = new Operations(env, service.operations);
   registerSampleRowKeys(methods, service);
   methods.unary(Bigtable.method.pingAndWarm, async () => ({}));
   registerTableAdmin(methods, service, operations);

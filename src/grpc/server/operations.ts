@@ -1,38 +1,44 @@
 /**
- * google.longrunning.Operations. Edubba's operations are done when the call that makes them answers; the last ones are
- * kept in memory, so that a client which asks for one again gets it.
+ * google.longrunning.Operations. Edubba's operations are done when the call that makes them answers; they are kept, for
+ * a while, where every front door finds them (docs/decisions/0074-operations-of-every-door.md).
  */
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { type Any, type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
-import { notFound } from '../../base/index.ts';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { type Any, AnySchema, type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
+import { invalidArgument, notFound, quote, toBigtableError } from '../../base/index.ts';
+import type { RequestContext } from '../../env/index.ts';
+import { type KeptOperation, MAX_OPERATION_BYTES, type OperationStore } from '../../service/index.ts';
 import {
-  type OperationSchema,
+  type ListOperationsRequest,
+  type Operation,
+  OperationSchema,
   Operations as OperationsService,
 } from '../generated/google/longrunning/operations_pb.ts';
 import type { ApiEnv } from '../../wire/index.ts';
 import type { MethodTable } from './method-table.ts';
 
-const KEPT = 1000;
-
-type Operation = MessageInitShape<typeof OperationSchema> & { readonly name: string };
+/** Answers of a page have 2 MiB at most: clients take 4 MiB. */
+const MAX_PAGE = 32;
 
 export class Operations {
   readonly #env: ApiEnv;
-  /** The last operations, in the order in which they were made. */
-  readonly #kept = new Map<string, Operation>();
+  readonly #store: OperationStore | undefined;
 
-  constructor(env: ApiEnv) {
+  /** Without a store none is kept. */
+  constructor(env: ApiEnv, store: OperationStore | undefined) {
     this.#env = env;
+    this.#store = store;
   }
 
-  /** A new operation about `resource` that is done, its answer given. */
-  done(resource: string, metadata: Any, response: Any): Operation {
-    const name = `operations/${resource}/operations/${this.#env.random.uniqueName()}`;
-    const operation: Operation = { name, metadata, done: true, result: { case: 'response', value: response } };
-    this.#kept.set(name, operation);
-    for (const oldest of this.#kept.keys()) {
-      if (this.#kept.size <= KEPT) break;
-      this.#kept.delete(oldest);
+  /** A new operation about `resource` that is done. It is answered also where it cannot be kept: its change stands. */
+  async done(context: RequestContext, resource: string, metadata: Any, response: Any): Promise<Operation> {
+    const operation = create(OperationSchema, { metadata, done: true, result: { case: 'response', value: response } });
+    operation.name = `operations/${resource}/operations/not-kept`;
+    try {
+      const name = await this.#store?.keep(context, resource, contentsOf(operation, response));
+      if (name !== undefined) operation.name = name;
+    } catch (thrown) {
+      const error = toBigtableError(thrown).message;
+      this.#env.logger.warn('an operation is done and cannot be kept: it will not be found', { resource, error });
     }
     return operation;
   }
@@ -45,29 +51,59 @@ export class Operations {
 
   register(methods: MethodTable): void {
     const calls = OperationsService.method;
-    methods.unary(calls.getOperation, async (_context, request) => this.#get(request.name));
-    methods.unary(calls.waitOperation, async (_context, request) => this.#get(request.name));
-    methods.unary(calls.cancelOperation, async (_context, request) => {
-      this.#get(request.name);
+    methods.unary(calls.getOperation, (context, { name }) => this.#get(context, name));
+    methods.unary(calls.waitOperation, (context, { name }) => this.#get(context, name));
+    methods.unary(calls.cancelOperation, async (context, { name }) => {
+      await this.#get(context, name);
       return {};
     });
-    methods.unary(calls.deleteOperation, async (_context, request) => {
-      this.#get(request.name);
-      this.#kept.delete(request.name);
+    methods.unary(calls.deleteOperation, async (context, { name }) => {
+      if (!(await this.#store?.forget(context, name))) throw unknown(name);
       return {};
     });
-    methods.unary(calls.listOperations, async (_context, request) => {
-      const prefix = request.name.endsWith('/') || request.name === '' ? request.name : `${request.name}/`;
-      return { operations: [...this.#kept.values()].filter((operation) => operation.name.startsWith(prefix)) };
-    });
+    methods.unary(calls.listOperations, (context, request) => this.#list(context, request));
   }
 
-  #get(name: string): Operation {
-    const operation = this.#kept.get(name);
-    if (!operation)
-      throw notFound(
-        `operation ${JSON.stringify(name)} is unknown: the last ${KEPT} since the server's start are kept`,
-      );
-    return operation;
+  async #get(context: RequestContext, name: string): Promise<Operation> {
+    const kept = await this.#store?.find(context, name);
+    if (kept === undefined) throw unknown(name);
+    return operationOf(kept);
   }
+
+  /** Page by page; a page's token is the name of its last operation. */
+  async #list(context: RequestContext, { name, pageSize, pageToken }: ListOperationsRequest) {
+    if (pageSize < 0) throw invalidArgument(`page_size must not be negative, is ${pageSize}`, { field: 'page_size' });
+    const prefix = name.endsWith('/') || name === '' ? name : `${name}/`;
+    const after = pageToken === '' ? '' : Buffer.from(pageToken, 'base64url').toString();
+    if (!after.startsWith(after === '' ? '' : prefix))
+      throw invalidArgument(`page_token ${quote(pageToken, 200)} is not one of this list`, { field: 'page_token' });
+    const kept = ((await this.#store?.list(context, prefix)) ?? []).filter((operation) => operation.name > after);
+    const page = kept.slice(0, pageSize === 0 ? MAX_PAGE : Math.min(pageSize, MAX_PAGE));
+    const last = page.at(-1);
+    return {
+      operations: page.map(operationOf),
+      nextPageToken: last && page.length < kept.length ? Buffer.from(last.name).toString('base64url') : '',
+    };
+  }
+}
+
+/** Without the name. Of a response that is too large only its type is kept. */
+function contentsOf(operation: Operation, { typeUrl }: Any): Uint8Array {
+  const whole = toBinary(OperationSchema, create(OperationSchema, { ...operation, name: '' }));
+  if (whole.length <= MAX_OPERATION_BYTES) return whole;
+  const value = create(AnySchema, { typeUrl });
+  return toBinary(
+    OperationSchema,
+    create(OperationSchema, { ...operation, name: '', result: { case: 'response', value } }),
+  );
+}
+
+function operationOf({ name, contents }: KeptOperation): Operation {
+  const operation = fromBinary(OperationSchema, contents);
+  operation.name = name;
+  return operation;
+}
+
+function unknown(name: string) {
+  return notFound(`operation ${quote(name, 300)} is unknown: the last operations are kept, for a day`);
 }

@@ -2,7 +2,7 @@
  * UpdateTable: deletion protection, and the fields of a table that are kept as they are. It answers an operation that
  * is done.
  */
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
 import { BigtableError, Code, invalidArgument } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
@@ -13,7 +13,7 @@ import {
   type UpdateTableRequest,
 } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import { type Table, Table_View as View, TableSchema } from '../generated/google/bigtable/admin/v2/table_pb.ts';
-import type { OperationSchema } from '../generated/google/longrunning/operations_pb.ts';
+import type { Operation } from '../generated/google/longrunning/operations_pb.ts';
 import type { Operations } from './operations.ts';
 
 /** Fields of google.bigtable.admin.v2.Table that exist and cannot be changed by UpdateTable. */
@@ -24,7 +24,7 @@ export async function updateTable(
   operations: Operations,
   context: RequestContext,
   request: UpdateTableRequest,
-): Promise<MessageInitShape<typeof OperationSchema>> {
+): Promise<Operation> {
   const { table, updateMask } = request;
   if (!table) throw invalidArgument('table must be set', { field: 'table' });
   if (!updateMask || updateMask.paths.length === 0)
@@ -34,6 +34,7 @@ export async function updateTable(
   const changed = await service.updateTable(context, table.name, changeOf(table, fields, present.extra ?? {}));
   const now = operations.now();
   return operations.done(
+    context,
     table.name,
     anyPack(
       UpdateTableMetadataSchema,
