@@ -37,7 +37,8 @@ export class CallPasser implements RawCallPasser {
     const { server, tableId, epoch } = tablet;
     const { method, table, row, maxAnswerBytes, request } = write;
     // Hot path: a spread would cost more than the rest of this
-    const message = { to: server.name, tableId, epoch, method, table, row, maxAnswerBytes, request };
+    const schemaVersion = router.schemaVersion(tableId);
+    const message = { to: server.name, tableId, epoch, method, table, row, maxAnswerBytes, request, schemaVersion };
     return callServer(transport, server.address, 'passedWrite', message, context).catch((error: unknown) => {
       if (!isMisdirected(error)) throw error;
       router.drop(tablet);
@@ -51,7 +52,8 @@ export class CallPasser implements RawCallPasser {
     if (tablet === undefined || !isInside(read.range, tablet.range)) return undefined;
     const { server, tableId, epoch } = tablet;
     const { table, range, form, request } = read;
-    const message = { to: server.name, tableId, epoch, table, range, form, request };
+    const schemaVersion = router.schemaVersion(tableId);
+    const message = { to: server.name, tableId, epoch, table, range, form, request, schemaVersion };
     const parts = streamFrom(transport, server.address, 'passedRead', message, context);
     return new PassedRead(pullStreamOf(parts), () => router.drop(tablet));
   }

@@ -93,7 +93,7 @@ async function divideByTablet(
 
 /** Fails every entry of a batch that failed as a whole. */
 async function sendBatch(
-  { transport }: MutateRowsParts,
+  { router, transport }: MutateRowsParts,
   context: RequestContext,
   tableId: string,
   tablet: AssignedTablet,
@@ -104,6 +104,7 @@ async function sendBatch(
   try {
     const message = {
       tableId,
+      schemaVersion: router.schemaVersion(tableId),
       entries: indexes.length === entries.length ? entries : indexes.map((i) => entries[i]!),
     };
     const answers = await callServer(transport, tablet.server.address, 'mutateRows', message, context);

@@ -141,7 +141,15 @@ class RowsStream extends PullStream<ReadBatch> {
     const position = this.#position!;
     const { filter, reversed } = this.#request;
     const ranges = position.rangesIn(tablet.range);
-    const message = new TabletReadMessage(id, ranges, filter, position.rowsLeft, reversed === true);
+    const { router } = this.#parts;
+    const message = new TabletReadMessage(
+      id,
+      ranges,
+      filter,
+      position.rowsLeft,
+      reversed === true,
+      router.schemaVersion(id),
+    );
     this.#tablet = tablet;
     this.#part = position.partOf(tablet.range, ranges);
     this.#batches = pullStreamOf(readTablet(this.#parts.transport, tablet.server.address, message, this.#context));
@@ -228,6 +236,7 @@ class TabletReadMessage implements ReadMessage {
   readonly filter: RowFilter | undefined;
   readonly rowsLimit: number;
   readonly reversed: boolean;
+  readonly schemaVersion: number | undefined;
 
   constructor(
     tableId: string,
@@ -235,12 +244,14 @@ class TabletReadMessage implements ReadMessage {
     filter: RowFilter | undefined,
     rowsLimit: number,
     reversed: boolean,
+    schemaVersion: number | undefined,
   ) {
     this.tableId = tableId;
     this.ranges = ranges;
     this.filter = filter;
     this.rowsLimit = rowsLimit;
     this.reversed = reversed;
+    this.schemaVersion = schemaVersion;
   }
 }
 

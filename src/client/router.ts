@@ -46,6 +46,11 @@ export class Router implements RowRouter {
     return this.#options.schemas.byName(name);
   }
 
+  /** The version of the schema that is cached of the table of that id, for calls on its rows. */
+  schemaVersion(tableId: string): number | undefined {
+    return this.#options.schemas.versionOf(tableId);
+  }
+
   /** Calls the server of the row. */
   callRow<T>(
     table: string,

@@ -13,6 +13,8 @@ import {
 
 /** Makes a call at the server of a row. */
 export interface RowRouter {
+  /** The version of the schema that is known of the table. */
+  schemaVersion(tableId: string): number | undefined;
   callRow<T>(
     table: string,
     row: ByteString,
@@ -49,9 +51,10 @@ export class RowWrites {
 
   #mutateRow(context: RequestContext, table: string, { row, mutations }: RowMutations): Promise<void> {
     const { router, transport } = this.#parts;
-    return router.callRow(table, row, context, (tableId, address) =>
-      callServer(transport, address, 'mutateRow', { tableId, row, mutations }, context),
-    );
+    return router.callRow(table, row, context, (tableId, address) => {
+      const message = { tableId, row, mutations, schemaVersion: router.schemaVersion(tableId) };
+      return callServer(transport, address, 'mutateRow', message, context);
+    });
   }
 
   checkAndMutateRow(context: RequestContext, request: CheckAndMutateRequest): Promise<boolean> {
@@ -60,7 +63,8 @@ export class RowWrites {
       checkCheckAndMutateRow(request, limits);
       const { table, row, predicate, whenTrue, whenFalse } = request;
       return router.callRow(table, row, context, (tableId, address) => {
-        const message = { tableId, row, predicate, whenTrue, whenFalse };
+        const schemaVersion = router.schemaVersion(tableId);
+        const message = { tableId, row, predicate, whenTrue, whenFalse, schemaVersion };
         return callServer(transport, address, 'checkAndMutateRow', message, context);
       });
     });
@@ -76,9 +80,10 @@ export class RowWrites {
     return rejecting(() => {
       const { router, transport, limits } = this.#parts;
       checkReadModifyWriteRow(table, row, rules, limits);
-      return router.callRow(table, row, context, (tableId, address) =>
-        callServer(transport, address, 'readModifyWriteRow', { tableId, row, rules, maxAnswerBytes }, context),
-      );
+      return router.callRow(table, row, context, (tableId, address) => {
+        const message = { tableId, row, rules, maxAnswerBytes, schemaVersion: router.schemaVersion(tableId) };
+        return callServer(transport, address, 'readModifyWriteRow', message, context);
+      });
     });
   }
 }

@@ -42,6 +42,10 @@ export class ServerRows implements RowService, RowRouter {
     return call(this.#tableId(table, row), this.#parts.address);
   }
 
+  schemaVersion(tableId: string): number | undefined {
+    return this.#parts.schemas.versionOf(tableId);
+  }
+
   mutateRow(context: RequestContext, table: string, entry: RowMutations): Promise<void> {
     return this.#writes.mutateRow(context, table, entry);
   }
@@ -69,7 +73,8 @@ export class ServerRows implements RowService, RowRouter {
     if (ranges instanceof Promise || ranges.length === 0)
       throw new BigtableError(Code.INTERNAL, 'a read that is passed on has one range that is not empty');
     const tableId = this.#tableId(table, ranges[0]!.start);
-    return readTablet(transport, address, { tableId, ranges, filter, rowsLimit, reversed }, context);
+    const message = { tableId, ranges, filter, rowsLimit, reversed, schemaVersion: this.schemaVersion(tableId) };
+    return readTablet(transport, address, message, context);
   }
 
   getTable(context: RequestContext, name: string): Promise<TableSchema> {

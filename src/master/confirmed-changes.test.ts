@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Cluster, inCluster } from '../../test/cluster.ts';
-import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
+import { rejectsWith, setCell, TABLES, type Tables } from '../../test/tables.ts';
 import { Code, unavailable } from '../base/index.ts';
 import { listFiles, sleep, within } from '../env/index.ts';
-import { deletionPath } from '../metadata/index.ts';
-import type { FamilyChange } from '../protocol/index.ts';
+import { deletionPath, schemaPath } from '../metadata/index.ts';
+import { callServer, type FamilyChange } from '../protocol/index.ts';
 import { Master } from './index.ts';
 
 const T = `${TABLES}t`;
@@ -79,6 +79,74 @@ describe('a change of a schema', () => {
       await rejectsWith(Code.NOT_FOUND, tables.set('t', 'a', '1'), /f/);
     }),
   );
+
+  describe('that is not confirmed, and stands', () => {
+    /** The family was dropped and created again; the server knows neither. */
+    async function replaced(cluster: Cluster, tables: Tables): Promise<void> {
+      await tables.create('t');
+      await tables.set('t', 'a', 'of the first family');
+      cluster.hidesSchemaChanges = true;
+      cutOff(cluster, 0, 'schemaChanged');
+      for (const changes of [DROP, CREATE])
+        await rejectsWith(Code.UNAVAILABLE, change(cluster, tables, changes), /has not confirmed/);
+      cluster.onCall = undefined;
+    }
+    const setB = { row: 'b', mutations: [setCell('of the second')] };
+    const calls: Record<string, (cluster: Cluster, tables: Tables) => Promise<unknown>> = {
+      read: async (_cluster, tables) => assert.deepEqual(await tables.read('t'), []),
+      mutateRow: ({ client }, tables) => client.mutateRow(tables.context(), T, setB),
+      mutateRows: ({ client }, tables) => client.mutateRows(tables.context(), T, [setB]),
+      checkAndMutateRow: ({ client }, tables) =>
+        client.checkAndMutateRow(tables.context(), { table: T, row: 'b', whenTrue: [], whenFalse: setB.mutations }),
+      readModifyWriteRow: ({ client }, tables) =>
+        client.readModifyWriteRow(tables.context(), T, 'b', [
+          { family: 'f', qualifier: 'q', change: { kind: 'append', suffix: Buffer.from('of the second') } },
+        ]),
+    };
+    for (const [name, call] of Object.entries(calls))
+      test(
+        `comes to a server with the first call of a client that knows it (${name})`,
+        inCluster(async (cluster, tables) => {
+          await replaced(cluster, tables);
+          await call(cluster, tables);
+          if (name === 'read') await tables.set('t', 'b', 'of the second');
+          assert.deepEqual(await tables.read('t'), [['b', 'of the second']]);
+          await cluster.kill(0);
+          await cluster.startServer();
+          assert.deepEqual(await tables.read('t'), [['b', 'of the second']]);
+        }),
+      );
+
+    test(
+      'has such calls refused while it cannot be read, so that they are repeated',
+      inCluster(async (cluster, tables) => {
+        await replaced(cluster, tables);
+        let reads = 0;
+        cluster.onLockCall = (name, path) =>
+          name === 'read' && path === schemaPath(T) && reads++ === 0 ? Promise.reject(unavailable('away')) : undefined;
+        await tables.set('t', 'b', 'of the second');
+        assert.ok(reads > 1);
+        assert.deepEqual(await tables.read('t'), [['b', 'of the second']]);
+      }),
+    );
+
+    test(
+      'is read once where a client names a version that there never was',
+      inCluster(async (cluster, tables) => {
+        await tables.create('t');
+        const { id } = await cluster.client.getTable(tables.context(), T);
+        let reads = 0;
+        cluster.onLockCall = (name, path) => {
+          if (name === 'read' && path === schemaPath(T)) reads++;
+          return undefined;
+        };
+        const message = { tableId: id, ...setB, schemaVersion: 2 ** 50 };
+        await callServer(cluster.env.transport, 'server-0', 'mutateRow', message, tables.context());
+        assert.equal(reads, 1);
+        assert.deepEqual(await tables.read('t'), [['b', 'of the second']]);
+      }),
+    );
+  });
 
   test(
     'does not wait for a server that dies meanwhile',

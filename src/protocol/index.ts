@@ -28,6 +28,7 @@ export type {
   Holdings,
   MasterCalls,
   NamedCounters,
+  OfSchema,
   PassedRead,
   PassedWrite,
   ReadMessage,
@@ -38,7 +39,6 @@ export type {
 } from './messages.ts';
 export { checkAddressed, isNotServing, notLocated, notServing } from './not-serving.ts';
 export {
-export {
   decodeOperationFile,
   encodeOperationFile,
   OPERATION_FILES,
@@ -46,6 +46,7 @@ export {
   OPERATIONS_DIRECTORY,
   operationPath,
 } from './operation-file.ts';
+export {
   checkProtocol,
   decodeCallablePeer,
   decodePeerFile,

@@ -62,6 +62,14 @@ export interface SchemaRef {
   readonly version: number;
 }
 
+/**
+ * In calls on rows: the version of the schema's file that the caller knows. A server that knows an earlier one reads the
+ * file before it carries out the call (docs/decisions/0052-confirmed-changes.md).
+ */
+export interface OfSchema {
+  readonly schemaVersion?: number | undefined;
+}
+
 export interface TabletStatus extends TabletRef {
   /** Approximate size of its files and memtables. */
   readonly sizeBytes: number;
@@ -77,7 +85,7 @@ export interface ServerStatus {
   readonly tablets: readonly TabletStatus[];
 }
 
-export interface ReadMessage {
+export interface ReadMessage extends OfSchema {
   readonly tableId: string;
   /** Inside one tablet of the server: sorted, disjoint, not empty. */
   readonly ranges: readonly RowRange[];
@@ -87,7 +95,7 @@ export interface ReadMessage {
   readonly reversed: boolean;
 }
 
-export interface CheckAndMutateMessage extends Omit<CheckAndMutateRequest, 'table'> {
+export interface CheckAndMutateMessage extends Omit<CheckAndMutateRequest, 'table'>, OfSchema {
   readonly tableId: string;
 }
 
@@ -96,7 +104,7 @@ export interface CheckAndMutateMessage extends Omit<CheckAndMutateRequest, 'tabl
  * that is to answer it, and the tablet as the sender knows it. Any other server, and this one at another epoch, answers
  * "not serving". Deadline, principal, app profile, priority and trace are in the context.
  */
-export interface Envelope extends Addressed {
+export interface Envelope extends Addressed, OfSchema {
   readonly to: string;
   readonly tableId: string;
   readonly epoch: number;
@@ -155,10 +163,10 @@ export interface TabletServerCalls {
     message: FromMaster & { readonly tablets: readonly TabletRef[]; readonly flush: boolean };
     answer: readonly (PlainError | undefined)[];
   };
-  mutateRow: { message: RowMutations & { readonly tableId: string }; answer: undefined };
+  mutateRow: { message: RowMutations & OfSchema & { readonly tableId: string }; answer: undefined };
   /** Rows of one tablet, each atomic by itself. Answers by entry: undefined = done. */
   mutateRows: {
-    message: { readonly tableId: string; readonly entries: readonly RowMutations[] };
+    message: OfSchema & { readonly tableId: string; readonly entries: readonly RowMutations[] };
     answer: readonly (PlainError | undefined)[];
   };
   checkAndMutateRow: { message: CheckAndMutateMessage; answer: boolean };
@@ -167,7 +175,7 @@ export interface TabletServerCalls {
      * RESOURCE_EXHAUSTED with the detail `answerBytes`, and nothing written, if the new cells take more than
      * `maxAnswerBytes`.
      */
-    message: {
+    message: OfSchema & {
       readonly tableId: string;
       readonly row: ByteString;
       readonly rules: readonly ReadModifyWriteRule[];
@@ -242,8 +250,8 @@ export interface MasterCalls {
   /** Some files are no longer needed by one tablet, and perhaps by none: a sweep is worthwhile. */
   filesLeft: { message: Addressed; answer: undefined };
   counters: { message: Record<string, never>; answer: NamedCounters };
+  /** Its wall clock, µs since 1970, at some instant within the call. */
+  clock: { message: Record<string, never>; answer: { readonly nowMicros: number } };
   /** Deletes files and logs that nothing refers to. Answers how many. */
   sweep: { message: Record<string, never>; answer: { readonly files: number; readonly logs: number } };
 }
-  /** Its wall clock, µs since 1970, at some instant within the call. */
-  clock: { message: Record<string, never>; answer: { readonly nowMicros: number } };

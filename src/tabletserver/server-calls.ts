@@ -19,6 +19,7 @@ import {
 } from '../protocol/index.ts';
 import type { RawCallHandler } from '../service/index.ts';
 import type { CompactionSchedule } from './compaction-schedule.ts';
+import { LaterSchemas } from './later-schemas.ts';
 import type { LoadAftermath } from './load-aftermath.ts';
 import { MasterFence } from './master-fence.ts';
 import type { MemtableBudget } from './memtable-budget.ts';
@@ -51,10 +52,12 @@ export class ServerCalls {
   readonly #rows: RowCalls;
   readonly #fence: MasterFence;
   readonly #passed: PassedCalls;
+  readonly #laterSchemas: LaterSchemas;
 
   constructor(options: ServerCallsOptions) {
     const { env, schemas, loader } = options;
     this.#options = options;
+    this.#laterSchemas = new LaterSchemas({ schemas, clock: env.clock });
     this.#fence = new MasterFence(options.serverName, options.onMaster);
     this.#rows = new RowCalls({
       ...options,
@@ -69,6 +72,7 @@ export class ServerCalls {
     const { env, loader, aftermath, splits } = this.#options;
     const rows = this.#rows;
     const passed = this.#passed;
+    const later = this.#laterSchemas;
     const handlers: Handlers<TabletServerCalls> = {
       status: this.#fenced(async ({ brief = false }) => this.#status(brief)),
       load: this.#fenced(async ({ tablets, schemas = [] }) => {
@@ -77,11 +81,11 @@ export class ServerCalls {
         return this.#each(tablets, (ref) => this.#load(ref)).finally(() => aftermath.callEnded());
       }),
       unload: this.#fenced(({ tablets, flush }) => this.#each(tablets, (ref) => loader.unload(ref, flush))),
-      mutateRow: (message, context) => rows.mutateRow(message, context),
-      mutateRows: ({ tableId, entries }, context) => rows.mutateRows(tableId, entries, context),
-      checkAndMutateRow: (message, context) => rows.checkAndMutateRow(message, context),
-      readModifyWriteRow: (message, context) => rows.readModifyWriteRow(message, context),
-      passedWrite: (message, context) => passed.write(message, context),
+      mutateRow: later.call((message, context) => rows.mutateRow(message, context)),
+      mutateRows: later.call(({ tableId, entries }, context) => rows.mutateRows(tableId, entries, context)),
+      checkAndMutateRow: later.call((message, context) => rows.checkAndMutateRow(message, context)),
+      readModifyWriteRow: later.call((message, context) => rows.readModifyWriteRow(message, context)),
+      passedWrite: later.call((message, context) => passed.write(message, context)),
       sampleKeys: async ({ tableId, range, partBytes }) => {
         const { tablet } = rows.servingAll(tableId, range);
         return { samples: tablet.sampleKeys(partBytes), sizeBytes: tablet.sizeBytes() };
@@ -117,8 +121,8 @@ export class ServerCalls {
       }),
     };
     return callHandler<TabletServerCalls>(handlers, {
-      read: (message, context) => rows.read(message, context),
-      passedRead: (message, context) => passed.read(message, context),
+      read: later.stream((message, context) => rows.read(message, context)),
+      passedRead: later.stream((message, context) => passed.read(message, context)),
     });
   }
 

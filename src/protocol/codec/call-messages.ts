@@ -146,6 +146,7 @@ const passedWrite: MessageCodec<PassedWrite> = message('PassedWrite', {
   row: required(6, byteString),
   maxAnswerBytes: present(7, number),
   request: required(8, bytes),
+  schemaVersion: optional(9, count),
 });
 
 const passedRead: MessageCodec<PassedRead> = message('PassedRead', {
@@ -154,6 +155,7 @@ const passedRead: MessageCodec<PassedRead> = message('PassedRead', {
   range: required(5, rowRange),
   form: required(6, count),
   request: required(7, bytes),
+  schemaVersion: optional(8, count),
 });
 
 type ReadPart = TabletServerStreams['passedRead']['item'];
@@ -212,6 +214,7 @@ export const CALL_MESSAGES: CallMessages = {
     message: message<Calls['mutateRows']['message']>('MutateRowsRequest', {
       tableId: required(1, text),
       entries: longList(2, rowMutations),
+      schemaVersion: optional(3, count),
     }),
     answer: outcomes('MutateRowsAnswer'),
   },
@@ -222,6 +225,7 @@ export const CALL_MESSAGES: CallMessages = {
       predicate: optional(3, rowFilter),
       whenTrue: longList(4, mutation),
       whenFalse: longList(5, mutation),
+      schemaVersion: optional(6, count),
     }),
     answer: single('CheckAndMutateRowAnswer', flag),
   },
@@ -231,6 +235,7 @@ export const CALL_MESSAGES: CallMessages = {
       row: required(2, byteString),
       rules: longList(3, readModifyWriteRule),
       maxAnswerBytes: optional(4, number),
+      schemaVersion: optional(5, count),
     }),
     answer: listOf('ReadModifyWriteRowAnswer', cell),
   },
@@ -364,15 +369,15 @@ export const CALL_MESSAGES: CallMessages = {
     answer: nothing('TabletSplitAnswer'),
   },
   filesLeft: { message: message<Addressed>('FilesLeftRequest', addressed), answer: nothing('FilesLeftAnswer') },
+  clock: {
+    message: nothingAsked('ClockRequest'),
+    answer: message<Calls['clock']['answer']>('ClockAnswer', { nowMicros: required(1, number) }),
+  },
   sweep: {
     message: nothingAsked('SweepRequest'),
     answer: message<Calls['sweep']['answer']>('SweepAnswer', { files: required(1, count), logs: required(2, count) }),
   },
 };
-  clock: {
-    message: nothingAsked('ClockRequest'),
-    answer: message<Calls['clock']['answer']>('ClockAnswer', { nowMicros: required(1, number) }),
-  },
 
 export const STREAM_MESSAGES: StreamMessages = {
   read: {
@@ -382,6 +387,7 @@ export const STREAM_MESSAGES: StreamMessages = {
       filter: optional(3, rowFilter),
       rowsLimit: required(4, number),
       reversed: required(5, flag),
+      schemaVersion: optional(6, count),
     }),
     item: readBatch,
   },

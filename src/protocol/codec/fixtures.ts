@@ -139,6 +139,7 @@ const schema: TableSchema = {
 };
 
 const envelope = { to: '54352d7f', tableId, epoch: 7, table: tableName };
+const schemaVersion = 2 ** 40;
 const tabletRange = { tableId, range: { start: '', end: 'm' } };
 const nothing = { messages: [{}], answers: [undefined] };
 
@@ -169,7 +170,13 @@ export const SAMPLES: Samples = {
     answers: [[], [undefined, refused]],
   },
   unload: { messages: [{ ...master, tablets, flush: true }], answers: [[refused, undefined]] },
-  mutateRow: { messages: [{ row: 'r\0', mutations, tableId }], answers: [undefined] },
+  mutateRow: {
+    messages: [
+      { row: 'r\0', mutations, tableId },
+      { row: 'r', mutations: [], tableId, schemaVersion },
+    ],
+    answers: [undefined],
+  },
   mutateRows: {
     messages: [
       {
@@ -179,6 +186,7 @@ export const SAMPLES: Samples = {
           { row: 's', mutations },
         ],
       },
+      { tableId, entries: [], schemaVersion },
     ],
     answers: [[undefined, refused, undefined]],
   },
@@ -186,6 +194,7 @@ export const SAMPLES: Samples = {
     messages: [
       { tableId, row: 'r', predicate: filter, whenTrue: mutations, whenFalse: [] },
       { tableId, row: 'r', whenTrue: [], whenFalse: [] },
+      { tableId, row: 'r', whenTrue: [], whenFalse: [], schemaVersion },
     ],
     answers: [true, false],
   },
@@ -200,6 +209,7 @@ export const SAMPLES: Samples = {
         ],
         maxAnswerBytes: 1000,
       },
+      { tableId, row: 'r', rules: [], schemaVersion },
     ],
     answers: [[], [{ family: 'f', qualifier: 'q', timestamp: -1, value: bytes(7), labels: ['l', ''] }]],
   },
@@ -207,6 +217,7 @@ export const SAMPLES: Samples = {
     messages: [
       { ...envelope, method: 'mutateRow', row: 'r', maxAnswerBytes: undefined, request: bytes(1, 2, 3) },
       { ...envelope, method: 'readModifyWriteRow', row: 'r', maxAnswerBytes: 5, request: bytes() },
+      { ...envelope, method: 'mutateRow', row: 'r', maxAnswerBytes: undefined, request: bytes(1), schemaVersion },
     ],
     answers: [bytes(), bytes(9)],
   },
@@ -297,18 +308,19 @@ export const SAMPLES: Samples = {
     answers: [undefined],
   },
   filesLeft: { messages: [{ to: 'm1' }, {}], answers: [undefined] },
+  clock: { messages: [{}], answers: [{ nowMicros: 1_700_000_000_000_000.5 }] },
   sweep: { messages: [{}], answers: [{ files: 0, logs: 2 }] },
   read: {
     messages: [
       { tableId, ranges: [range, { start: 'r', end: 'r\0' }], filter, rowsLimit: 10, reversed: true },
       { tableId, ranges: [], rowsLimit: 0, reversed: false },
+      { tableId, ranges: [], rowsLimit: 0, reversed: false, schemaVersion },
     ],
     answers: [
       { fragments: [], scannedTo: 'z' },
       {
         fragments: [
           {
-  clock: { messages: [{}], answers: [{ nowMicros: 1_700_000_000_000_000.5 }] },
             row: 'r',
             last: false,
             cells: [
@@ -323,7 +335,10 @@ export const SAMPLES: Samples = {
     ],
   },
   passedRead: {
-    messages: [{ ...envelope, range, form: 1, request: bytes(4) }],
+    messages: [
+      { ...envelope, range, form: 1, request: bytes(4) },
+      { ...envelope, range, form: 1, request: bytes(4), schemaVersion },
+    ],
     answers: [
       { message: bytes(1), rows: 0, lastRow: undefined, isInsideRow: true },
       { message: [bytes(1), bytes(), bytes(3)], rows: 5, lastRow: 'r', isInsideRow: false },

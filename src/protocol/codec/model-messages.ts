@@ -126,9 +126,12 @@ const mutationFields = { row: required(1, byteString), mutations: required(2, mu
 export const rowMutations: MessageCodec<RowMutations> = message('RowMutations', mutationFields);
 
 /** The mutations of a row of the table with that id. */
-export const tableMutations: MessageCodec<RowMutations & { readonly tableId: string }> = message('TableMutations', {
+type TableMutations = RowMutations & { readonly tableId: string; readonly schemaVersion?: number | undefined };
+
+export const tableMutations: MessageCodec<TableMutations> = message<TableMutations>('TableMutations', {
   ...mutationFields,
   tableId: required(3, text),
+  schemaVersion: optional(4, count),
 });
 
 export const readModifyWriteRule: MessageCodec<ReadModifyWriteRule> = message('ReadModifyWriteRule', {
