@@ -11,6 +11,7 @@ import type { CallCodec, MessageForm } from '../protocol/index.ts';
 import { ClusterSecret } from './cluster-secret.ts';
 import { type NetworkOptions, NetworkTransport } from './network-transport.ts';
 
+export const CLUSTER = 'cluster-1';
 export const SECRET = ClusterSecret.parse('0123456789abcdef0123456789abcdef', 'the test');
 
 /** Time stands still unless a test advances it; turns of the event loop are real ones, since sockets need them. */
@@ -112,7 +113,7 @@ export async function startProcess(name: string, more: Partial<NetworkOptions> =
   const transport = new NetworkTransport({
     env,
     codec: PLAIN_CODEC,
-    identity: { name, role: 'server' },
+    identity: { name, cluster: CLUSTER, role: 'server' },
     secret: SECRET,
     ...more,
   });

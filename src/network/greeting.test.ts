@@ -14,7 +14,8 @@ import { ByteBudget, requestContext } from '../env/index.ts';
 import { systemClock, systemRandom } from '../platform/index.ts';
 import { PROTOCOL, type ProtocolVersion } from '../protocol/index.ts';
 import { WireClient } from '../wire/index.ts';
-import { across, type Process, SECRET, startProcess } from './fixtures.ts';
+import { across, CLUSTER, type Process, SECRET, startProcess } from './fixtures.ts';
+import { greetServer } from './greeting.ts';
 import { ClusterSecret, type NetworkOptions, NetworkTransport, readClusterSecret } from './index.ts';
 
 const context = requestContext({ budget: new ByteBudget(1000) });
@@ -110,7 +111,7 @@ describe('peers prove that they know the secret', () => {
       // as one that has certificates instead, but greets in plain
       const sent = await startProcess('c2', { secret: SECRET });
       await across(sent, server).call('a', 'm', 1, context);
-      const greeting = Buffer.concat(server.proxy.sent.at(-1)!).subarray(0, 8 + 2 + 64);
+      const greeting = Buffer.concat(server.proxy.sent.at(-1)!).subarray(0, 8 + 2 + 128);
       const stranger = await raw(server.proxy.port);
       const hello = Buffer.concat([greeting.subarray(0, 10 + greeting.readUInt16BE(8)), Buffer.of(0, 0)]);
       stranger.socket.write(hello);
@@ -197,15 +198,22 @@ describe('peers prove that they know the secret', () => {
       assert.equal(carriedOut(), 1);
     }));
 
-  test('connections that do not greet are few, and end after their time', () =>
-    withPair({ server: { limits: { maxHandshakes: 3, handshakeMs: 5000 } } }, async ({ server, client, call }) => {
-      const silent = await Promise.all([raw(server.proxy.port), raw(server.proxy.port), raw(server.proxy.port)]);
-      await until(() => server.connections() === 3);
-      await fails(call(), Code.UNAVAILABLE, /./);
+  test('connections that do not greet are few, keep no peer out, and end after their time', () =>
+    withPair({ server: { limits: { maxHandshakes: 3, handshakeMs: 5000 } } }, async ({ server, call }) => {
+      const silent: Awaited<ReturnType<typeof raw>>[] = [];
+      for (let i = 0; i < 5; i++) {
+        silent.push(await raw(server.proxy.port));
+        await until(() => server.connections() === i + 1);
+      }
+      assert.equal(await call('now'), 'now');
+      await until(() => silent.filter(({ closed }) => closed).length === 3);
+      assert.deepEqual(
+        silent.map(({ closed }) => closed),
+        [true, true, true, false, false],
+      );
       server.clock.advance(6000);
       await until(() => silent.every(({ closed }) => closed));
-      client.clock.advance(2000);
-      assert.equal(await call('now'), 'now');
+      assert.equal(await call('still'), 'still');
     }));
 });
 
@@ -233,7 +241,9 @@ test('a program that is written after docs/formats/internal-calls.md is admitted
         .tag(3, WireType.LengthDelimited)
         .string('client')
         .tag(4, WireType.LengthDelimited)
-        .bytes(Buffer.alloc(32, 7)),
+        .bytes(Buffer.alloc(32, 7))
+        .tag(5, WireType.LengthDelimited)
+        .string('cluster-1'),
     );
     const magic = Buffer.from('edubba\0\x01', 'latin1');
     const peer = await raw(server.proxy.port);
@@ -257,9 +267,44 @@ test('a program that is written after docs/formats/internal-calls.md is admitted
     peer.socket.destroy();
   }));
 
+describe('peers of another cluster', () => {
+  const other = { identity: { name: 'x1', cluster: 'cluster-2', role: 'server' } };
+  const words = /the server (s1|x1) belongs to cluster "cluster-[12]", and this process to "cluster-[21]"/;
+
+  test('that has the same secret are not reached, and are told why', async () => {
+    for (const sides of [{ server: other }, { client: other }])
+      await withPair(sides, async ({ call, carriedOut }) => {
+        const error = await fails(call(), Code.UNAVAILABLE, words);
+        assert.equal(error.details['notReached'], true);
+        assert.equal(carriedOut(), 0);
+      });
+  });
+
+  test('are refused by the server, too', async () => {
+    const server = await startProcess('s1');
+    const socket = connect({ host: '127.0.0.1', port: server.proxy.port });
+    // it does not look at who answers
+    const mirror = { ...other.identity, cluster: '' };
+    Object.defineProperty(mirror, 'cluster', { get: once(['cluster-2', 'cluster-1']) });
+    await fails(
+      greetServer(socket, mirror, SECRET),
+      Code.UNAVAILABLE,
+      /refused by the server s1: the server x1 belongs/,
+    );
+    socket.destroy();
+    await server.close();
+  });
+});
+
+/** A function that returns the values one after another, and the last one from then on. */
+function once<T>(values: readonly T[]): () => T {
+  let at = 0;
+  return () => values[Math.min(at++, values.length - 1)]!;
+}
+
 describe('peers speak versions that fit', () => {
   const of = (protocol: Partial<ProtocolVersion>): Partial<NetworkOptions> => ({
-    identity: { name: 'p', role: 'server', protocol: { ...PROTOCOL, ...protocol } },
+    identity: { name: 'p', cluster: CLUSTER, role: 'server', protocol: { ...PROTOCOL, ...protocol } },
   });
 
   test('one that knows more features, and requires none of them, talks to the one before it', async () => {
@@ -383,7 +428,7 @@ describe('the cluster secret', () => {
           new NetworkTransport({
             env: {} as never,
             codec: {} as never,
-            identity: { name: 'n', role: 'r' },
+            identity: { name: 'n', cluster: 'c', role: 'r' },
             secret: undefined,
             ...more,
           }),

@@ -13,7 +13,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { BigtableError, Code, toBigtableError } from '../base/index.ts';
+import { BigtableError, Code, quote, toBigtableError } from '../base/index.ts';
 import { notReached } from '../env/index.ts';
 import { bytes, count, message, type MessageCodec, optional, required, text } from '../protobuf/index.ts';
 import { checkProtocol, PROTOCOL, type ProtocolVersion, protocolVersion } from '../protocol/index.ts';
@@ -27,6 +27,8 @@ const BINDING_LABEL = 'EXPORTER-edubba-cluster';
 /** A process of the cluster. */
 export interface Identity {
   readonly name: string;
+  /** A name that no other cluster has: one that may have the same secret and, some day, the same addresses. */
+  readonly cluster: string;
   /** Such as "master": for messages. */
   readonly role: string;
   /** Default: that of this program. */
@@ -39,6 +41,7 @@ interface Hello {
   readonly name: string;
   readonly role: string;
   readonly nonce: Uint8Array;
+  readonly cluster: string;
 }
 
 interface Proof {
@@ -56,6 +59,7 @@ const hello: MessageCodec<Hello> = message('Hello', {
   name: required(2, text),
   role: required(3, text),
   nonce: required(4, bytes),
+  cluster: required(5, text),
 });
 
 const proof: MessageCodec<Proof> = message('Proof', { proof: optional(1, bytes) });
@@ -71,7 +75,7 @@ const welcome: MessageCodec<Welcome> = message('Welcome', {
 /**
  * Greets the server at the other end. Rejects with UNAUTHENTICATED where either side does not prove that it knows the
  * secret, with FAILED_PRECONDITION where the versions do not fit, else as not reached: the port may be that of another
- * program now, whose answer says nothing about the calls that wait.
+ * cluster or program now, whose answer says nothing about the calls that wait.
  */
 export async function greetServer(
   socket: Socket,
@@ -85,6 +89,7 @@ export async function greetServer(
     frames.send(sent);
     const challenge = await frames.receive();
     const server = readHello(challenge, 'the server');
+    checkCluster(`the ${wordsOf(server)}`, server, identity);
     const transcript = transcriptOf(socket, sent, challenge);
     frames.send(proof.encode(secret === undefined ? {} : { proof: secret.prove('client', transcript) }));
     const { refusal, proof: given } = readable(await frames.receive(), welcome, 'the server');
@@ -103,7 +108,8 @@ export async function greetServer(
 
 /**
  * Admits the client at the other end, or tells it why not and rejects: UNAUTHENTICATED and FAILED_PRECONDITION as
- * `greetServer`, INVALID_ARGUMENT for what is no greeting, UNAVAILABLE where the connection ends.
+ * `greetServer`, INVALID_ARGUMENT for what is no greeting, UNAVAILABLE where the connection ends, or the client is of
+ * another cluster.
  */
 export async function admitClient(
   socket: Socket,
@@ -125,6 +131,7 @@ export async function admitClient(
     try {
       const { proof: given } = readable(await frames.receive(), proof, 'the client');
       secret?.check('client', transcript, given);
+      checkCluster(`the ${wordsOf(client)}`, client, identity);
       checkProtocol(`the ${wordsOf(client)}`, client.protocol, identity.protocol);
     } catch (thrown) {
       const { code, message: why } = toBigtableError(thrown);
@@ -138,8 +145,14 @@ export async function admitClient(
   }
 }
 
-function helloOf({ name, role, protocol = PROTOCOL }: Identity): Buffer {
-  return hello.encode({ protocol, name, role, nonce: randomBytes(NONCE_BYTES) });
+function helloOf({ name, role, cluster, protocol = PROTOCOL }: Identity): Buffer {
+  return hello.encode({ protocol, name, role, cluster, nonce: randomBytes(NONCE_BYTES) });
+}
+
+/** Not reached if the peer is of another cluster, which has taken the address of a process of this one. */
+function checkCluster(peer: string, { cluster }: Hello, own: Identity): void {
+  if (cluster === own.cluster) return;
+  throw notReached(`${peer} belongs to cluster ${quote(cluster)}, and this process to ${quote(own.cluster)}`);
 }
 
 function readHello(received: Buffer, sender: string): Hello {

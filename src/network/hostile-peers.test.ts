@@ -6,13 +6,13 @@ import { testEnv, until } from '../../test/raw-server.ts';
 import { BigtableError, Code } from '../base/index.ts';
 import { ByteBudget, CallContext, type RequestContext, requestContext } from '../env/index.ts';
 import { systemClock } from '../platform/index.ts';
-import { across, PLAIN_CODEC, type Process, SECRET, startProcess } from './fixtures.ts';
+import { across, CLUSTER, PLAIN_CODEC, type Process, SECRET, startProcess } from './fixtures.ts';
 import { admitClient } from './greeting.ts';
 import { NetworkTransport } from './index.ts';
 
 const budget = new ByteBudget(1000);
 const context = requestContext({ budget });
-const IDENTITY = { name: 'false', role: 'server' };
+const IDENTITY = { name: 'false', cluster: CLUSTER, role: 'server' };
 
 async function failureOf(call: Promise<unknown>): Promise<BigtableError> {
   const thrown: unknown = await call.then(
@@ -85,7 +85,13 @@ describe('a port that is that of another program now', () => {
       const address = await listening(t, (socket) => {
         socket.once('data', () => {
           const version = Buffer.of(10, 6, 8, 1, 16, 0, 24, 0);
-          const hello = Buffer.concat([version, field(2, 'x'), field(3, 'y'), field(4, 'n'.repeat(32))]);
+          const hello = Buffer.concat([
+            version,
+            field(2, 'x'),
+            field(3, 'y'),
+            field(4, 'n'.repeat(32)),
+            field(5, CLUSTER),
+          ]);
           const refusal = Buffer.concat([Buffer.of(8, code), field(2, 'as you wish')]);
           socket.write(Buffer.concat([framed(hello), framed(field(2, refusal.toString('latin1')))]));
         });
@@ -129,6 +135,27 @@ describe('a peer of the cluster that greets', () => {
       });
     };
 
+  /** Answers each request. A frame of stream 1 in the answer becomes one of the request's. */
+  const afterRequest =
+    (answer: Buffer) =>
+    (socket: Socket): void => {
+      void admitClient(socket, IDENTITY, SECRET).then(() => {
+        let received = Buffer.alloc(0);
+        // the frames after the preface
+        let at = 24;
+        socket.write(SETTINGS);
+        socket.on('data', (chunk: Buffer) => {
+          received = Buffer.concat([received, chunk]);
+          for (; received.length >= at + 9; at += 9 + received.readUIntBE(at, 3)) {
+            if (received[at + 3] !== 1) continue;
+            const own = Buffer.from(answer);
+            if (own[8] === 1) received.copy(own, 5, at + 5, at + 9);
+            socket.write(own);
+          }
+        });
+      });
+    };
+
   test('and then does not speak HTTP/2, is not reached', async (t) => {
     const client = await startUntilEnd(t, 'c1');
     for (const bytes of [Buffer.alloc(100, 0xff), Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')]) {
@@ -141,8 +168,74 @@ describe('a peer of the cluster that greets', () => {
     const client = await startUntilEnd(t, 'c1');
     const address = await listening(t, afterGreeting(Buffer.concat([SETTINGS, Buffer.alloc(100, 0xff)])));
     const error = await failureOf(client.transport.call(address, 'm', 1, context));
-    assert.equal(error.details['notReached'], undefined);
+    assert.deepEqual([error.code, error.details['notReached']], [Code.UNAVAILABLE, undefined]);
     assert.match(error.message, /broke the protocol/);
+  });
+
+  test('and then ends a call without an answer, leaves its outcome unknown, in whatever way it ends it', async (t) => {
+    const client = await startUntilEnd(t, 'c1');
+    const reset = (code: number): Buffer => Buffer.of(0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, code);
+    const headers = (flags: number, ...block: number[]): Buffer =>
+      Buffer.from([0, 0, block.length, 1, flags, 0, 0, 0, 1, ...block]);
+    // END_STREAM and END_HEADERS; :status 200, 400, 404, 500 of HPACK's static table
+    const answers = [0x88, 0x8c, 0x8d, 0x8e].map((status) => headers(5, status));
+    const [noError, internalError, cancel, protocolError, insecure] = [0, 2, 8, 1, 12];
+    const resets = [noError, internalError, cancel, protocolError, insecure].map(reset);
+    const dataFirst = Buffer.of(0, 0, 1, 0, 0, 0, 0, 0, 1, 7);
+    for (const answer of [...answers, ...resets, dataFirst]) {
+      const address = await listening(t, afterRequest(answer));
+      const error = await failureOf(client.transport.call(address, 'm', 1, context));
+      const found = [error.code, error.details['notReached']];
+      assert.deepEqual(found, [Code.UNAVAILABLE, undefined], `${answer.toString('hex')}: ${error.message}`);
+    }
+  });
+
+  test('and refuses a call before it has begun it, is not reached', async (t) => {
+    const client = await startUntilEnd(t, 'c1');
+    const refused = Buffer.of(0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 7);
+    const goAway = Buffer.of(0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    for (const answer of [refused, goAway]) {
+      const address = await listening(t, (socket) => afterRequest(answer)(socket));
+      const failing = failureOf(client.transport.call(address, 'm', 1, context));
+      let isOver = false;
+      void failing.then(() => {
+        isOver = true;
+      });
+      for (let i = 0; i < 200 && !isOver; i++) {
+        client.clock.advance(20);
+        await client.clock.yield();
+      }
+      assertNotReached(await failing, answer.toString('hex'));
+    }
+  });
+
+  test('and takes no calls, holds them until their deadlines, and those without one for the time of a connection', async (t) => {
+    const client = await startUntilEnd(t, 'c1');
+    let connections = 0;
+    const noStreams = Buffer.of(0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0);
+    const address = await listening(t, (socket) => {
+      connections++;
+      afterGreeting(noStreams)(socket);
+    });
+    const startMs = client.clock.monotonicMs();
+    const ends: number[] = [];
+    const call = async (of: Partial<RequestContext>): Promise<BigtableError> => {
+      const error = await failureOf(client.transport.call(address, 'm', 1, { ...context, signal: undefined, ...of }));
+      ends.push(client.clock.monotonicMs() - startMs);
+      return error;
+    };
+    const calls = [call({ deadlineMs: startMs + 500 }), call({ deadlineMs: startMs + 1000 }), call({})] as const;
+    await until(() => connections === 1);
+    for (let i = 0; i < 100; i++) await client.clock.yield();
+    for (let ms = 0; ms < 4000; ms += 100) {
+      client.clock.advance(100);
+      for (let i = 0; i < 10; i++) await client.clock.yield();
+    }
+    const [first, second, endless] = await Promise.all(calls);
+    assert.deepEqual([first.code, second.code], [Code.DEADLINE_EXCEEDED, Code.DEADLINE_EXCEEDED]);
+    assertNotReached(endless);
+    assert.match(endless.message, /it took no call within 3000 ms/);
+    assert.ok(ends[0]! <= 600 && ends[1]! <= 1100 && ends[2]! <= 4000, String(ends));
   });
 
   test('byte by byte, with HTTP/2 right behind it, is called', async (t) => {

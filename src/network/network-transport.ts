@@ -11,7 +11,7 @@
  * connect after each pause.
  */
 import type { Socket } from 'node:net';
-import { assert, BigtableError, invalidArgument, toBigtableError, unavailable } from '../base/index.ts';
+import { assert, BigtableError, Code, invalidArgument, toBigtableError, unavailable } from '../base/index.ts';
 import {
   type CallHandler,
   callRefused,
@@ -198,6 +198,7 @@ export class NetworkTransport implements Transport {
       clock: env.clock,
       random: env.random,
       errorOf,
+      errorOfBreach,
       ...(tls && { tls: tls.client }),
       prepare: async (socket: Socket) => void (await greetServer(socket, identity, secret)),
       connectMs,
@@ -316,6 +317,16 @@ function end(items: PullStream<unknown>): void {
 function statusOf(thrown: unknown): RpcStatus {
   const { code, message } = toBigtableError(thrown);
   return { code, message: message.slice(0, 2000), details: encodeThrown(thrown) };
+}
+
+/**
+ * Whatever a peer does instead of an answer, the outcome is unknown, unless the call surely did not reach it. Codes that
+ * say more are a handler's alone: a caller takes INTERNAL for a bug, and CANCELLED for its own doing.
+ */
+function errorOfBreach(error: BigtableError): BigtableError {
+  const { code, message, details } = error;
+  if (code === Code.UNAVAILABLE || code === Code.RESOURCE_EXHAUSTED) return error;
+  return new BigtableError(Code.UNAVAILABLE, message, { details, cause: error });
 }
 
 function errorOf({ code, message, details }: RpcStatus): BigtableError {

@@ -26,7 +26,12 @@ describe('a cluster over sockets', () => {
     const transports: NetworkTransport[] = [];
     const startProcess = async (name: string): Promise<Process> => {
       const own = testEnv();
-      const options = { env: own, codec: CALL_CODEC, identity: { name, role: 'process' }, secret: SECRET };
+      const options = {
+        env: own,
+        codec: CALL_CODEC,
+        identity: { name, cluster: 'c', role: 'process' },
+        secret: SECRET,
+      };
       const transport = new NetworkTransport(options);
       transports.push(transport);
       const address = `127.0.0.1:${await transport.listen('127.0.0.1', 0)}/${name}`;

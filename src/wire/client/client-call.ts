@@ -27,6 +27,8 @@ export interface CallOwner {
   readonly maxMessageBytes: number;
   /** The error for a status that is not OK. */
   readonly errorOf: (status: RpcStatus) => BigtableError;
+  /** The error for a call that the server, or the connection to it, has ended without a status. */
+  readonly errorOfBreach: (error: BigtableError) => BigtableError;
   /** Sends the call on a connection, when there is one with capacity. */
   start(call: ClientCall): void;
   /** The call is over: it waits for no connection any more. */
@@ -140,36 +142,36 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
       const status = endStream ? statusOfTrailers(headers) : undefined;
       if (status) return this.#finish(status);
       const fault = faultOfHeaders(headers);
-      if (fault) return this.interrupt(fault);
+      if (fault) return this.#breach(fault);
       if (!endStream) return this.#checkEncoding(headerValue(headers, 'grpc-encoding') ?? 'identity');
     }
     const status = statusOfTrailers(headers);
     if (!endStream || !status)
-      return this.interrupt(new BigtableError(Code.INTERNAL, 'the answer ended without a status'));
+      return this.#breach(new BigtableError(Code.INTERNAL, 'the answer ended without a status'));
     this.#finish(status);
   }
 
   onData(bytes: Buffer): void {
     if (this.#hasEnded) return;
-    if (!this.#headersCame) return this.interrupt(new BigtableError(Code.INTERNAL, 'the answer began without headers'));
+    if (!this.#headersCame) return this.#breach(new BigtableError(Code.INTERNAL, 'the answer began without headers'));
     try {
       this.#messages.push(bytes);
     } catch (error) {
-      return this.interrupt(toBigtableError(error));
+      return this.#breach(toBigtableError(error));
     }
     this.#ungrantedBytes += bytes.length;
     this.#grant();
   }
 
   onEnd(): void {
-    this.#end(new BigtableError(Code.INTERNAL, 'the answer ended without a status'));
+    this.#breach(new BigtableError(Code.INTERNAL, 'the answer ended without a status'));
   }
 
   onLost(error: BigtableError, untouched: boolean): void {
     if (this.#hasEnded) return;
     this.#stream = undefined;
     if (untouched && this.#attempts < MAX_ATTEMPTS) this.#owner.start(this);
-    else this.#end(error);
+    else this.#end(this.#owner.errorOfBreach(error));
   }
 
   /** No connection could be made. */
@@ -180,7 +182,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   #checkEncoding(encoding: string): void {
     this.#isGzip = encoding === 'gzip';
     if (!this.#isGzip && encoding !== 'identity')
-      this.interrupt(
+      this.#breach(
         new BigtableError(Code.INTERNAL, `the answer is encoded as ${JSON.stringify(encoding)}, which was not offered`),
       );
   }
@@ -188,9 +190,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   #onMessage(bytes: Buffer, compressed: boolean): void {
     if (this.#hasEnded) return;
     if (compressed && !this.#isGzip)
-      return this.interrupt(
-        new BigtableError(Code.INTERNAL, 'a compressed message in an answer without grpc-encoding'),
-      );
+      return this.#breach(new BigtableError(Code.INTERNAL, 'a compressed message in an answer without grpc-encoding'));
     this.#unreadBytes += bytes.length;
     this.#reader.onMessage(bytes, compressed);
   }
@@ -207,9 +207,13 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
 
   #finish(status: RpcStatus): void {
     if (status.code !== Code.OK) return this.#end(this.#owner.errorOf(status));
-    this.#end(
-      this.#messages.isInside ? new BigtableError(Code.INTERNAL, 'the answer ended within a message') : undefined,
-    );
+    if (this.#messages.isInside)
+      return this.#breach(new BigtableError(Code.INTERNAL, 'the answer ended within a message'));
+    this.#end(undefined);
+  }
+
+  #breach(error: BigtableError): void {
+    this.interrupt(this.#owner.errorOfBreach(error));
   }
 
   #end(error: BigtableError | undefined): void {

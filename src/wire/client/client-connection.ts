@@ -143,6 +143,11 @@ export class ClientConnection implements StreamConnection {
     return this.isReady && !this.isDraining && this.#open.size < this.#peer.maxStreams;
   }
 
+  /** True when it has no exchange, and the server takes none. */
+  get takesNoCalls(): boolean {
+    return this.isReady && !this.isDraining && this.#open.size === 0 && !this.hasCapacity;
+  }
+
   /** Sends a request of one message. Returns the answer's stream, by which the reader grants the window. */
   open(exchange: Exchange, headers: readonly string[], message: Buffer): Stream {
     assert(this.hasCapacity, 'a call is sent on a connection that takes calls');

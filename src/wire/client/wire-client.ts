@@ -35,6 +35,11 @@ export interface WireClientOptions {
   readonly random: Random;
   /** The error for a status that is not OK. */
   readonly errorOf: (status: RpcStatus) => BigtableError;
+  /**
+   * The error for a call that ended without a status: reset, lost, answered by what is no gRPC, or not sent because
+   * this client was closed. Default: the error as gRPC has it.
+   */
+  readonly errorOfBreach?: (error: BigtableError) => BigtableError;
   /** Headers of every call; names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Default: none. */
@@ -76,6 +81,7 @@ export class WireClient implements RpcClient {
   #connection: ClientConnection | undefined;
   readonly #connections = new Set<ClientConnection>();
   #connecting: Socket | undefined;
+  #refusalTimer: Timer | undefined;
   #keepAliveMs: number;
   #failures = 0;
   #pausedUntilMs = 0;
@@ -105,6 +111,7 @@ export class WireClient implements RpcClient {
       deadlines: this.#deadlines,
       maxMessageBytes: this.#maxMessageBytes,
       errorOf: options.errorOf,
+      errorOfBreach: options.errorOfBreach ?? ((error) => error),
       start: (call) => this.#start(call),
       onEnded: (call) => this.#waiting.delete(call),
     };
@@ -142,7 +149,8 @@ export class WireClient implements RpcClient {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#connecting?.destroy();
-    this.#failWaiting(closed());
+    this.#refusalTimer?.cancel();
+    this.#failWaiting(this.#owner.errorOfBreach(closed()));
     for (const connection of [...this.#connections]) connection.drain('the client is closed');
     this.#closeDeadlines();
   }
@@ -153,10 +161,11 @@ export class WireClient implements RpcClient {
   }
 
   #start(call: ClientCall): void {
-    if (this.#isClosed) return call.fail(closed());
+    if (this.#isClosed) return call.fail(this.#owner.errorOfBreach(closed()));
     if (this.#connection?.hasCapacity && this.#waiting.size === 0) return this.#send(call, this.#connection);
     this.#waiting.add(call);
     this.#connect();
+    this.#limitRefusal();
   }
 
   #send(call: ClientCall, connection: ClientConnection): void {
@@ -181,6 +190,22 @@ export class WireClient implements RpcClient {
       this.#send(call, this.#connection);
     }
     if (this.#waiting.size > 0) this.#connect();
+    this.#limitRefusal();
+  }
+
+  /** A server that takes no call for as long as a connection may take is not reached: no call may be for ever. */
+  #limitRefusal(): void {
+    const connection = this.#connection;
+    if (this.#refusalTimer || this.#waiting.size === 0 || !connection?.takesNoCalls) return;
+    const { clock, address, connectMs = CONNECT_MS } = this.#options;
+    this.#refusalTimer = clock.timer(connectMs, () => {
+      this.#refusalTimer = undefined;
+      if (this.#connection !== connection || this.#waiting.size === 0 || !connection.takesNoCalls)
+        return this.#limitRefusal();
+      const error = notReached(cannotReach(address, `it took no call within ${connectMs} ms`));
+      this.#failed(error);
+      connection.destroy(error);
+    });
   }
 
   #failWaiting(error: BigtableError): void {
@@ -321,5 +346,5 @@ function isName(host: string): boolean {
 }
 
 function closed(): BigtableError {
-  return new BigtableError(Code.CANCELLED, 'the client is closed');
+  return new BigtableError(Code.CANCELLED, 'the client is closed', { details: { notReached: true } });
 }

@@ -5,7 +5,8 @@
  *
  * Invariants: a socket is in `#all`, and in the counts, from `accept` until it is destroyed or closed by itself. At the
  * limit a new socket replaces the idle connection that is needed least; connections with calls are never ended for
- * others.
+ * others. At the limit of handshakes it replaces the oldest one of the network that has most of them: so the silent
+ * sockets of a stranger keep nobody out.
  */
 import type { Socket } from 'node:net';
 import { assert } from '../../base/index.ts';
@@ -71,14 +72,16 @@ const REAP_MS = 1000;
 const LINGER_MS = 2000;
 /** Idle connections that are found by one search, for the next sockets that need space. */
 const IDLEST = 64;
+/** The oldest handshakes, of which one is replaced. */
+const OLDEST_HANDSHAKES = 256;
 
 export class Sockets {
   readonly #env: SocketsOptions['env'];
   readonly #limits: SocketLimits;
   readonly #all = new Set<AcceptedSocket>();
   readonly #ofNetwork = new Map<string, number>();
-  /** Sockets without a connection. */
-  #handshakes = 0;
+  /** Sockets without a connection, the oldest first. */
+  readonly #handshakes = new Set<AcceptedSocket>();
   readonly #refusals: RareWarning;
   readonly #replacements: RareWarning;
   /** Idle connections, those that are needed least at the end. */
@@ -134,7 +137,7 @@ export class Sockets {
       pingedMs: nowMs,
     };
     this.#all.add(accepted);
-    this.#handshakes++;
+    this.#handshakes.add(accepted);
     this.#accepted.value++;
     this.#ofNetwork.set(network, (this.#ofNetwork.get(network) ?? 0) + 1);
     socket.once('close', () => this.#remove(accepted));
@@ -146,7 +149,7 @@ export class Sockets {
   begin(accepted: AcceptedSocket, connection: Connection, hasCertificate: boolean): void {
     assert(accepted.connection === undefined, 'a socket has one connection');
     accepted.connection = connection;
-    if (this.#all.has(accepted)) this.#handshakes--;
+    this.#handshakes.delete(accepted);
     accepted.hasCertificate = hasCertificate;
     const ageMs = this.#limits.maxCertificateAgeMs * (1 + this.#env.random.float() / 10);
     if (hasCertificate) accepted.retireMs = accepted.openedMs + ageMs;
@@ -181,19 +184,33 @@ export class Sockets {
 
   #admits(address: string): boolean {
     const { maxConnections, maxConnectionsPerAddress, maxHandshakes } = this.#limits;
-    if (this.#handshakes >= maxHandshakes) {
-      this.#env.metrics.add('wire.refusedConnections');
-      this.#refusals.add({ address, limitOfHandshakes: maxHandshakes });
-      return false;
-    }
     const isCrowded =
       !isLoopback(address) && (this.#ofNetwork.get(networkOf(address)) ?? 0) >= maxConnectionsPerAddress;
+    if (!isCrowded && this.#handshakes.size >= maxHandshakes) this.#endHandshake();
     if (!isCrowded && (this.#all.size < maxConnections || this.#endIdlest())) return true;
     this.#env.metrics.add('wire.refusedConnections');
     this.#refusals.add(
       isCrowded ? { address, limitOfAddress: maxConnectionsPerAddress } : { address, limit: maxConnections },
     );
     return false;
+  }
+
+  /** The oldest one of the network that has most of the oldest ones. */
+  #endHandshake(): void {
+    const ofNetwork = new Map<string, { readonly oldest: AcceptedSocket; count: number }>();
+    let most: { readonly oldest: AcceptedSocket; count: number } | undefined;
+    let left = OLDEST_HANDSHAKES;
+    for (const accepted of this.#handshakes) {
+      if (left-- === 0) break;
+      let one = ofNetwork.get(accepted.network);
+      if (one === undefined) ofNetwork.set(accepted.network, (one = { oldest: accepted, count: 0 }));
+      one.count++;
+      if (most === undefined || one.count > most.count) most = one;
+    }
+    assert(most !== undefined, 'at the limit of handshakes there is one');
+    this.#env.metrics.add('wire.refusedConnections');
+    this.#refusals.add({ address: most.oldest.address, limitOfHandshakes: this.#limits.maxHandshakes });
+    this.#end(most.oldest);
   }
 
   /** False where no connection is idle. */
@@ -230,8 +247,7 @@ export class Sockets {
 
   #remove(accepted: AcceptedSocket): void {
     if (!this.#all.delete(accepted)) return;
-    if (accepted.connection === undefined) this.#handshakes--;
-    assert(this.#handshakes >= 0, 'no more sockets were admitted than accepted');
+    this.#handshakes.delete(accepted);
     const left = (this.#ofNetwork.get(accepted.network) ?? 0) - 1;
     assert(left >= 0, 'no more sockets were closed than accepted');
     if (left > 0) this.#ofNetwork.set(accepted.network, left);
