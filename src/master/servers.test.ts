@@ -12,11 +12,13 @@ import {
   ManualClock,
   MemoryFileSystem,
   MemoryLockService,
+  MemorySlotStore,
   Metrics,
   type RequestContext,
   requestContext,
   SeededRandom,
   silentLogger,
+  withSlotLogs,
 } from '../env/index.ts';
 import { encodePeerFile, logPathOf, PROTOCOL } from '../protocol/index.ts';
 import { Servers } from './servers.ts';
@@ -185,6 +187,28 @@ describe('the tablet servers as the master sees them', () => {
       assert.equal(servers.anySilent, false);
     });
   }
+
+  test('a fence that a full store refuses is made by the next attempt, and no server is dead before it', async () => {
+    const { env, servers, announce, scan } = await fixture();
+    const store = new MemorySlotStore();
+    const { clock, random } = env;
+    Object.assign(env, { fileSystem: withSlotLogs(new MemoryFileSystem(), store, { clock, random }) });
+    const die = await announce('a');
+    await scan();
+    await die();
+    store.freeBytes = 0;
+    for (let i = 0; i < 2; i++) {
+      const asked = [servers.isDead('a'), servers.findDead(['a'])];
+      for (const one of asked) await assert.rejects(one, { code: Code.RESOURCE_EXHAUSTED });
+      assert.equal(servers.remembersDead('a'), false);
+    }
+    store.freeBytes = Number.POSITIVE_INFINITY;
+    assert.deepEqual([...(await servers.findDead(['a']))], ['a']);
+    for (const row of ['a', 'b']) {
+      const { slots } = await store.listSlots(`${logPathOf('a')}/${row}`, 0);
+      assert.deepEqual(slots, [0, 1], 'the head and the fence');
+    }
+  });
 
   test('the dead get no tablets, and the log of a server that a commit under way names is kept', async () => {
     const { servers, announce, scan } = await fixture();

@@ -524,6 +524,22 @@ describe('trimmed and deleted logs', () => {
     assert.deepEqual(await logs.listLogs(''), []);
   });
 
+  test('a fence that a full store refuses, in one row or in both, is made when it is sent again', async () => {
+    for (const markers of [0, 1]) {
+      const store = new MemorySlotStore();
+      const { logs, log } = await filled(store, 3);
+      store.freeBytes = markers * SLOT_HEADER_BYTES;
+      await fails(logs.fence(LOG), Code.RESOURCE_EXHAUSTED);
+      await fails(logs.fence(LOG), Code.RESOURCE_EXHAUSTED);
+      store.freeBytes = Number.POSITIVE_INFINITY;
+      await logs.fence(LOG);
+      await fails(log.append([Buffer.from('late')]), Code.FAILED_PRECONDITION);
+      assert.deepEqual(await positions(logs), [1, 2, 3]);
+      for (const row of [ROW, OTHER_ROW])
+        assert.equal((await slotsOf(store, row)).at(-1), row === ROW ? 4 : 1, `${row}: one marker`);
+    }
+  });
+
   test('the fence of a log that was never opened takes its name', async () => {
     const store = new MemorySlotStore();
     const logs = logsOn(store);
