@@ -1,7 +1,7 @@
 /** A lock service or a file system whose calls are applied, and whose answers get lost. */
 import assert from 'node:assert/strict';
 import { BigtableError, Code, unavailable } from '../../src/base/index.ts';
-import type { FileSystem, LockService } from '../../src/env/index.ts';
+import type { FileSystem, FileWriter, LockService } from '../../src/env/index.ts';
 
 export interface LosingAnswers {
   readonly service: LockService;
@@ -89,27 +89,73 @@ async function twice<T>(call: () => Promise<T>): Promise<T> {
   return call();
 }
 
+/** Each call goes by one of several adapters in turn. Logs belong to the adapter that has opened them: to the first. */
+export function filesInTurn(adapters: readonly FileSystem[]): FileSystem {
+  let calls = 0;
+  const next = (): FileSystem => adapters[calls++ % adapters.length]!;
+  const first = adapters[0]!;
+  return {
+    create: (path) => next().create(path),
+    size: (path) => next().size(path),
+    read: (path, offset, length) => next().read(path, offset, length),
+    list: (prefix) => next().list(prefix),
+    delete: (path) => next().delete(path),
+    openLog: (path) => first.openLog(path),
+    fence: (path) => first.fence(path),
+    readLog: (path, from) => next().readLog(path, from),
+    listLogs: (prefix) => next().listLogs(prefix),
+    deleteLog: (path) => first.deleteLog(path),
+  };
+}
+
 /**
- * A file system whose calls are applied and whose first answers get lost; each is sent again, where that is allowed. A
- * close is settled by the file's size.
+ * A writer of a file of which answers get lost: those to its creation, to every other append, and to its close. What is
+ * invisible is given up and begun anew, a close is settled by the file's size.
+ */
+class WriterAgain implements FileWriter {
+  readonly #fileSystem: FileSystem;
+  readonly #path: string;
+  readonly #chunks: Uint8Array[] = [];
+  #writer: FileWriter;
+
+  private constructor(fileSystem: FileSystem, path: string, writer: FileWriter) {
+    this.#fileSystem = fileSystem;
+    this.#path = path;
+    this.#writer = writer;
+  }
+
+  static async create(fileSystem: FileSystem, path: string): Promise<WriterAgain> {
+    return new WriterAgain(fileSystem, path, await twice(() => fileSystem.create(path)));
+  }
+
+  async append(chunk: Uint8Array): Promise<void> {
+    const copy = Uint8Array.from(chunk);
+    await this.#writer.append(chunk);
+    this.#chunks.push(copy);
+    if (this.#chunks.length % 2 === 1) return;
+    await twice(() => this.#writer.abort());
+    this.#writer = await twice(() => this.#fileSystem.create(this.#path));
+    for (const one of this.#chunks) await this.#writer.append(one);
+  }
+
+  async close(): Promise<void> {
+    await this.#writer.close();
+    const bytes = this.#chunks.reduce((sum, { length }) => sum + length, 0);
+    assert.equal(await this.#fileSystem.size(this.#path), bytes, 'a file that was closed is there whole');
+  }
+
+  abort(): Promise<void> {
+    return twice(() => this.#writer.abort());
+  }
+}
+
+/**
+ * A file system whose calls are applied and whose first answers get lost; each is sent again, where that is allowed.
+ * Logs whose answers get lost are the matter of slots (env/slots): no other kind outlives its process.
  */
 export function filesSentAgain(inner: FileSystem): FileSystem {
   return {
-    create: async (path) => {
-      const writer = await inner.create(path);
-      let bytes = 0;
-      return {
-        append: (chunk) => {
-          bytes += chunk.length;
-          return writer.append(chunk);
-        },
-        close: async () => {
-          await writer.close();
-          assert.equal(await inner.size(path), bytes, 'a file that was closed is there whole');
-        },
-        abort: () => twice(() => writer.abort()),
-      };
-    },
+    create: (path) => WriterAgain.create(inner, path),
     size: (path) => twice(() => inner.size(path)),
     read: (path, offset, length) => twice(() => inner.read(path, offset, length)),
     ...(inner.readNow && { readNow: inner.readNow.bind(inner) }),

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { lockServiceContract } from '../../../test/contracts/lock-service-contract.ts';
+import { sentAgain } from '../../../test/contracts/lost-answers.ts';
 import { lockServiceOverPort } from '../../../test/contracts/over-port.ts';
 import { BigtableError, Code, CorruptionError } from '../../base/index.ts';
 import { type FileOperation, type LockService, MemoryFileSystem, SeededRandom } from '../../env/index.ts';
@@ -11,6 +12,17 @@ lockServiceContract('local', async () => {
   const service = await openLocalLockService(new MemoryFileSystem());
   const { proxy: other, close } = lockServiceOverPort(service);
   return { service, other, endSession: (sessionId) => service.closeSession(sessionId), close: async () => close() };
+});
+
+lockServiceContract('local, two adapters, every call applied and its answer lost', async () => {
+  const service = await openLocalLockService(new MemoryFileSystem());
+  const { proxy: other, close } = lockServiceOverPort(service);
+  return {
+    service: sentAgain(service),
+    other: sentAgain(other),
+    endSession: (sessionId) => service.closeSession(sessionId),
+    close: async () => close(),
+  };
 });
 
 const TABLE = 'schemas/projects/p/instances/i/tables/t';

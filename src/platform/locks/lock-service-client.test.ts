@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { lockServiceContract } from '../../../test/contracts/lock-service-contract.ts';
-import { MemoryLockService } from '../../env/index.ts';
+import { sentAgain } from '../../../test/contracts/lost-answers.ts';
+import { type LockService, MemoryLockService } from '../../env/index.ts';
 import { portPair } from '../fixtures.ts';
 import { LockServiceClient } from './lock-service-client.ts';
 import { LockServiceHandler, sharedLeases } from './lock-service-handler.ts';
@@ -22,19 +23,23 @@ async function overPort(memory = new MemoryLockService()) {
   return { memory, leases, handler, client, close };
 }
 
-lockServiceContract('memory, across threads', async () => {
-  const one = await overPort();
-  const two = await overPort(one.memory);
-  return {
-    service: one.client,
-    other: two.client,
-    endSession: (id) => one.memory.expireSession(id),
-    close: async () => {
-      one.close();
-      two.close();
-    },
-  };
-});
+for (const [name, seenBy] of [
+  ['memory, across threads', (service: LockService) => service],
+  ['memory, across threads, every call applied and its answer lost', sentAgain],
+] as const)
+  lockServiceContract(name, async () => {
+    const one = await overPort();
+    const two = await overPort(one.memory);
+    return {
+      service: seenBy(one.client),
+      other: seenBy(two.client),
+      endSession: (id) => one.memory.expireSession(id),
+      close: async () => {
+        one.close();
+        two.close();
+      },
+    };
+  });
 
 describe('LockServiceClient', () => {
   test('a lease holds in shared memory: when the handler removes it the thread sees that in the same instant', async () => {

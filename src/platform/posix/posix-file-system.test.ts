@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { fileSystemContract } from '../../../test/contracts/file-system-contract.ts';
-import { filesSentAgain } from '../../../test/contracts/lost-answers.ts';
+import { filesInTurn, filesSentAgain } from '../../../test/contracts/lost-answers.ts';
 import { BigtableError, Code, codeName, crc32c } from '../../base/index.ts';
 import type { FileSystem } from '../../env/index.ts';
 import { errno, smallDisk } from '../fixtures.ts';
@@ -13,10 +13,11 @@ import { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
 
 const OPTIONS: PosixOptions = { checksum: crc32c };
 
-for (const [name, options, seenBy] of [
-  ['directory', OPTIONS, undefined],
-  ['directory with small segments', { ...OPTIONS, logSegmentBytes: 8192 }, undefined],
-  ['directory, every call applied and its answer lost', OPTIONS, filesSentAgain],
+for (const [name, options, adapters, seenBy] of [
+  ['directory', OPTIONS, 1, undefined],
+  ['directory with small segments', { ...OPTIONS, logSegmentBytes: 8192 }, 1, undefined],
+  ['directory, every call applied and its answer lost', OPTIONS, 1, filesSentAgain],
+  ['directory, two adapters, every call applied and its answer lost', OPTIONS, 2, filesSentAgain],
 ] as const) {
   fileSystemContract(name, async () => {
     const directory = temporaryDirectory();
@@ -28,7 +29,9 @@ for (const [name, options, seenBy] of [
       return fileSystem;
     };
     const openFor = async (): Promise<FileSystem> => {
-      const fileSystem = await open();
+      const opening: PosixFileSystem[] = [];
+      for (let i = 0; i < adapters; i++) opening.push(await open());
+      const fileSystem = adapters === 1 ? opening[0]! : filesInTurn(opening);
       return seenBy ? seenBy(fileSystem) : fileSystem;
     };
     return {
