@@ -1,9 +1,21 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { MessageChannel } from 'node:worker_threads';
 import { transportContract } from '../../../test/contracts/transport-contract.ts';
 import { BigtableError, Code } from '../../base/index.ts';
-import { ByteBudget, type CallHandler, type ContextOptions, ManualClock, requestContext } from '../../env/index.ts';
+import {
+  ByteBudget,
+  type CallHandler,
+  type ContextOptions,
+  LocalTransport,
+  ManualClock,
+  Metrics,
+  requestContext,
+  type Transport,
+} from '../../env/index.ts';
 import { acrossPort, portPair } from '../fixtures.ts';
+import { PortPeer } from './port-peer.ts';
+import { PortTransport } from './port-transport.ts';
 
 /**
  * Time stands still unless a test advances it; turns of the event loop are real ones, since ports deliver messages in
@@ -23,6 +35,54 @@ transportContract('ports', async () => {
     nowMs: () => clock.monotonicMs(),
     pass: (ms) => clock.advance(ms),
     close: async () => close(),
+  };
+});
+
+/** Two threads that call a third. Where their ports break they get others, as those to a thread that replaces one. */
+transportContract('ports that break', async () => {
+  const clock = new PortClock();
+  const make = () => new PortTransport(new LocalTransport(clock));
+  const [called, first, second] = [make(), make(), make()];
+  const addresses = new Set<string>();
+  let routes: { readonly caller: PortTransport; readonly near: PortPeer; readonly far: PortPeer }[] = [];
+  const connect = (): void => {
+    routes = [first, second].map((caller) => {
+      const { port1, port2 } = new MessageChannel();
+      const [near, far] = [
+        { port: port1, of: caller },
+        { port: port2, of: called },
+      ].map(
+        ({ port, of: { handlerOf } }) =>
+          new PortPeer({ port, clock, budget: new ByteBudget(1 << 20), metrics: new Metrics(), handlerOf }),
+      ) as [PortPeer, PortPeer];
+      for (const address of addresses) caller.route(address, near);
+      return { caller, near, far };
+    });
+  };
+  const from = (caller: PortTransport): Transport => ({
+    serve: (address, handler) => {
+      addresses.add(address);
+      for (const route of routes) route.caller.route(address, route.near);
+      return called.serve(address, handler);
+    },
+    call: (...args) => caller.call(...args),
+    stream: (...args) => caller.stream(...args),
+  });
+  connect();
+  return {
+    transport: from(first),
+    nowMs: () => clock.monotonicMs(),
+    pass: (ms) => clock.advance(ms),
+    close: async () => {
+      for (const { near, far } of routes) for (const peer of [near, far]) peer.close();
+    },
+    lossy: {
+      second: from(second),
+      breakConnections: () => {
+        for (const { far } of routes) far.close();
+        connect();
+      },
+    },
   };
 });
 
