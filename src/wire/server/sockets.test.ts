@@ -91,6 +91,29 @@ describe('sockets of an address', () => {
     );
   });
 
+  test('at the limit of handshakes replace the oldest one of the network that has most of them', () => {
+    const { env, sockets, open } = server({ maxHandshakes: 5, maxConnectionsPerAddress: 100 });
+    const ended = (of: readonly SilentSocket[]): number[] =>
+      of.flatMap(({ isDestroyed }, i) => (isDestroyed ? [i] : []));
+    const [one, two] = [open('192.0.2.1'), open('192.0.2.2')];
+    const strangers = Array.from({ length: 20 }, () => open('192.0.2.99'));
+    assert.deepEqual(ended([one, two]), [], 'a flood from one network ends its own alone');
+    assert.deepEqual(ended(strangers), [...Array(17).keys()]);
+    const others = ['192.0.2.3', '192.0.2.4'].map(open);
+    assert.deepEqual([ended([one, two, ...others]), ended(strangers).length], [[], 19]);
+    assert.equal(sockets.size, 5);
+    assert.equal(env.metrics.get('wire.refusedConnections'), 19);
+    assert.match(env.warnings.join(), /"192\.0\.2\.99".*limitOfHandshakes|limitOfHandshakes.*"192\.0\.2\.99"/);
+  });
+
+  test('in a handshake are replaced by the oldest ones that are looked at, however many there are', () => {
+    const { open } = server({ maxHandshakes: 1000, maxConnections: 2000, maxConnectionsPerAddress: 2000 });
+    const many = Array.from({ length: 1000 }, (_, i) => open(`198.51.${100 + (i >> 8)}.${i & 255}`));
+    const crowd = Array.from({ length: 3 }, () => open('192.0.2.99'));
+    assert.equal([...many, ...crowd].filter(({ isDestroyed }) => isDestroyed).length, 3);
+    assert.ok(many.slice(0, 3).every(({ isDestroyed }) => isDestroyed));
+  });
+
   test('one that has closed before it is accepted is refused', () => {
     const { sockets, open } = server();
     assert.ok(open(undefined).isDestroyed);
