@@ -182,7 +182,22 @@ describe('a peer of the cluster that greets', () => {
     const [noError, internalError, cancel, protocolError, insecure] = [0, 2, 8, 1, 12];
     const resets = [noError, internalError, cancel, protocolError, insecure].map(reset);
     const dataFirst = Buffer.of(0, 0, 1, 0, 0, 0, 0, 0, 1, 7);
-    for (const answer of [...answers, ...resets, dataFirst]) {
+    const text = (value: string): number[] => [value.length, ...Buffer.from(value)];
+    const statuses = ['1', '2', '13', '99', '-1'].map((status) =>
+      headers(
+        5,
+        0x88,
+        0,
+        ...text('content-type'),
+        ...text('application/grpc'),
+        0,
+        ...text('grpc-status'),
+        ...text(status),
+      ),
+    );
+    const garbage = [0, ...text('grpc-status-details-bin'), ...text('AQID')];
+    const unreadable = headers(5, 0x88, 0, ...text('grpc-status'), ...text('5'), ...garbage);
+    for (const answer of [...answers, ...resets, dataFirst, ...statuses, unreadable]) {
       const address = await listening(t, afterRequest(answer));
       const error = await failureOf(client.transport.call(address, 'm', 1, context));
       const found = [error.code, error.details['notReached']];

@@ -329,6 +329,10 @@ function errorOfBreach(error: BigtableError): BigtableError {
   return new BigtableError(Code.UNAVAILABLE, message, { details, cause: error });
 }
 
+/** A handler's error has details. Without them it is the peer's wire that speaks, or what is none. */
 function errorOf({ code, message, details }: RpcStatus): BigtableError {
-  return details === undefined ? new BigtableError(code, message) : decodeThrown(details);
+  if (details !== undefined) return decodeThrown(details);
+  const error = new BigtableError(code, message);
+  const isVague = code === Code.INTERNAL || code === Code.CANCELLED || code === Code.UNKNOWN;
+  return isVague ? errorOfBreach(error) : error;
 }

@@ -281,7 +281,7 @@ describe('calls over bytes', () => {
     const corrupt = decodeThrown(encodeThrown(new CorruptionError('a.sst', 7, 'bad')));
     assert.ok(corrupt instanceof CorruptionError && corrupt.file === 'a.sst' && corrupt.offset === 7);
     assert.equal(decodeThrown(encodeThrown(new TypeError('oops'))).code, Code.INTERNAL);
-    assert.equal(decodeThrown(Buffer.of(1, 2, 3)).code, Code.INTERNAL);
+    assert.equal(decodeThrown(Buffer.of(1, 2, 3)).code, Code.UNAVAILABLE);
   });
 
   test('errors arrive whatever their details are', () => {

@@ -231,11 +231,11 @@ export function encodeThrown(thrown: unknown): Buffer {
   return thrownError.encode({ ...short, stack: '', details: {} });
 }
 
-/** The error of those bytes. INTERNAL where they cannot be read. */
+/** The error of those bytes. UNAVAILABLE where they cannot be read: then nothing is known of the call. */
 export function decodeThrown(bytes: Buffer): BigtableError {
   try {
     return fromPlainThrown(thrownError.decode(bytes));
   } catch (thrown) {
-    return unreadable(Code.INTERNAL, 'the error of an internal call', thrown);
+    return unreadable(Code.UNAVAILABLE, 'the error of an internal call', thrown);
   }
 }
