@@ -1,9 +1,9 @@
 /**
  * Long-running operations in files of the lock service (docs/decisions/0074-operations-of-every-door.md).
  *
- * Invariant: there are at most OPERATION_FILES files of at most MAX_OPERATION_BYTES of contents. A file is reused, never
- * deleted: a deletion leaves something behind in some lock services. An id begins with the number of its file, so that
- * an operation is found by one read.
+ * Invariant: there are at most OPERATION_FILES files of at most MAX_OPERATION_BYTES of contents. A file is reused and
+ * never deleted: a deletion leaves something behind in some lock services. An id begins with the number of its file, so
+ * that an operation is found by one read.
  */
 import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
 import {
@@ -41,7 +41,7 @@ export interface OperationFilesParts {
 
 interface Place {
   readonly index: number;
-  /** Of its file; 0 where there is none. */
+  /** The version of its file; 0 where there is none. */
   readonly version: number;
   /** When its operation was made; -Infinity where it is free. */
   readonly madeMicros: number;

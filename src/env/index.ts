@@ -14,7 +14,6 @@ export {
   callCancelled,
   callRefused,
   deadlineExceeded,
-  errorForCaller,
   isStorageRefusal,
   notReached,
 } from './calls/call-errors.ts';

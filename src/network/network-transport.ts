@@ -320,8 +320,8 @@ function statusOf(thrown: unknown): RpcStatus {
 }
 
 /**
- * Whatever a peer does instead of an answer, the outcome is unknown, unless the call surely did not reach it. Codes that
- * say more are a handler's alone: a caller takes INTERNAL for a bug, and CANCELLED for its own doing.
+ * Whatever a peer does instead of an answer, the outcome is unknown, unless the call surely did not reach it. Codes
+ * that say more are a handler's alone: a caller takes INTERNAL for a bug, and CANCELLED for its own doing.
  */
 function errorOfBreach(error: BigtableError): BigtableError {
   const { code, message, details } = error;

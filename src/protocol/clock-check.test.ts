@@ -20,7 +20,7 @@ interface Call {
   readonly backMs: number;
 }
 
-/** A process whose wall clock is `offsetMs` ahead of the master's, and whose calls take that long, one after another. */
+/** A process whose wall clock is `offsetMs` ahead of the master's, and whose calls take that long in turn. */
 async function check(offsetMs: number, calls: readonly Call[], protocol: ProtocolVersion = PROTOCOL) {
   const time = new ManualClock();
   const clock: Clock = { ...bound(time), nowMicros: () => time.nowMicros() + offsetMs * 1000 };

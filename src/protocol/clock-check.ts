@@ -50,7 +50,7 @@ function callable(contents: Uint8Array): PeerFile | undefined {
   try {
     return decodeCallablePeer(MASTER_PATH, contents);
   } catch {
-    // whoever needs the master says why
+    // a caller that needs the master says why
     return undefined;
   }
 }

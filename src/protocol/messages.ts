@@ -63,8 +63,8 @@ export interface SchemaRef {
 }
 
 /**
- * In calls on rows: the version of the schema's file that the caller knows. A server that knows an earlier one reads the
- * file before it carries out the call (docs/decisions/0052-confirmed-changes.md).
+ * In calls on rows: the version of the schema's file that the caller knows. A server that knows an earlier one reads
+ * the file before it carries out the call (docs/decisions/0052-confirmed-changes.md).
  */
 export interface OfSchema {
   readonly schemaVersion?: number | undefined;

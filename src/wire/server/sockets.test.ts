@@ -106,7 +106,7 @@ describe('sockets of an address', () => {
     assert.match(env.warnings.join(), /"192\.0\.2\.99".*limitOfHandshakes|limitOfHandshakes.*"192\.0\.2\.99"/);
   });
 
-  test('in a handshake are replaced by the oldest ones that are looked at, however many there are', () => {
+  test('in a handshake that make way are among the oldest, however many there are', () => {
     const { open } = server({ maxHandshakes: 1000, maxConnections: 2000, maxConnectionsPerAddress: 2000 });
     const many = Array.from({ length: 1000 }, (_, i) => open(`198.51.${100 + (i >> 8)}.${i & 255}`));
     const crowd = Array.from({ length: 3 }, () => open('192.0.2.99'));

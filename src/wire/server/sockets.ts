@@ -6,7 +6,7 @@
  * Invariants: a socket is in `#all`, and in the counts, from `accept` until it is destroyed or closed by itself. At the
  * limit a new socket replaces the idle connection that is needed least; connections with calls are never ended for
  * others. At the limit of handshakes it replaces the oldest one of the network that has most of them: so the silent
- * sockets of a stranger keep nobody out.
+ * sockets of a stranger keep no client out.
  */
 import type { Socket } from 'node:net';
 import { assert } from '../../base/index.ts';
