@@ -164,6 +164,7 @@ const READ_ONLY: Syscalls = Object.freeze({
   close: nodeSyscalls.close,
   read: nodeSyscalls.read,
   readNow: nodeSyscalls.readNow,
+  diskReads: nodeSyscalls.diskReads,
   fileSize: nodeSyscalls.fileSize,
   readdir: nodeSyscalls.readdir,
   openDurable: denied,

@@ -140,7 +140,7 @@ export class DirectoryFileSystem implements FileSystem {
 
   constructor(setting: LogSetting, { nowMs = systemNowMs, maxOpenFiles = MAX_OPEN_FILES }: DirectoryOptions = {}) {
     this.#setting = { ...setting, durableWrites: new DurableWrites(setting.syscalls, nowMs) };
-    this.#quickReads = new QuickReads(nowMs);
+    this.#quickReads = new QuickReads(nowMs, () => setting.syscalls.diskReads());
     this.#syscalls = setting.syscalls;
     this.#directories = setting.directories;
     this.#openFiles = new OpenFiles(setting.syscalls, (path) => setting.directories.filePath(path), maxOpenFiles);

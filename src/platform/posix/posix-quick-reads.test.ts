@@ -5,7 +5,12 @@ import { QuickReads } from './posix-quick-reads.ts';
 class Disk {
   nowMs = 100;
   reads = 0;
-  readonly quick = new QuickReads(() => this.nowMs);
+  /** What the system says. */
+  counted = 0;
+  readonly quick = new QuickReads(
+    () => this.nowMs,
+    () => this.counted,
+  );
 
   read(tookMs: number, preparedMs = 0): boolean {
     const prepare = (): number => (this.nowMs += preparedMs);
@@ -56,6 +61,29 @@ describe('synchronous reads', () => {
   test('continue where their memory takes the time, and not the disk', () => {
     const disk = new Disk();
     for (let i = 0; i < 1000; i++) assert.equal(disk.read(0.05, 0.5), true);
+  });
+
+  test('count a quarter where another thread had the processor, and the disk was not read', () => {
+    const disk = new Disk();
+    disk.counted = 8;
+    assert.equal(disk.read(10), true);
+    for (let i = 0; i < 1000; i++) {
+      disk.nowMs += 60;
+      assert.equal(disk.read(10), true);
+    }
+    const startMs = disk.nowMs;
+    let slowMs = 0;
+    while (disk.nowMs < startMs + 10_000) {
+      if (disk.read(3)) slowMs += 3;
+      else disk.nowMs += 0.5;
+    }
+    assert.ok(slowMs <= (disk.nowMs - startMs) / 5 + 80 + 3, `${slowMs} ms`);
+    while (disk.nowMs < startMs + 20_000) {
+      disk.counted += 8;
+      if (!disk.read(3)) disk.nowMs += 0.5;
+      else slowMs += 3;
+    }
+    assert.ok(slowMs <= (disk.nowMs - startMs) / 8 + 100, `${slowMs} ms`);
   });
 
   test('are timed where they fail, too', () => {

@@ -22,6 +22,8 @@ export interface Syscalls {
   read(fd: number, into: Buffer, offset: number, length: number, position: number): Promise<number>;
   /** The same synchronously. */
   readNow(fd: number, into: Buffer, offset: number, length: number, position: number): number;
+  /** Grows when the process has read from a disk; 0 as long as it has not, or where the system does not say. */
+  diskReads(): number;
   /** Writes all buffers one after another. */
   write(fd: number, buffers: readonly Uint8Array[], position: number): Promise<void>;
   /** Writes all buffers and makes them durable, inside the file's size. */
@@ -115,6 +117,7 @@ export const nodeSyscalls: Syscalls = Object.freeze({
   read: (fd, into, offset, length, position) =>
     promise<number>((callback) => fs.read(fd, into, offset, length, position, callback)),
   readNow: fs.readSync,
+  diskReads: () => process.resourceUsage().fsRead,
   write: writeAll,
   writeDurable: ON_LINUX
     ? writeAll
