@@ -8,6 +8,8 @@ import { type ScaleSize, ScaleWorld } from './world.ts';
 
 const DEATH_INTERVAL_MS = 1000;
 const RETURN_MS = 10_000;
+/** A time without a move: balancing begins 5 s after what makes it due. */
+const QUIET_MS = 20_000;
 /** No part lasts longer. */
 const MAX_MS = 3_600_000;
 
@@ -58,7 +60,7 @@ class ScaleRun {
     const { scheduler } = this.#world;
     await this.#world.prepare();
     const coldStartMs = await this.#charged('cold start', () => this.#coldStart());
-    await this.#world.sleep(60_000);
+    await this.#settled();
     const seen = await this.#charged('deaths', () => this.#deaths('at once'));
     await this.#settled();
     const balance = await this.#charged('balance', () => this.#balance());
@@ -94,6 +96,7 @@ class ScaleRun {
     const master = await world.startMaster();
     await master.assigned;
     assert(world.owners.size === world.tablets, 'all tablets are served once all are assigned');
+    this.#note(`all tablets are served after ${((world.scheduler.nowMs - beganMs) / 1000).toFixed(1)} s`);
     return world.scheduler.nowMs - beganMs;
   }
 
@@ -119,10 +122,9 @@ class ScaleRun {
     this.#note(
       `recoveries took ${(median / 1000).toFixed(1)} s in the median, ${(times.at(-1)! / 1000).toFixed(1)} s at most`,
     );
-    return {
-      recoveryMs: times.at(-1)!,
-      lockCallsPerDeath: Math.max(...names.map((name) => world.lockCalls.get(name) ?? 0)),
-    };
+    const lockCallsPerDeath = Math.max(...names.map((name) => world.lockCalls.get(name) ?? 0));
+    this.#note(`the master made at most ${lockCallsPerDeath} calls of the lock service about a dead server`);
+    return { recoveryMs: times.at(-1)!, lockCallsPerDeath };
   }
 
   /** From the detection until all of the tablets were served by a server that lived then. */
@@ -152,7 +154,7 @@ class ScaleRun {
   /** Resolves when every tablet is served, and the master moves none. */
   async #settled(): Promise<void> {
     const world = this.#world;
-    for (let quietMs = 0; quietMs < 60_000; quietMs += 1000) {
+    for (let quietMs = 0; quietMs < QUIET_MS; quietMs += 1000) {
       const before = this.#moves();
       await world.sleep(1000);
       if (world.owners.size < world.tablets || this.#moves() !== before) quietMs = -1000;
@@ -171,7 +173,7 @@ class ScaleRun {
     await Promise.all(Array.from({ length: added }, () => world.startServer()));
     const leastMoves = leastMovesOf(world.numbers());
     let lastMs = beganMs;
-    for (let quietMs = 0, moves = movesBefore; quietMs < 60_000; quietMs += 1000) {
+    for (let quietMs = 0, moves = movesBefore; quietMs < QUIET_MS; quietMs += 1000) {
       await world.sleep(1000);
       if (this.#moves() === moves) continue;
       moves = this.#moves();
@@ -180,11 +182,13 @@ class ScaleRun {
     }
     const numbers = world.numbers();
     const difference = Math.max(...numbers) - Math.min(...numbers);
-    this.#note(`the numbers of tablets of the servers differ by ${difference}`);
+    const took = ((lastMs - beganMs) / 1000).toFixed(1);
+    const moved = this.#moves() - movesBefore;
+    this.#note(`${moved} moves of at least ${leastMoves} took ${took} s; numbers differ by ${difference}`);
     const isEven = difference <= Math.max(1, Math.floor((0.1 * world.size.tablets) / numbers.length));
     return {
       balanceMs: isEven ? lastMs - beganMs : Number.POSITIVE_INFINITY,
-      moves: this.#moves() - movesBefore,
+      moves: moved,
       leastMoves,
     };
   }

@@ -25,8 +25,11 @@ const MAX_BATCH_ROWS = 256;
 const READ_MS = 2000;
 /** The interval of attempts to serve a tablet whose files are damaged. */
 const DAMAGED_AGAIN_MS = 30_000;
-/** A walk over all rows waits while more tablets than this are to be begun. */
-const MAX_WAITING = 1024;
+/**
+ * A walk over all rows waits while more tablets than this are to be begun. A walk passes one tablet of METADATA after
+ * another: that many are enough for several groups to be in work.
+ */
+const MAX_WAITING = 16_384;
 
 export interface AssignmentQueueOptions {
   readonly env: Env;
