@@ -52,6 +52,8 @@ export class Servers {
    * answer of theirs is on its way.
    */
   readonly #dead = new Map<string, Promise<void>>();
+  /** Those whose files were removed. */
+  readonly #removed = new Set<string>();
   /** Dead servers with tablets that are to be recovered. */
   readonly #buried = new Map<string, LiveServer>();
   /** The dead servers whose logs were deleted. */
@@ -162,6 +164,7 @@ export class Servers {
     for (const name of deleted) {
       assert(!this.#live.has(name), 'a server whose log was deleted is dead');
       this.#dead.delete(name);
+      this.#removed.delete(name);
       this.#deletedLogs.delete(name);
     }
   }
@@ -429,11 +432,13 @@ export class Servers {
    */
   async removeDead(name: string): Promise<boolean> {
     const { lockService } = this.#env;
+    if (this.#removed.has(name)) return true;
     const path = SERVERS_DIRECTORY + name;
     const taken = await lockService.tryAcquire(path, this.#lock.sessionId);
     if (taken === undefined) return false;
     await lockService.remove(path, { lock: taken });
     await lockService.release(taken);
+    this.#removed.add(name);
     return true;
   }
 }
