@@ -2,9 +2,17 @@
  * A simulated cluster: masters, tablet servers and clients, each a process of its own, built of the real parts. A
  * supervisor starts again what has ended, at the same address or at another one.
  */
-import { toBigtableError } from '../../src/base/index.ts';
+import { Code, toBigtableError } from '../../src/base/index.ts';
 import { Client } from '../../src/client/index.ts';
-import { type Env, ByteBudget, InlineWorkers, type Logger, Metrics, requestContext } from '../../src/env/index.ts';
+import {
+  type Env,
+  ByteBudget,
+  InlineWorkers,
+  type Logger,
+  Metrics,
+  requestContext,
+  sleep,
+} from '../../src/env/index.ts';
 import { Master } from '../../src/master/index.ts';
 import { LIMITS } from '../../src/model/index.ts';
 import { nativeCodecs } from '../../src/platform/index.ts';
@@ -37,6 +45,7 @@ const SETTINGS: TabletServerSettings = {
 
 /** Delay between the end of a role and its next start, at most. */
 const MAX_RESTART_MS = 3000;
+const OPEN_AGAIN_MS = 500;
 const SWEEP_TIMEOUT_MS = 10_000;
 
 export interface ClusterSize {
@@ -111,7 +120,19 @@ export class Cluster {
     for (let i = 0; i < this.#size.clients; i++) {
       const process = this.#process(`client-${i}`);
       const env = this.#env(process);
-      this.clients.push({ process, env, client: await Client.open({ env, limits: LIMITS.default }) });
+      this.clients.push({ process, env, client: await this.#openClient(env) });
+    }
+  }
+
+  /** Tries again while the lock service cannot be reached. */
+  async #openClient(env: Env): Promise<Client> {
+    for (;;) {
+      try {
+        return await Client.open({ env, limits: LIMITS.default });
+      } catch (thrown) {
+        if (toBigtableError(thrown).code !== Code.UNAVAILABLE) throw thrown;
+        await sleep(env.clock, OPEN_AGAIN_MS);
+      }
     }
   }
 

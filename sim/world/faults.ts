@@ -10,7 +10,9 @@ import type { LockServiceHealth } from './locks.ts';
 import type { Weather } from './network.ts';
 import type { StoreHealth } from './store.ts';
 
-export const BEGIN_MS = 8000;
+const BEGIN_MS = 8000;
+/** In some runs the faults begin with the cluster itself. */
+const EARLY_SHARE = 0.25;
 export const END_MS = 50_000;
 
 export type FaultKind =
@@ -77,6 +79,7 @@ const THE_ROOT = "METADATA's server";
 
 /** Draws the faults of a run, by time. */
 export function drawFaults(random: Random, machines: readonly string[], clients: readonly string[]): Fault[] {
+  const beginMs = random.float() < EARLY_SHARE ? 0 : BEGIN_MS;
   const count = 4 + Math.floor(random.float() * 12);
   const total = KINDS.reduce((sum, [, weight]) => sum + weight, 0);
   const oneOf = (names: readonly string[]): string => names[Math.floor(random.float() * names.length)]!;
@@ -84,7 +87,7 @@ export function drawFaults(random: Random, machines: readonly string[], clients:
   const faults = Array.from({ length: count }, (): Fault => {
     let left = random.float() * total;
     const kind = KINDS.find(([, weight]) => (left -= weight) < 0)?.[0] ?? 'crash';
-    const atMs = BEGIN_MS + random.float() * (END_MS - BEGIN_MS - 1000);
+    const atMs = beginMs + random.float() * (END_MS - beginMs - 1000);
     return {
       kind,
       atMs,

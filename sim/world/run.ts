@@ -83,12 +83,9 @@ export async function run({
   cluster.store.metadataJudge.onViolation = (what) => verdicts.add('METADATA', what);
   cluster.onServing = () => judgeServing(cluster, verdicts);
   const whole = async (): Promise<void> => {
+    inflict(cluster, all);
     await cluster.start();
     await workload.create();
-    inflict(
-      cluster,
-      all.filter(({ atMs }) => atMs > scheduler.nowMs),
-    );
     await workload.work();
     await workload.end();
   };

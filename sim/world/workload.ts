@@ -29,6 +29,7 @@ const CHECK_SERVING_MS = 500;
 /** Files that nothing refers to are gone within this time after the faults. */
 const SWEPT_MS = 120_000;
 const SWEEP_MS = 3000;
+const TRY_AGAIN_MS = 500;
 const ROWS = 16;
 /** The share of the calls that are on counters. */
 const COUNTED = 0.1;
@@ -80,8 +81,8 @@ export class Workload {
     this.#databases = clients.map(({ client, env }) => overService(client, env, async () => {}));
     const { rows } = this.#draw;
     const splits = [rows[4]!, rows[8]!, rows[12]!];
-    await this.#databases[0]!.openTable(TABLE, { families: FAMILIES, splits });
-    await this.#counters.create(this.#databases[0]!);
+    await this.#untilDone(() => this.#databases[0]!.openTable(TABLE, { families: FAMILIES, splits }));
+    await this.#untilDone(() => this.#counters.create(this.#databases[0]!));
     const [seat, database] = [clients.at(-1)!, this.#databases.at(-1)!];
     const parts = {
       scheduler,
@@ -91,6 +92,19 @@ export class Workload {
       sweep: () => this.#cluster.sweep(),
     };
     this.#operator = new Operator(parts);
+  }
+
+  /** Tries again while faults make the work fail, until everything must be served. */
+  async #untilDone(work: () => Promise<unknown>): Promise<void> {
+    const { scheduler } = this.#cluster;
+    for (;;) {
+      try {
+        return void (await work());
+      } catch (thrown) {
+        if (!(thrown instanceof BigtableError) || scheduler.nowMs > END_MS + HEALED_MS) throw thrown;
+        await this.#pause(TRY_AGAIN_MS);
+      }
+    }
   }
 
   /** Returns when the clients have ended. */
