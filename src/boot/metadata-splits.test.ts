@@ -189,8 +189,8 @@ const controlOf = ({ database }: TestDatabase): Control => ({
 
 describe('METADATA is split', () => {
   for (const [tabletServers, stride] of [
-    [1, 9],
-    [2, 13],
+    [1, 13],
+    [2, 19],
   ] as const) {
     test(`while the power fails, before every operation, with ${tabletServers} tablet servers`, {
       timeout: MAX_MS,
