@@ -167,12 +167,11 @@ export class TabletSplits {
       // no commit changes its rows any more
       if (tableId === METADATA_TABLE_ID && !(await isAfterRow(tablet, row, serverContext())))
         throw notServing(tableId, row);
-      const [low, high] = (await host.split(states)).map((child) => loader.hostOf(child, host.schema(tableId))) as [
-        ServedTabletHost,
-        ServedTabletHost,
-      ];
-      hosts.push(low, high);
-      return [low, high];
+      const [low, high] = await host.split(states);
+      const schema = host.schema(tableId);
+      const pair = [loader.hostOf(low, schema), loader.hostOf(high, schema)] as const;
+      hosts.push(...pair);
+      return pair;
     });
     // the server has ended meanwhile: METADATA has two tablets, and this server has neither
     if (!tablets.has(served)) throw notServing(tableId, row);
