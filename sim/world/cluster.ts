@@ -84,6 +84,8 @@ export class Cluster {
   readonly counts = { masterStarts: 0, serverStarts: 0, masterDeaths: 0, serverDeaths: 0 };
   /** By kind, the faults that have begun. */
   readonly faultCounts: Record<string, number> = {};
+  /** Called when a fault begins or ends. */
+  onFault: (what: string) => void = () => {};
   /** Called when the tablets that a server serves, or may serve, have changed. */
   onServing: () => void = () => {};
   /** Called with each line of a log. */

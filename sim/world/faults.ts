@@ -136,7 +136,12 @@ export function inflict(cluster: Cluster, faults: readonly Fault[]): void {
     const [machine, other] = [await machineOf(cluster, fault.machine), await machineOf(cluster, fault.other)];
     cluster.faultCounts[fault.kind] = (cluster.faultCounts[fault.kind] ?? 0) + 1;
     const end = begin(cluster, { ...fault, machine, other }, whole);
-    if (end !== undefined) scheduler.after(fault.durationMs, undefined, `end of ${fault.kind}`, end);
+    cluster.onFault(describeFault({ ...fault, machine, other }));
+    if (end === undefined) return;
+    scheduler.after(fault.durationMs, undefined, `end of ${fault.kind}`, () => {
+      end();
+      cluster.onFault(`end of ${fault.kind}`);
+    });
   };
   for (const fault of faults) {
     scheduler.after(fault.atMs - scheduler.nowMs, undefined, `fault ${fault.kind}`, () => void inflictOne(fault));

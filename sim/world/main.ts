@@ -11,7 +11,7 @@ import { run, type RunResult } from './run.ts';
 import { shrink } from './shrink.ts';
 import type { Judge } from './verdicts.ts';
 
-/** Lines of the logs that the report of a failure has. */
+/** Lines that the report of a failure has: of the logs, of faults and of changes of tablets. */
 const MAX_SHOWN = 60;
 
 interface Sums {
@@ -82,6 +82,7 @@ async function report(result: RunResult): Promise<void> {
   for (const fault of story.faults) console.log(`  ${describeFault(fault)}`);
   const working = story.clients.filter((name) => !story.idle.has(name));
   console.log(`clients that work: ${working.join(', ') || 'none'}`);
-  for (const line of story.lastLines.slice(-MAX_SHOWN)) console.log(`  ${line}`);
+  const lines = story.lastLines.filter((line) => !line.includes(' debug: '));
+  for (const line of lines.slice(-MAX_SHOWN)) console.log(`  ${line}`);
   console.log(`${story.violation?.judge}: ${story.violation?.message}`);
 }

@@ -43,6 +43,8 @@ type MaybeRow = MetadataRow | undefined;
 export class MetadataJudge {
   /** Called with what must not be. */
   onViolation: (what: string) => void = () => {};
+  /** Called with each change of the tablets themselves, or of their servers. */
+  onChange: (what: string) => void = () => {};
   live: LiveServers = { isLive: () => false, holderOf: () => undefined };
   readonly counts = {
     records: 0,
@@ -171,6 +173,7 @@ export class MetadataJudge {
       }
     for (const [{ id, event, rows }, count] of found) {
       this.counts.commits++;
+      if (event.kind !== 'compacted') this.onChange(`${event.kind}: ${rows.map(placeOf).join(', ')}`);
       if (count !== rows.length) this.#violated(`I7: ${count} of ${rows.length} rows of commit ${id} (${event.kind})`);
     }
     for (const tableId of tables) this.#judgePartition(tableId);
@@ -280,6 +283,12 @@ function isNext(before: MaybeRow, after: MaybeRow): boolean {
 function changeOf(before: MaybeRow, after: MaybeRow): string {
   const state = (row: MaybeRow): string => (row ? `version ${row.version} of epoch ${row.epoch}` : 'none');
   return `from ${state(before)} to ${state(after)}`;
+}
+
+/** A row as a commit leaves it, for a reader. */
+function placeOf({ key, row }: MetadataCommit['rows'][number]): string {
+  const where = row === undefined ? 'is removed' : `at epoch ${row.epoch} with ${row.server?.address ?? 'no server'}`;
+  return `${quote(key)} ${where}`;
 }
 
 function tableOf(key: MetadataKey): string {

@@ -80,6 +80,8 @@ export async function run({
   for (const fault of all) note(`fault: ${describeFault(fault)}`);
   const workload = new Workload(cluster, verdicts, { name: draw.uniqueName(), idle });
   cluster.store.logJudge.onViolation = (what) => verdicts.add('logs', what);
+  cluster.store.metadataJudge.onChange = (what) => note(`${seconds()} METADATA | ${what}`);
+  cluster.onFault = (what) => note(`${seconds()} fault | ${what}`);
   cluster.store.metadataJudge.onViolation = (what) => verdicts.add('METADATA', what);
   cluster.onServing = () => judgeServing(cluster, verdicts);
   const whole = async (): Promise<void> => {
