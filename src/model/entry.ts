@@ -139,6 +139,8 @@ export interface Layer {
    * others later: a reader that has taken a row by then does not see them.
    */
   readonly hasOnlyPuts?: boolean;
+  /** No cell has a higher timestamp. Undefined where that is not known. */
+  readonly maxTimestamp?: Int64 | undefined;
   /** Rows of older layers that this layer hides. A snapshot: the array is never changed afterwards. */
   rowRangeDeletions(): readonly RowRangeDeletion[];
   /** The first and the last row of a layer that never changes; undefined where it may change, or has no rows. */

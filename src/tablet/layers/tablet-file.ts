@@ -6,7 +6,7 @@
  * Invariant: no entry and no deletion outside of the clips is ever seen. A file without clips counts in the whole range
  * of the tablet; no read requests rows outside of that.
  */
-import { assert, type ByteString, checksInvariants } from '../../base/index.ts';
+import { assert, type ByteString, checksInvariants, type Int64 } from '../../base/index.ts';
 import {
   type ColumnKey,
   intersectRanges,
@@ -68,6 +68,10 @@ export class TabletFile implements Layer {
 
   get group(): string {
     return this.#ssTable.group;
+  }
+
+  get maxTimestamp(): Int64 | undefined {
+    return this.#ssTable.properties.maxTimestamp;
   }
 
   get properties(): SsTable['properties'] {

@@ -16,6 +16,7 @@ import {
 import type { LayerHold } from '../layers/layer-set.ts';
 import type { ReadCredits } from '../layers/read-credits.ts';
 import type { RowsCursor } from './merge-cursor.ts';
+import { layersOfNewest } from './newest-layer.ts';
 import { cursorOver } from './one-row-cursor.ts';
 import type { ReadFamilies } from './read-families.ts';
 import type { Search } from './search.ts';
@@ -71,7 +72,9 @@ export class NewestCells implements Search {
       return { family, qualifier, stored, key: columnKey(stored, qualifier) };
     });
     this.#wanted = wanted.length < 2 ? wanted : wanted.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
-    this.#cursor = cursorOver(hold.layers, row, families.aggregateOf, this.#pacer, credits);
+    const only = this.#wanted.length === 1 ? this.#wanted[0] : undefined;
+    const layers = only === undefined ? hold.layers : layersOfNewest(hold.layers, row, only.key);
+    this.#cursor = cursorOver(layers, row, families.aggregateOf, this.#pacer, credits);
   }
 
   advance(): boolean {
