@@ -20,8 +20,7 @@ import {
 } from '../../src/env/index.ts';
 import { Client } from '../../src/client/index.ts';
 import { Locator, MetadataClient } from '../../src/locator/index.ts';
-import { chooseMoves } from '../../src/master/balance.ts';
-import { Master } from '../../src/master/index.ts';
+import { chooseMoves, Master } from '../../src/master/index.ts';
 import { commitOfRow, keyOfRow, type MetadataRow, USER_RANGE } from '../../src/metadata/index.ts';
 import { LIMITS } from '../../src/model/index.ts';
 import { ClusterSecret, NetworkTransport } from '../../src/network/index.ts';

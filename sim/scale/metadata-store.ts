@@ -73,7 +73,7 @@ export class MetadataStore {
     this.#rows.set(key, { row, cells });
   }
 
-  /** Of the first key at or above `start`. */
+  /** The index of the first key at or above `start`. */
   #indexOf(start: ByteString): number {
     let [low, high] = [0, this.#keys.length];
     while (low < high) {

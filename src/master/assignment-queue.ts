@@ -2,7 +2,7 @@
  * The tablets about which something is to be done, each by itself (docs/decisions/0067-assignment-queue.md): reads the
  * row of each, if it is not known, has the tablet assigned, and loaded. A death adds what the dead server had.
  *
- * Invariants: a tablet is in work once at a time; what happens to it meanwhile is looked at afterwards. The root tablet
+ * Invariants: a tablet is in work once at a time; what happens to it meanwhile is taken up afterwards. The root tablet
  * goes before METADATA's others, and those before users': a tablet is put aside while the one that holds its row is in
  * the queue. Nothing else waits for it: the tablets whose rows lie in one tablet of METADATA are a group, with commits
  * of its own, and no group waits for another one.
@@ -229,7 +229,7 @@ export class AssignmentQueue {
     return new Promise((resolve) => entry.onSettled.push(resolve));
   }
 
-  /** The tablet is to be looked at, from the beginning. */
+  /** The tablet is begun, from the reading of its row. */
   #begin(entry: Entry, row: MetadataRow | undefined): void {
     entry.retry?.cancel();
     entry.failure = undefined;
@@ -257,6 +257,7 @@ export class AssignmentQueue {
   #enter(entry: Entry, phase: Phase): void {
     if (entry.phase === 'waiting') entry.group.waiting.delete(entry);
     this.#counts[entry.phase]--;
+    assert(this.#counts[entry.phase] >= 0, 'a tablet leaves the phase that it is in');
     entry.phase = phase;
     this.#counts[phase]++;
   }
@@ -328,6 +329,7 @@ export class AssignmentQueue {
 
   #isReady(entry: Entry): void {
     const { group } = entry;
+    assert(entry.phase === 'active' && entry.row !== undefined, 'a tablet in work is ready once its row is known');
     group.ready.push(entry);
     if (!group.isAssigning) void this.#track(this.#assignReady(group));
   }
@@ -341,6 +343,7 @@ export class AssignmentQueue {
 
   /** Assigns tablets of one group, until none of it is ready: those that get ready meanwhile share a commit. */
   async #assignReady(group: Group): Promise<void> {
+    assert(!group.isAssigning, 'tablets of a group are assigned one batch after another');
     group.isAssigning = true;
     // once those that get ready now are all there
     await Promise.resolve();
@@ -349,6 +352,7 @@ export class AssignmentQueue {
       try {
         const candidates = batch.map(({ row, preferred }) => ({ row: row!, preferred }));
         const placements = await this.#options.assignment.assign(candidates, this.#options.context());
+        assert(placements.length === batch.length, 'something comes of each tablet');
         batch.forEach((entry, i) => this.#isPlaced(entry, placements[i]!));
       } catch (thrown) {
         for (const entry of batch) {
@@ -418,6 +422,7 @@ export class AssignmentQueue {
     const { env, onDeposed, onMetadataFailure } = this.#options;
     if (isDeposed(error)) onDeposed();
     if (this.#ended) return;
+    assert(entry.phase === 'active', 'work on a tablet fails after it has begun');
     entry.row = undefined;
     entry.preferred = undefined;
     if (entry.isStale) return this.#begin(entry, undefined);

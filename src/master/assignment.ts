@@ -155,6 +155,7 @@ export class Assignment {
    */
   async release(server: LiveServer, ref: TabletRef, context: RequestContext): Promise<boolean> {
     const { env, servers } = this.#options;
+    assert(ref.epoch > 0, 'a tablet is released by a server that it was given to');
     const [error] = await servers.caller.callUntilDone(server, 'unload', { tablets: [ref], flush: true }, context);
     const fields = { server: server.name, ...(error && { error: error.message }) };
     if (error !== undefined && error.code !== Code.FAILED_PRECONDITION) {
@@ -222,6 +223,7 @@ export class Assignment {
    */
   async assign(candidates: readonly Candidate[], context: RequestContext): Promise<Placement[]> {
     const { servers, env } = this.#options;
+    assert(candidates.length > 0, 'some tablets are assigned together');
     const known = new Set(
       await this.#withSchema(
         candidates.map(({ row }) => row),
@@ -279,7 +281,7 @@ export class Assignment {
     return { kind: 'load', server, row };
   }
 
-  /** Of the servers that the rows name and that are not alive, those that are dead. */
+  /** The dead among the servers that the rows name. */
   async #deadOwners(rows: readonly MetadataRow[]): Promise<Set<string>> {
     const { servers } = this.#options;
     const names = new Set(rows.flatMap(({ server }) => server?.name ?? []));

@@ -18,7 +18,7 @@ export interface TabletLoad {
   readonly requestRate: number;
   /** True when it counts and is not to be moved now. */
   readonly isFixed?: boolean;
-  /** True when it is moved only to make numbers even: rates of requests change, and it shall not move back and forth. */
+  /** True when it is moved only to make numbers even: rates change, and it shall not move back and forth. */
   readonly wasMoved?: boolean;
 }
 
@@ -35,7 +35,7 @@ export interface Move {
 
 /** Numbers of tablets may differ by this share of the average, and always by one. */
 const MAX_UNEVEN_SHARE = 0.1;
-/** Of the tablets of a server this many are compared for a move, so that a plan of very many takes little time. */
+/** The number of tablets of a server that are compared for a move, so that a plan of very many takes little time. */
 const MAX_COMPARED = 64;
 /** A tablet that was moved lately is moved again if there is hardly another one. */
 const MOVED_UNFITNESS = 10;
@@ -217,11 +217,13 @@ function average(values: readonly number[]): number {
 
 /** The first of those for which `of` is greatest. */
 function greatest<T>(items: readonly T[], of: (item: T) => number): T | undefined {
-  let [best, most] = [undefined as T | undefined, Number.NEGATIVE_INFINITY];
+  let best: T | undefined;
+  let most = Number.NEGATIVE_INFINITY;
   for (const item of items) {
     const value = of(item);
     if (best !== undefined && value <= most) continue;
-    [best, most] = [item, value];
+    best = item;
+    most = value;
   }
   return best;
 }

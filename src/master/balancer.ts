@@ -5,7 +5,7 @@
  * Invariants: a server gives away, and takes, at most MOVES_PER_SERVER tablets at a time. A tablet that was moved is
  * not moved for the sake of requests or bytes for MOVE_AGAIN_MS. Wherever a move is cut short, the queue finishes it.
  */
-import { type BigtableError, toBigtableError } from '../base/index.ts';
+import { assert, type BigtableError, toBigtableError } from '../base/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
 import { isMetadataTablet, type MetadataKey } from '../metadata/index.ts';
 import { isDeposed } from '../protocol/index.ts';
@@ -110,6 +110,7 @@ export class Balancer {
   async #make({ tablet: { key, epoch }, from, to }: Move): Promise<boolean> {
     const { servers, env } = this.#options;
     const [owner, next] = [servers.get(from), servers.get(to)];
+    assert(from !== to, 'a tablet is moved to another server');
     if (owner === undefined || next === undefined || owner.tablets.get(key) !== epoch) return false;
     const failure = await this.#moveFrom(owner, key, epoch, next);
     if (failure !== undefined) return false;
@@ -155,6 +156,7 @@ class Turns {
   async take(work: () => Promise<void>): Promise<void> {
     if (this.#free === 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     else this.#free--;
+    assert(this.#free >= 0, 'no more pieces of work run than have turns');
     try {
       await work();
     } finally {

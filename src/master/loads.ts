@@ -54,6 +54,7 @@ export class Loads {
 
   /** Resolves when the server serves the tablet, or with the reason why it does not. */
   load(server: LiveServer, ref: TabletRef): Promise<BigtableError | undefined> {
+    assert(ref.epoch > 0, 'a tablet is loaded by a server that it was given to');
     return new Promise((onEnd) => {
       const loading = this.#loadingOf(server);
       if (isMetadataTablet(ref.key)) void this.#call(loading, [{ ref, onEnd }]);
@@ -124,6 +125,7 @@ export class Loads {
   /** One call. A failure of it is that of each of its tablets. */
   async #call({ server, underWay }: Loading, loads: readonly Load[]): Promise<void> {
     const { caller, context, failures } = this.#options;
+    assert(loads.length > 0 && loads.length <= MAX_TABLETS_PER_CALL, 'a call names a few tablets');
     for (const load of loads) underWay.add(load);
     const tablets = loads.map(({ ref }) => ref);
     const answers = await caller

@@ -21,7 +21,7 @@ export interface RecoveriesOptions {
   readonly context: () => RequestContext;
   /** Throws while the master may not work. */
   readonly check: () => void;
-  /** Has all rows looked at. */
+  /** Has all rows read. */
   readonly lookAtAll: () => void;
   /** A later master has taken the place of this one. */
   readonly onDeposed: () => void;
@@ -79,6 +79,7 @@ export class Recoveries {
 
   async #begin(name: string): Promise<void> {
     const { env, servers, queue, loads, lookAtAll, context } = this.#options;
+    assert(this.#begun.has(name), 'one recovery of a server runs at a time');
     if (!(await servers.isDead(name))) {
       // it has its lock again, or its file is gone and its lock will be
       this.#begun.delete(name);

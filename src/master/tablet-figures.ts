@@ -2,6 +2,7 @@
  * The load of each tablet: its size at the last answer of its server, and the rate of the calls about its rows. A
  * tablet keeps them when it goes to another server.
  */
+import { assert } from '../base/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';
 import type { ServerStatus } from '../protocol/index.ts';
 
@@ -36,11 +37,12 @@ export class TabletFigures {
         const now = ((requests - last.requests) / (atMs - last.atMs)) * MS_PER_SECOND;
         requestRate = (requestRate + now) / 2;
       }
+      assert(requestRate >= 0, 'counters of requests only grow');
       this.#byKey.set(key, { sizeBytes, requestRate, server, epoch, requests, atMs, isSeen: true });
     }
   }
 
-  /** All servers were looked at: forgets the tablets that no server has named since the last time. */
+  /** All servers have answered: forgets the tablets that none has named since the last time. */
   lookedAtAll(): void {
     for (const [key, figures] of this.#byKey) {
       if (figures.isSeen) figures.isSeen = false;

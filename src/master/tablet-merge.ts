@@ -32,8 +32,8 @@ export interface MergeParts {
 }
 
 /**
- * Merges the tablet of the table that ends at `row` with the one that begins there. Meanwhile nothing else is done about
- * the two, and the merge ends if the server of one of them dies.
+ * Merges the tablet of the table that ends at `row` with the one that begins there. Meanwhile nothing else is done
+ * about the two, and the merge ends if the server of one of them dies.
  */
 export async function mergeTablets(
   parts: MergeParts,
@@ -53,6 +53,7 @@ export async function mergeTablets(
     // one that was released is to be served again
     for (const key of keys) void queue.look(key);
   });
+  assert(keyOfRow(merged) === keys[1], 'a merge leaves the row of the upper tablet');
   const failure = await queue.look(keyOfRow(merged), merged);
   if (failure) throw failure;
 }

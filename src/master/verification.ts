@@ -22,12 +22,13 @@ export interface VerificationOptions {
 export class Verification {
   readonly #options: VerificationOptions;
   #isUnderWay = false;
+  #isWalking = false;
 
   constructor(options: VerificationOptions) {
     this.#options = options;
   }
 
-  /** The servers, the root tablet, and METADATA's other tablets. Resolves when those are served; rejects if one is not. */
+  /** The servers, the root tablet, and METADATA's others. Resolves when those are served; rejects if one is not. */
   async ofMetadata(context: RequestContext): Promise<void> {
     assert(!this.#isUnderWay, 'one look at METADATA runs at a time');
     this.#isUnderWay = true;
@@ -65,11 +66,17 @@ export class Verification {
   async ofUsers(context: RequestContext): Promise<void> {
     const { metadata, assignment, queue } = this.#options;
     assert(assignment.metadataWasServed, "users' rows are read once METADATA was served");
+    assert(!this.#isWalking, 'one walk over all rows runs at a time');
+    this.#isWalking = true;
     assignment.walkBegins();
-    for await (const rows of metadata.scan(USER_RANGE, context)) {
-      for (const row of rows) if (assignment.needsWork(row)) queue.found(row);
-      await queue.room();
+    try {
+      for await (const rows of metadata.scan(USER_RANGE, context)) {
+        for (const row of rows) if (assignment.needsWork(row)) queue.found(row);
+        await queue.room();
+      }
+      assignment.walkEnds();
+    } finally {
+      this.#isWalking = false;
     }
-    assignment.walkEnds();
   }
 }
