@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import { ROOT } from './repository.mjs';
 
-/** A process that answers nothing for this long is ended. A seed that fails is run again and again, to make it short. */
+/** A process that answers nothing for this long is ended: it may run a seed that fails many times, to make it short. */
 const SILENCE_MS = 1_200_000;
 const CHECK_INVARIANTS = pathToFileURL(join(ROOT, 'scripts/lib/check-invariants.mjs')).href;
 /** `--always-sparkplug`: much code of a cluster runs too rarely to be optimized, and often enough to be compiled. */

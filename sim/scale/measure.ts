@@ -44,6 +44,7 @@ const SETTINGS: TabletServerSettings = {
   inMemoryBytes: 64 * MIB,
   logLimitBytes: 4 * LOG_BYTES,
   tabletBytes: 1 << 30,
+  metadataTabletBytes: 1 << 30,
   compactionsAtOnce: 1,
   majorCompactionMs: 86_400_000,
 };
@@ -63,7 +64,7 @@ async function environment(name: string): Promise<{ env: Env; address: string }>
   const transport = new NetworkTransport({
     env: own,
     codec: CALL_CODEC,
-    identity: { name, role: 'process' },
+    identity: { name, role: 'process', cluster: 'measured' },
     secret,
   });
   const address = `127.0.0.1:${await transport.listen('127.0.0.1', 0)}/${name}`;

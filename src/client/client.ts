@@ -5,7 +5,7 @@
  */
 import { type BigtableError, type ByteString, notFound } from '../base/index.ts';
 import { type Env, inSlices, type RequestContext, within } from '../env/index.ts';
-import { Locator, SchemaCache } from '../locator/index.ts';
+import { Locator, loggingSchemaCache, type SchemaCache } from '../locator/index.ts';
 import type {
   Cell,
   FamilyUsage,
@@ -77,9 +77,7 @@ export class Client implements Service {
     this.#limits = limits;
     this.operations = new OperationFiles(env);
     this.#slicer = (count, work) => inSlices(env.clock, count, work);
-    this.#schemas = new SchemaCache(env, (error) =>
-      env.logger.error('a schema could not be read', { error: String(error) }),
-    );
+    this.#schemas = loggingSchemaCache(env);
     this.#router = new Router({ ...env, schemas: this.#schemas, locator: new Locator(env) });
     this.#master = new MasterCaller({ env, router: this.#router });
     this.#reads = { router: this.#router, transport: env.transport, clock: env.clock, random: env.random, limits };

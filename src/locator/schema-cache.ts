@@ -5,8 +5,8 @@
  * Invariant: one object for each state of a schema, so that a holder of derived data compares by identity. A miss
  * proves nothing: `find` reads the file.
  */
-import { assert, unavailable } from '../base/index.ts';
-import { type Clock, followChanges, listFiles, type LockService } from '../env/index.ts';
+import { assert, toBigtableError, unavailable } from '../base/index.ts';
+import { type Clock, followChanges, listFiles, type LockService, type Logger } from '../env/index.ts';
 import { decodeSchema, METADATA_SCHEMA, schemaPath } from '../metadata/index.ts';
 import type { TableSchema } from '../model/index.ts';
 
@@ -27,6 +27,13 @@ interface Reading {
 export interface SchemaCacheParts {
   readonly lockService: LockService;
   readonly clock: Clock;
+}
+
+/** A cache that logs what it could not read. */
+export function loggingSchemaCache(env: SchemaCacheParts & { readonly logger: Logger }): SchemaCache {
+  return new SchemaCache(env, (thrown) =>
+    env.logger.error('a schema could not be read', { error: toBigtableError(thrown).message }),
+  );
 }
 
 export class SchemaCache {

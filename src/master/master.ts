@@ -9,7 +9,7 @@
  * only after it has seen that it still has the lock (docs/decisions/0051-fencing-of-masters.md). So a master that lost
  * its lock and does not know it does no harm.
  */
-import { type BigtableError, type ByteString, toBigtableError, unavailable } from '../base/index.ts';
+import { type BigtableError, type ByteString, unavailable } from '../base/index.ts';
 import {
   type CallHandler,
   callRefused,
@@ -20,7 +20,7 @@ import {
   requestContext,
   type Timer,
 } from '../env/index.ts';
-import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
+import { Locator, loggingSchemaCache, MetadataClient, type SchemaCache } from '../locator/index.ts';
 import {
   encodePeerFile,
   isDeposed,
@@ -130,9 +130,7 @@ export class Master {
       stopped: () => this.#ended || (!this.#assigned.isOver && isCancelled()),
       onStall: () => this.#lookAtMetadataAnew(),
     });
-    this.#schemas = new SchemaCache(env, (error) =>
-      env.logger.error('a schema could not be read', { error: toBigtableError(error).message }),
-    );
+    this.#schemas = loggingSchemaCache(env);
     this.#servers = new Servers(env, lock, (name) => this.#serverGone(name));
     this.#deletions = new Deletions(env, lock);
     this.#schedule = new WorkSchedule<Work, Lane>({

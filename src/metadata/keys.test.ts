@@ -105,7 +105,7 @@ describe('keys of METADATA', () => {
             assert.ok(dividesTablet(wrong, id, range));
       }),
     );
-    for (const wrong of ['00000010\0m', metadataKey(METADATA_TABLE_ID, 'x') + '\0'])
+    for (const wrong of ['00000010\0m', `${metadataKey(METADATA_TABLE_ID, 'x')}\0`])
       assert.throws(() => keyBeforeBoundary(wrong), AssertionError);
     assert.throws(() => keyBeforeBoundary('x\0'), CorruptionError);
     assert.throws(() => boundaryAfter(metadataKey(METADATA_TABLE_ID, 'x')), AssertionError);

@@ -172,7 +172,7 @@ describe('splits of METADATA', () => {
       };
       flush.release();
       await until(cluster, () => isHeld);
-      for await (const _ of cluster.client.compactTables(tables.context())) continue;
+      for await (const _ of cluster.client.compactTables(tables.context()));
       const files = (await rowsOf(tables)).metadata.map((row) => Object.values(row.files).flat());
       assert.equal(files.length, 2);
       assert.deepEqual(

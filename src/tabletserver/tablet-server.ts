@@ -8,7 +8,7 @@
 import { assert, type BigtableError, toBigtableError, unavailable } from '../base/index.ts';
 import { readEncodedAppends, ServerLog } from '../commitlog/index.ts';
 import { type Env, type RequestContext, requestContext } from '../env/index.ts';
-import { Locator, MetadataClient, SchemaCache } from '../locator/index.ts';
+import { Locator, loggingSchemaCache, MetadataClient, type SchemaCache } from '../locator/index.ts';
 import { logPathOf, PROTOCOL } from '../protocol/index.ts';
 import type { RawCallHandler } from '../service/index.ts';
 import { ClockComparison } from './clock-comparison.ts';
@@ -73,6 +73,15 @@ const NEXT_PHASES: Readonly<Record<Phase, readonly Phase[]>> = {
   ended: [],
 };
 
+/** The parts that an incarnation has before it serves. */
+interface Incarnation {
+  readonly name: string;
+  readonly log: ServerLog;
+  readonly session: ServerSession;
+  /** Undefined: clocks are not compared. */
+  readonly clocks: ClockComparison | undefined;
+}
+
 export class TabletServer {
   readonly name: string;
   readonly address: string;
@@ -100,13 +109,7 @@ export class TabletServer {
   /** While closing: the time after which commits to METADATA are not retried. */
   #commitUntilMs = Number.POSITIVE_INFINITY;
 
-  private constructor(
-    options: TabletServerOptions,
-    name: string,
-    log: ServerLog,
-    session: ServerSession,
-    clocks: ClockComparison | undefined,
-  ) {
+  private constructor(options: TabletServerOptions, { name, log, session, clocks }: Incarnation) {
     const { env, settings, address, onEnd, rawCalls } = options;
     const { clock, logger, metrics } = env;
     this.name = name;
@@ -115,9 +118,7 @@ export class TabletServer {
     this.#onEnd = onEnd;
     this.#log = log;
     this.#session = session;
-    this.#schemas = new SchemaCache(env, (error) =>
-      logger.error('a schema could not be read', { error: toBigtableError(error).message }),
-    );
+    this.#schemas = loggingSchemaCache(env);
     this.#budget = new MemtableBudget({
       ...env,
       limitBytes: settings.memtableBytes,
@@ -207,7 +208,7 @@ export class TabletServer {
       log = await ServerLog.open({ fileSystem: env.fileSystem, path: logPathOf(name), onFailure, env });
       // a log that METADATA lists is never empty: an empty one has lost its beginning
       await log.append(emptyRecord(env.clock.nowMicros())).append.durable;
-      server = new TabletServer(options, name, log, session, clocks);
+      server = new TabletServer(options, { name, log, session, clocks });
       await server.#schemas.start();
       server.#stopServing = await env.transport.serve(address, server.#calls.handler());
       await session.announce({ name, address, protocol: PROTOCOL });

@@ -22,7 +22,7 @@ export class PageMemory {
   readonly #free: ArrayBufferLike[][] = Array.from({ length: MAX_BYTES / STEP_BYTES + 1 }, () => []);
   #freeBytes = 0;
 
-  /** True if memory for so many bytes is reused. */
+  /** True if memory of that size is reused. */
   static isReused(bytes: number): boolean {
     return bytes <= MAX_BYTES;
   }

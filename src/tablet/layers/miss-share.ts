@@ -21,7 +21,7 @@ export class MissShare {
     return this.#blockHits.value + this.#rowHits.value;
   }
 
-  /** Of the requests since the last call: 0 to 1; 0 if there were none. */
+  /** The share of the requests since the last call, 0 to 1; 0 if there were none. */
   take(): number {
     const hits = this.#hits - this.#hitsSeen;
     const misses = this.#blockMisses.value - this.#missesSeen;

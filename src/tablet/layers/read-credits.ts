@@ -1,8 +1,8 @@
 /**
  * Counts the work that reads would save if layers were merged: each look-up of a row in several layers, and each
  * scanned row that several layers have, earns credit towards a compaction of these layers
- * (docs/decisions/0045-merges-for-reads.md); look-ups earn more where the caches miss. Credit is CPU time, and is earned by pairs of layers: a layer and the next
- * older one of its group in which the row was read.
+ * (docs/decisions/0045-merges-for-reads.md); look-ups earn more where the caches miss. Credit is CPU time. It is earned
+ * by pairs of layers: a layer and the next older one of its group in which the row was read.
  *
  * Invariants: no more credit is given than reads have earned, and credit is spent once. Hot path: the work of most rows
  * is only added up, and credited to the layers of the row that completes a sum.
