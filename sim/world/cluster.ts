@@ -5,11 +5,12 @@
 import { Code, toBigtableError } from '../../src/base/index.ts';
 import { Client } from '../../src/client/index.ts';
 import {
-  type Env,
   ByteBudget,
+  type Env,
   InlineWorkers,
   type Logger,
   Metrics,
+  type Random,
   requestContext,
   sleep,
 } from '../../src/env/index.ts';
@@ -28,20 +29,23 @@ import { SimStore } from './store.ts';
 const KIB = 1 << 10;
 const MIB = 1 << 20;
 
-/** Small, so that files, splits and compactions come soon. */
-const SETTINGS: TabletServerSettings = {
-  limits: LIMITS.default,
-  blockSizeBytes: 512,
-  blockCacheBytes: MIB,
-  scanCacheBytes: 0,
-  memtableBytes: 256 * KIB,
-  inMemoryBytes: MIB,
-  logLimitBytes: 64 * KIB,
-  tabletBytes: 32 * KIB,
-  metadataTabletBytes: 6 * KIB,
-  compactionsAtOnce: 1,
-  majorCompactionMs: 20_000,
-};
+/** Small, so that files, splits and compactions come soon; sooner in some runs than in others. */
+function drawSettings(random: Random): TabletServerSettings {
+  const oneOf = (...values: readonly number[]): number => values[Math.floor(random.float() * values.length)]!;
+  return {
+    limits: LIMITS.default,
+    blockSizeBytes: 512,
+    blockCacheBytes: MIB,
+    scanCacheBytes: 0,
+    memtableBytes: 256 * KIB,
+    inMemoryBytes: MIB,
+    logLimitBytes: oneOf(8, 16, 64) * KIB,
+    tabletBytes: oneOf(8, 16, 32) * KIB,
+    metadataTabletBytes: oneOf(6, 40) * KIB,
+    compactionsAtOnce: 1,
+    majorCompactionMs: oneOf(5000, 20_000),
+  };
+}
 
 /** Delay between the end of a role and its next start, at most. */
 const MAX_RESTART_MS = 3000;
@@ -93,6 +97,7 @@ export class Cluster {
   readonly #size: ClusterSize;
   readonly #codecs = nativeCodecs();
   readonly #draw;
+  readonly #settings: TabletServerSettings;
   /** False: what ends is not started again. */
   #restarts = true;
 
@@ -100,6 +105,7 @@ export class Cluster {
     this.scheduler = scheduler;
     this.#size = size;
     this.#draw = scheduler.fork('cluster');
+    this.#settings = drawSettings(scheduler.fork('settings'));
     this.network = new SimNetwork(scheduler);
     this.store = new SimStore(scheduler);
     this.locks = new SimLockService(scheduler);
@@ -191,7 +197,7 @@ export class Cluster {
       TabletServer.start({
         env: this.#env(process),
         address: seat.name,
-        settings: SETTINGS,
+        settings: this.#settings,
         onEnd: () => this.#ended(seat, process),
       }).then(
         (server) => {

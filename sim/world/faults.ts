@@ -6,8 +6,9 @@ import type { Random } from '../../src/env/index.ts';
 import { decodeRootFile } from '../../src/metadata/index.ts';
 import { decodePeerFile, MASTER_PATH } from '../../src/protocol/index.ts';
 import type { Cluster, Seat } from './cluster.ts';
-import type { LockServiceHealth } from './locks.ts';
+import { type LockServiceHealth, SESSION_MS } from './locks.ts';
 import type { Weather } from './network.ts';
+import type { Action } from './process.ts';
 import type { StoreHealth } from './store.ts';
 
 const BEGIN_MS = 8000;
@@ -17,11 +18,14 @@ export const END_MS = 50_000;
 
 export type FaultKind =
   | 'crash'
+  | 'cascade'
   | 'pause'
   | 'cut'
   | 'cut off'
   | 'island'
   | 'clock'
+  | 'slow machine'
+  | 'no store'
   | 'slow store'
   | 'failing store'
   | 'unanswering store'
@@ -39,12 +43,15 @@ export type FaultKind =
 
 /** Weights: how often a kind is drawn. */
 const KINDS: readonly (readonly [FaultKind, number])[] = [
-  ['crash', 6],
-  ['pause', 6],
+  ['crash', 10],
+  ['cascade', 6],
+  ['pause', 12],
   ['cut', 6],
   ['cut off', 4],
   ['island', 4],
   ['clock', 3],
+  ['slow machine', 4],
+  ['no store', 4],
   ['slow store', 3],
   ['failing store', 2],
   ['unanswering store', 2],
@@ -71,37 +78,85 @@ export interface Fault {
   readonly other: string;
   /** How bad it is, from 0 to 1. */
   readonly severity: number;
+  /** What happens to a machine begins in the midst of what it does then; undefined: whatever it does. */
+  readonly during: { readonly action: Action; readonly count: number } | undefined;
 }
 
 /** Machines by what they do when the fault begins. */
 const THE_MASTER = 'the master';
 const THE_ROOT = "METADATA's server";
+const THE_LOADER = 'the server that was given tablets last';
+
+/** The share of faults that come soon after another one, or when that is noticed; and of those, on its machine. */
+const FOLLOWING_SHARE = 0.4;
+const FOLLOWS_WITHIN_MS = 4000;
+const SAME_MACHINE_SHARE = 0.3;
+/** The share of faults of machines that begin in the midst of an action. */
+const DURING_SHARE = 0.65;
+const ACTIONS: readonly Action[] = [
+  'append',
+  'append',
+  'append',
+  'append',
+  'file',
+  'message',
+  'message',
+  'lock service',
+];
+const MAX_ACTIONS = 4;
+/** A fault does not wait longer for the machine to act. */
+const MAX_WAIT_MS = 3000;
+/** The next machine of a cascade fails within this time after it was given tablets. */
+const CASCADE_MS = 2500;
+/** After the machine has begun the action, at most. */
+const DURING_MS = 2;
 
 /** Draws the faults of a run, by time. */
 export function drawFaults(random: Random, machines: readonly string[], clients: readonly string[]): Fault[] {
   const beginMs = random.float() < EARLY_SHARE ? 0 : BEGIN_MS;
   const count = 4 + Math.floor(random.float() * 12);
   const total = KINDS.reduce((sum, [, weight]) => sum + weight, 0);
-  const oneOf = (names: readonly string[]): string => names[Math.floor(random.float() * names.length)]!;
-  const machine = (): string => oneOf([...machines, THE_MASTER, THE_ROOT]);
+  const oneOf = <T>(choices: readonly T[]): T => choices[Math.floor(random.float() * choices.length)]!;
+  const machine = (): string => oneOf([...machines, THE_MASTER, THE_ROOT, THE_LOADER]);
+  let before: Fault | undefined;
   const faults = Array.from({ length: count }, (): Fault => {
     let left = random.float() * total;
     const kind = KINDS.find(([, weight]) => (left -= weight) < 0)?.[0] ?? 'crash';
-    const atMs = beginMs + random.float() * (END_MS - beginMs - 1000);
-    return {
+    const followed = random.float() < FOLLOWING_SHARE ? before : undefined;
+    const atMs = drawTime(random, beginMs, followed);
+    before = {
       kind,
       atMs,
-      durationMs: Math.min(100 + random.float() ** (LONG.has(kind) ? 0.6 : 2) * 20_000, END_MS - atMs),
-      machine: machine(),
+      durationMs: Math.min(drawDuration(random, kind), END_MS - atMs),
+      machine: followed !== undefined && random.float() < SAME_MACHINE_SHARE ? followed.machine : machine(),
       other: kind === 'island' || random.float() < 0.3 ? oneOf(clients) : machine(),
       severity: random.float(),
+      during:
+        random.float() < DURING_SHARE
+          ? { action: oneOf(ACTIONS), count: 1 + Math.floor(random.float() * MAX_ACTIONS) }
+          : undefined,
     };
+    return before;
   });
   return faults.sort((a, b) => a.atMs - b.atMs);
 }
 
+/** Half of the pauses are a little longer than a session lives: others go on without the process, and then it wakes. */
+function drawDuration(random: Random, kind: FaultKind): number {
+  if (kind === 'pause' && random.float() < 0.5) return SESSION_MS + random.float() * 6000;
+  return 100 + random.float() ** (LONG.has(kind) ? 0.6 : 2) * 20_000;
+}
+
+/** `followed`: another fault, which this one follows. */
+function drawTime(random: Random, beginMs: number, followed: Fault | undefined): number {
+  const atMs = beginMs + random.float() * (END_MS - beginMs - 1000);
+  const afterMs = (random.float() < 0.5 ? 0 : SESSION_MS) + random.float() * FOLLOWS_WITHIN_MS;
+  if (followed === undefined || followed.atMs + afterMs > END_MS - 1000) return atMs;
+  return followed.atMs + afterMs;
+}
+
 /** One line for a reader. */
-export function describeFault({ kind, atMs, durationMs, machine, other, severity }: Fault): string {
+export function describeFault({ kind, atMs, durationMs, machine, other, severity, during }: Fault): string {
   const who =
     kind === 'cut'
       ? `${machine} > ${other}`
@@ -110,13 +165,24 @@ export function describeFault({ kind, atMs, durationMs, machine, other, severity
         : OF_MACHINES.has(kind)
           ? machine
           : '';
-  return `${(atMs / 1000).toFixed(2)} s ${kind} ${who} for ${(durationMs / 1000).toFixed(2)} s (${severity.toFixed(2)})`;
+  const when = during !== undefined && OF_MACHINES.has(kind) ? `, at ${during.action} ${during.count}` : '';
+  return `${(atMs / 1000).toFixed(2)} s ${kind} ${who} for ${(durationMs / 1000).toFixed(2)} s (${severity.toFixed(2)})${when}`;
 }
 
 /** They last longer than a lease more often than others do. */
-const LONG = new Set<FaultKind>(['island', 'no lock service', 'pause', 'slow lock service']);
+const LONG = new Set<FaultKind>(['island', 'no lock service', 'no store', 'pause', 'slow lock service']);
 
-const OF_MACHINES = new Set<FaultKind>(['crash', 'pause', 'cut', 'cut off', 'clock', 'no lock service']);
+const OF_MACHINES = new Set<FaultKind>([
+  'crash',
+  'cascade',
+  'pause',
+  'cut',
+  'cut off',
+  'clock',
+  'no lock service',
+  'slow machine',
+  'no store',
+]);
 
 /** Everything without a fault. */
 interface Whole {
@@ -134,6 +200,8 @@ export function inflict(cluster: Cluster, faults: readonly Fault[]): void {
   const whole: Whole = { store: { ...store.health }, network: { ...network.weather }, locks: { ...locks.health } };
   const inflictOne = async (fault: Fault): Promise<void> => {
     const [machine, other] = [await machineOf(cluster, fault.machine), await machineOf(cluster, fault.other)];
+    if (fault.during !== undefined && (OF_MACHINES.has(fault.kind) || fault.kind === 'island'))
+      await actsAt(cluster, machine, fault.during);
     cluster.faultCounts[fault.kind] = (cluster.faultCounts[fault.kind] ?? 0) + 1;
     const end = begin(cluster, { ...fault, machine, other }, whole);
     cluster.onFault(describeFault({ ...fault, machine, other }));
@@ -148,6 +216,17 @@ export function inflict(cluster: Cluster, faults: readonly Fault[]): void {
   }
 }
 
+/** Resolves when the machine has done that so often, in its midst; at the latest after MAX_WAIT_MS. */
+function actsAt(cluster: Cluster, machine: string, { action, count }: NonNullable<Fault['during']>): Promise<void> {
+  const { scheduler } = cluster;
+  return new Promise((resolve) => {
+    scheduler.after(MAX_WAIT_MS, undefined, `fault of ${machine}`, resolve);
+    seatOf(cluster, machine)?.process?.afterActions(action, count, () => {
+      scheduler.after(scheduler.random.float() * DURING_MS, undefined, `fault of ${machine}`, resolve);
+    });
+  });
+}
+
 /** Returns the function that ends the fault; undefined for one that ends by itself. */
 function begin(
   cluster: Cluster,
@@ -159,6 +238,9 @@ function begin(
   switch (kind) {
     case 'crash':
       if (seat) cluster.crash(seat);
+      return undefined;
+    case 'cascade':
+      cascade(cluster, seat, 1 + Math.round(severity));
       return undefined;
     case 'pause':
       seat?.process?.pause(durationMs);
@@ -198,6 +280,16 @@ function begin(
     case 'no lock service':
       locks.cut(machine, true);
       return () => locks.cut(machine, false);
+    case 'slow machine':
+      store.slowMachines.set(machine, 6000 * severity);
+      return () => {
+        store.slowMachines.delete(machine);
+        // half of them fail in the end
+        if (severity > 0.5 && seat) cluster.crash(seat);
+      };
+    case 'no store':
+      store.cutMachines.add(machine);
+      return () => store.cutMachines.delete(machine);
     case 'slow store':
       return change(store.health, whole.store, { slowShare: severity / 2, slowMs: 3000 });
     case 'failing store':
@@ -227,8 +319,21 @@ function begin(
   }
 }
 
+/** A machine fails, and then the one that is given tablets next, and so on: what kills one may kill the next. */
+function cascade(cluster: Cluster, seat: Seat | undefined, left: number): void {
+  const { scheduler, network } = cluster;
+  if (seat) cluster.crash(seat);
+  if (left === 0) return;
+  network.onNextCall('load', (machine) => {
+    scheduler.after(scheduler.random.float() * CASCADE_MS, undefined, 'cascade', () => {
+      if (scheduler.nowMs < END_MS) cascade(cluster, seatOf(cluster, machine), left - 1);
+    });
+  });
+}
+
 /** The name of the machine, which may be given by what it does now. */
-async function machineOf({ locks: { service }, masters, servers }: Cluster, machine: string): Promise<string> {
+async function machineOf({ locks: { service }, masters, servers, network }: Cluster, machine: string): Promise<string> {
+  if (machine === THE_LOADER) return network.calledLast.get('load') ?? servers[0]!.name;
   if (machine === THE_MASTER) {
     const file = await service.read(MASTER_PATH);
     return file ? decodePeerFile(file.path, file.contents).address : masters[0]!.name;

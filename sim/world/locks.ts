@@ -53,6 +53,8 @@ interface Watch {
 
 interface Session {
   readonly owner: SimProcess;
+  /** As its owner sees it. */
+  readonly lease: Lease;
   expiry: ScheduledEvent | undefined;
 }
 
@@ -89,6 +91,10 @@ export class SimLockService {
   onChange: (path: string, contents: Uint8Array | undefined) => void = () => {};
   /** Called when a process learns that its session lives. */
   onKeptAlive: () => void = () => {};
+  /** Called with a process that believes in its lease when its session is over. */
+  onOutlasted: (process: SimProcess) => void = () => {};
+  /** When the session of a process was over. */
+  readonly #endedMs = new Map<SimProcess, number>();
 
   constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;
@@ -103,6 +109,7 @@ export class SimLockService {
   call<T>(process: SimProcess, name: string, act: () => Promise<T>): Promise<T> {
     const { health, counts } = this;
     counts.calls++;
+    process.acts('lock service');
     const isFailed = this.#draw.float() < health.failedShare;
     const isUnanswered = this.#draw.float() < health.unansweredShare;
     const isLate = health.lateShare > 0 && this.#draw.float() < health.lateShare;
@@ -175,8 +182,8 @@ export class SimLockService {
     return () => this.#watches.delete(watch);
   }
 
-  opened(sessionId: string, owner: SimProcess): void {
-    this.#sessions.set(sessionId, { owner, expiry: undefined });
+  opened(sessionId: string, owner: SimProcess, lease: Lease): void {
+    this.#sessions.set(sessionId, { owner, lease, expiry: undefined });
     this.keptAlive(sessionId);
   }
 
@@ -188,7 +195,9 @@ export class SimLockService {
     if (this.#hasLeader)
       session.expiry = this.#scheduler.after(SESSION_MS, undefined, `expiry of ${sessionId}`, () => {
         this.counts.expired++;
-        this.#sessions.delete(sessionId);
+        const { owner, lease } = session;
+        if (!owner.isDead && lease.holds()) this.onOutlasted(owner);
+        this.#ended(sessionId);
         void this.service.expireSession(sessionId);
       });
     return true;
@@ -196,13 +205,24 @@ export class SimLockService {
 
   async closed(sessionId: string): Promise<void> {
     this.#sessions.get(sessionId)?.expiry?.cancel();
-    this.#sessions.delete(sessionId);
+    this.#ended(sessionId);
     await this.service.closeSession(sessionId);
   }
 
   /** How many of those files a page has: some have not all, but one at least. */
   pageSize(files: number): number {
     return this.#draw.float() < SHORT_PAGES ? Math.ceil(this.#draw.float() * files) : files;
+  }
+
+  /** When the session of the process was over; undefined while it lives. */
+  endOfSessionMs(process: SimProcess): number | undefined {
+    return this.#endedMs.get(process);
+  }
+
+  #ended(sessionId: string): void {
+    const session = this.#sessions.get(sessionId);
+    if (session !== undefined) this.#endedMs.set(session.owner, this.#scheduler.nowMs);
+    this.#sessions.delete(sessionId);
   }
 
   lagMs(): number {
@@ -230,7 +250,7 @@ class LockClient implements LockService {
     const sent = lease.now();
     const sessionId = await this.#call('openSession', async () => {
       const id = await this.#locks.service.openSession();
-      this.#locks.opened(id, this.#process);
+      this.#locks.opened(id, this.#process, lease);
       return id;
     });
     lease.renewed(sent);

@@ -2,10 +2,14 @@
  * A judge of the commit logs, which sees each slot at the instant in which it is created or deleted:
  * - I5: nothing is created behind a FENCE while the log exists, and nothing there is acknowledged.
  * - I6: once a server has replayed the log of another to its end, no append lands in it while it exists.
+ * - No slot is skipped, and no server writes in the log of another.
  * - What a reader has seen does not change: each append has the same bytes for every reader.
  */
 import { CorruptionError, crc32c } from '../../src/base/index.ts';
 import { decodeSlotHeader, isMarker, type LogAppend, SLOT_HEADER_BYTES } from '../../src/env/index.ts';
+
+/** The number of rows of each log. */
+const ROWS = 2;
 
 /** An append, and the number of slots that it is in now. */
 interface JudgedAppend {
@@ -43,9 +47,11 @@ export class LogJudge {
   onViolation: (what: string) => void = () => {};
   readonly counts = { fences: 0, holeFences: 0, replays: 0, appends: 0, twice: 0 };
   /** Called with each append when it is in a slot for the first time. */
-  onAppend: (log: string, position: number, bytes: Buffer) => void = () => {};
+  onAppend: (log: string, position: number, bytes: Buffer, lowWater: number) => void = () => {};
   /** Called when the deletion of a log begins. */
   onRemoval: (log: string) => void = () => {};
+  /** By log, the process that writes it. */
+  readonly writers = new Map<string, string>();
   readonly #logs = new Map<string, JudgedLog>();
   /** Logs that were deleted: what lands there later belongs to none. */
   readonly #ended = new Set<string>();
@@ -63,6 +69,8 @@ export class LogJudge {
       judged.isRemoved = true;
       this.onRemoval(log);
     }
+    if (slot > row.highest + 1 && !this.#ended.has(log))
+      this.#violated(`${path}: slot ${slot} was created after slot ${row.highest}, with none between them`);
     if (isMarker(header)) this.#sealed(row, slot);
     else if (row.fence !== undefined && slot > row.fence)
       this.#violated(`${path}: slot ${slot} was created behind the FENCE in slot ${row.fence}`);
@@ -81,7 +89,8 @@ export class LogJudge {
       return;
     }
     judged.newest = sequence;
-    if (!judged.isRemoved && !this.#ended.has(log)) this.onAppend(log, sequence, bytes.subarray(SLOT_HEADER_BYTES));
+    if (!judged.isRemoved && !this.#ended.has(log))
+      this.onAppend(log, sequence, bytes.subarray(SLOT_HEADER_BYTES), lowWater);
   }
 
   deleted(path: string, slots: readonly number[]): void {
@@ -93,6 +102,14 @@ export class LogJudge {
     if ([...judged.rows.values()].some((row) => row.slots.size > 0)) return;
     this.#logs.delete(log);
     this.#ended.add(log);
+  }
+
+  /** True when nothing lands in the log any more: both of its rows have ended, or it was deleted. */
+  isSealed(log: string): boolean {
+    const judged = this.#logs.get(log);
+    if (judged === undefined || judged.isRemoved) return true;
+    const rows = [...judged.rows.values()];
+    return rows.length === ROWS && rows.every(({ fence }) => fence !== undefined);
   }
 
   /** Paths of the logs that have a slot. */
@@ -117,6 +134,11 @@ export class LogJudge {
     this.counts.appends++;
     const newest = this.#logs.get(log)?.newest ?? position;
     if (position > newest) this.#violated(`${log}: append ${position} was acknowledged, and is not in the log`);
+  }
+
+  /** Its writer was told that an append has failed. */
+  failed(log: string, message: string): void {
+    if (message.includes('another writer')) this.#violated(`${log}: its writer has taken its own slot for another's`);
   }
 
   appendRead(log: string, { position, bytes }: LogAppend): void {

@@ -45,6 +45,8 @@ export class MetadataJudge {
   onViolation: (what: string) => void = () => {};
   /** Called with each change of the tablets themselves, or of their servers. */
   onChange: (what: string) => void = () => {};
+  /** Called with each row that changes, the root file too. */
+  onRow: (key: MetadataKey, before: MaybeRow, after: MaybeRow) => void = () => {};
   live: LiveServers = { isLive: () => false, holderOf: () => undefined };
   readonly counts = {
     records: 0,
@@ -96,6 +98,7 @@ export class MetadataJudge {
     if (path === ROOT_PATH) {
       const after = contents && decodeRootFile(contents);
       if (!isNext(this.#root, after)) this.#violated(`I7: the root file changes ${changeOf(this.#root, after)}`);
+      this.onRow(ROOT_KEY, this.#root, after);
       this.#root = after;
     } else if (path.startsWith(schemaPath(''))) {
       if (contents === undefined) this.#schemas.delete(path);
@@ -202,6 +205,7 @@ export class MetadataJudge {
     this.#tables.set(tableId, rows);
     if (after === undefined) rows.delete(key);
     else rows.set(key, after);
+    this.onRow(key, before, after);
     if (tableId === METADATA_TABLE_ID) this.counts.metadataTablets = Math.max(this.counts.metadataTablets, rows.size);
     if (after === undefined) return;
     const known = new Set(before ? filesOf(before) : []);

@@ -28,7 +28,8 @@ const MIB = 1 << 20;
 /** A connection on which nothing arrives is given up after this long, about. */
 const GIVEN_UP_MS = 5000;
 const CONNECT_TIMEOUT_MS = 3000;
-const LATE_COPY_MS = 3000;
+/** A message of a connection that was given up arrives within this time. */
+const LATE_COPY_MS = 8000;
 const OVERTAKEN_MS = 1000;
 
 /** How messages fare now. A run's faults change it. */
@@ -52,6 +53,14 @@ export interface Weather {
   overtakenShare: number;
 }
 
+/** A call that has reached its handler. */
+export interface NotedCall {
+  readonly process: SimProcess;
+  readonly method: string;
+  readonly message: unknown;
+  readonly begunMs: number;
+}
+
 type Direction = `${string}>${string}`;
 
 export class SimNetwork {
@@ -69,6 +78,11 @@ export class SimNetwork {
   readonly #draw;
   /** Called with each call that reaches its handler. */
   onCall: (method: string, message: unknown) => void = () => {};
+  /** By method, the machine that was called last. */
+  readonly calledLast = new Map<string, string>();
+  readonly #awaited = new Set<{ readonly method: string; readonly run: (machine: string) => void }>();
+  /** Called with the answer to each call, and with each part of a stream. */
+  onAnswer: (call: NotedCall, answer: unknown) => void = () => {};
   /** Directions, by machines. */
   readonly cutDirections = new Set<Direction>();
   readonly #listeners = new Map<string, { readonly process: SimProcess; readonly node: Node }>();
@@ -94,6 +108,38 @@ export class SimNetwork {
 
   joinAll(): void {
     this.cutDirections.clear();
+  }
+
+  /** Calls `run`, once, with the machine that is called next with that method. */
+  onNextCall(method: string, run: (machine: string) => void): void {
+    this.#awaited.add({ method, run });
+  }
+
+  /** The handler, whose calls and answers are noted. */
+  noted(process: SimProcess, handler: CallHandler): CallHandler {
+    const begin = (method: string, message: unknown): NotedCall => {
+      this.calledLast.set(method, process.machine);
+      for (const awaited of this.#awaited)
+        if (awaited.method === method && this.#awaited.delete(awaited)) awaited.run(process.machine);
+      this.onCall(method, message);
+      return { process, method, message, begunMs: this.#scheduler.nowMs };
+    };
+    const network = this;
+    return {
+      call: async (method, message, context) => {
+        const call = begin(method, message);
+        const answer = await handler.call(method, message, context);
+        this.onAnswer(call, answer);
+        return answer;
+      },
+      async *stream(method, message, context) {
+        const call = begin(method, message);
+        for await (const part of handler.stream(method, message, context)) {
+          network.onAnswer(call, part);
+          yield part;
+        }
+      },
+    };
   }
 
   listen(address: string, process: SimProcess, node: Node): () => void {
@@ -153,6 +199,7 @@ export class SimNetwork {
     const { weather, counts } = this;
     const { from, to } = port;
     counts.messages++;
+    from.acts('message');
     if (this.#isCut(from, to) || this.#draw.float() < weather.lostShare) {
       counts.lost++;
       // neither side learns it before it misses something
@@ -165,7 +212,7 @@ export class SimNetwork {
     let delayMs = this.#delayMs();
     if (this.#draw.float() < weather.givenUpShare) {
       counts.givenUp++;
-      delayMs += this.#draw.float() * LATE_COPY_MS;
+      delayMs += this.#draw.float() ** 2 * LATE_COPY_MS;
       // the other side notices it after what is on its way
       port.other!.breakLater(delayMs + 1);
       port.breakLater(this.#delayMs());
@@ -266,7 +313,7 @@ class Node implements Transport {
 
   async serve(address: string, handler: CallHandler): Promise<() => Promise<void>> {
     const stopListening = this.#network.listen(address, this.#process, this);
-    const stop = await this.#local.serve(address, this.#observed(handler));
+    const stop = await this.#local.serve(address, this.#network.noted(this.#process, handler));
     this.#served.add(address);
     return async () => {
       this.#served.delete(address);
@@ -295,16 +342,6 @@ class Node implements Transport {
     if (this.#served.has(address)) return yield* this.#local.stream(address, method, message, context);
     const peer = await within(this.#peer(address), context, this.#process.clock);
     yield* encodedStream(CALL_CODEC, method, message, (bytes) => peer.stream(address, method, bytes, context));
-  }
-
-  #observed(handler: CallHandler): CallHandler {
-    return {
-      call: (method, message, context) => {
-        this.#network.onCall(method, message);
-        return handler.call(method, message, context);
-      },
-      stream: (method, message, context) => handler.stream(method, message, context),
-    };
   }
 
   accept(port: Port): void {

@@ -16,6 +16,11 @@ const CALL_MS = 8000;
 const MAX_TABLES = 2;
 /** Rows that are written after each change: some in each tablet. */
 const PROBES = 2;
+/** Divisions that follow one another. */
+const MAX_DIVISIONS = 3;
+/** The share of divisions with a sweep next to them. */
+const SWEPT_SHARE = 0.6;
+const MAX_SWEEP_DELAY_MS = 100;
 const FAMILY = 'h';
 /** Rows at which tables that others created are split and merged. */
 const DIVISIONS: Readonly<Record<string, readonly string[]>> = {
@@ -43,6 +48,7 @@ export class Operator {
   readonly #parts: OperatorParts;
   readonly #random: Random;
   #tables: KnownTable[] = [];
+  #sweeping: Promise<void> | undefined;
   #names = 0;
   #values = 0;
 
@@ -87,17 +93,33 @@ export class Operator {
     return this.#divide(this.#random.float() < 0.5 ? table.name : others[Math.floor(this.#random.float() * 3)]!);
   }
 
-  /** Splits and merges, and sweeps, whose outcome nobody waits for. */
+  /** Splits, merges and compactions, one right after another, often while the master sweeps. */
   async #divide(table: string): Promise<void> {
-    const { database, sweep } = this.#parts;
+    if (this.#random.float() < SWEPT_SHARE) this.#sweeping ??= this.#sweepSoon();
     const rows = DIVISIONS[table] ?? ['k', 't', 'f'];
     const row = rows[Math.floor(this.#random.float() * rows.length)]!;
+    for (let left = 1 + Math.floor(this.#random.float() * MAX_DIVISIONS); left > 0; left--) {
+      await this.#divideOnce(table, row);
+      this.counts.divisions++;
+    }
+  }
+
+  #divideOnce(table: string, row: string): Promise<unknown> {
+    const { database } = this.#parts;
+    const options = this.#options();
     const what = this.#random.float();
-    await this.#try(() => {
-      if (what < 0.4) return database.merge(table, row, this.#options());
-      return what < 0.8 ? database.split(table, row, this.#options()) : sweep();
+    return this.#try(() => {
+      if (what < 0.45) return database.merge(table, row, options);
+      if (what < 0.75) return database.split(table, row, options);
+      return what < 0.9 ? database.compact(table, options) : database.flush(options);
     });
-    this.counts.divisions++;
+  }
+
+  /** Its outcome is of no interest. */
+  async #sweepSoon(): Promise<void> {
+    await sleep(this.#parts.process.clock, this.#random.float() * MAX_SWEEP_DELAY_MS);
+    await this.#parts.sweep();
+    this.#sweeping = undefined;
   }
 
   async #create(): Promise<void> {

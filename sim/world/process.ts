@@ -12,6 +12,15 @@ const START_MICROS = 1_704_067_200_000_000;
 const MAX_LATE_MS = 0.5;
 const MAX_YIELD_MS = 0.05;
 
+/** What a process does that others notice: a fault can begin in its midst. */
+export type Action = 'append' | 'file' | 'message' | 'lock service';
+
+interface AwaitedAction {
+  readonly action: Action;
+  left: number;
+  readonly run: () => void;
+}
+
 export interface ClockErrors {
   /** The wall clock is off by this much at the beginning, ms. */
   readonly offsetMs: number;
@@ -26,6 +35,7 @@ export class SimProcess implements Owner {
   readonly clock: Clock;
   readonly #scheduler: Scheduler;
   readonly #onDeath: (() => void)[] = [];
+  readonly #awaited = new Set<AwaitedAction>();
   readonly #drift: number;
   /** The monotonic clock began at some time of its own. */
   readonly #beginMs: number;
@@ -60,6 +70,21 @@ export class SimProcess implements Owner {
   /** Called, in the world, at the moment of its death. */
   onDeath(notify: () => void): void {
     this.#onDeath.push(notify);
+  }
+
+  /** Calls `run`, in the world, when the process has done that `count` times more. */
+  afterActions(action: Action, count: number, run: () => void): void {
+    this.#awaited.add({ action, left: count, run });
+  }
+
+  /** It has begun something that will take effect elsewhere. */
+  acts(action: Action): void {
+    if (this.#awaited.size === 0) return;
+    for (const awaited of this.#awaited) {
+      if (awaited.action !== action || --awaited.left > 0) continue;
+      this.#awaited.delete(awaited);
+      awaited.run();
+    }
   }
 
   /** It stands still; its clock goes on. */

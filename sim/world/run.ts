@@ -2,6 +2,7 @@
  * One run of the simulator: a cluster, clients that contend on a few rows, faults, and the judges. The same seed is the
  * same run.
  */
+import { AnswerJudge } from './answer-judge.ts';
 import { Cluster } from './cluster.ts';
 import { describeFault, drawFaults, type Fault, inflict } from './faults.ts';
 import { judgeLine, judgeServing } from './judges.ts';
@@ -84,6 +85,14 @@ export async function run({
   cluster.onFault = (what) => note(`${seconds()} fault | ${what}`);
   cluster.store.metadataJudge.onViolation = (what) => verdicts.add('METADATA', what);
   cluster.onServing = () => judgeServing(cluster, verdicts);
+  cluster.store.recoveryJudge.onViolation = (what) => verdicts.add('recovery', what);
+  const answers = new AnswerJudge(scheduler, cluster.locks, verdicts);
+  cluster.locks.onOutlasted = (process) => answers.outlasted(process);
+  cluster.store.onAppend = (...append) => answers.appended(...append);
+  cluster.network.onAnswer = (call, answer) => {
+    answers.answered(call, answer);
+    cluster.store.recoveryJudge.answered(call, answer);
+  };
   const whole = async (): Promise<void> => {
     inflict(cluster, all);
     await cluster.start();

@@ -2,6 +2,7 @@
  * The slots of commit logs as one process reaches them, and its logs as the judge sees them: each slot when it is
  * created or deleted, each append when it is acknowledged or read.
  */
+import { toBigtableError } from '../../src/base/index.ts';
 import type {
   FileSystem,
   LogAppend,
@@ -97,6 +98,7 @@ export function judgedLogs(fileSystem: FileSystem, judge: LogJudge, process: str
     ...fileSystem,
     readLog,
     openLog: async (path) => {
+      judge.writers.set(path, process);
       const log = await fileSystem.openLog(path);
       own.add(path);
       return judgedWriter(log, path, judge);
@@ -107,9 +109,14 @@ export function judgedLogs(fileSystem: FileSystem, judge: LogJudge, process: str
 function judgedWriter(log: LogWriter, path: string, judge: LogJudge): LogWriter {
   return {
     append: async (parts, options) => {
-      const position = await log.append(parts, options);
-      judge.acknowledged(path, position);
-      return position;
+      try {
+        const position = await log.append(parts, options);
+        judge.acknowledged(path, position);
+        return position;
+      } catch (error) {
+        judge.failed(path, toBigtableError(error).message);
+        throw error;
+      }
     },
     reserve: (bytes) => log.reserve(bytes),
     trimBefore: (position) => log.trimBefore(position),

@@ -1,8 +1,8 @@
 /**
  * The simulated storage that all processes share. An operation takes effect at one instant between its call and its
- * answer, and each of the two can fail: it may have no effect, or its answer may be lost. What a process began before
- * it died or stood still lands later, or never. Commit logs are slots, whose operations can land late, too, while their
- * process goes on.
+ * answer, and each of the two can fail: it may have no effect, or its answer may be lost. What a process has begun when
+ * it dies lands, or never does; when it stands still it lands meanwhile, or when it goes on. Commit logs are slots,
+ * whose operations can land late, too, while their process goes on.
  */
 import { BigtableError, Code, unavailable } from '../../src/base/index.ts';
 import {
@@ -18,6 +18,7 @@ import {
 import { nativeCodecs } from '../../src/platform/index.ts';
 import { LogJudge } from './log-judge.ts';
 import { MetadataJudge } from './metadata-judge.ts';
+import { RecoveryJudge } from './recovery-judge.ts';
 import type { SimProcess } from './process.ts';
 import type { Scheduler } from './scheduler.ts';
 import { judgedLogs, SimSlots } from './slots.ts';
@@ -43,12 +44,22 @@ const WRITES = new Set(['append', 'close', 'createSlot', 'reserve']);
 const MAX_LATE_MS = 5000;
 /** Slots and logs in a page of a list: pages are of an instant each. */
 const PAGE_SIZES = [5, 30, 1000];
+/** The share of the operations of a machine that is cut off which have no effect; the others are not answered. */
+const UNREACHED_SHARE = 0.7;
+const TIMEOUT_MS = 2000;
+/** The share of the operations of a process that stands still which land when it goes on. */
+const HELD_SHARE = 0.5;
+/** The share of the operations of a process that died which never land. */
+const LOST_SHARE = 0.5;
 const checksum = nativeCodecs().checksum;
 
 export class SimStore {
   readonly slots: MemorySlotStore;
   readonly logJudge = new LogJudge();
   readonly metadataJudge = new MetadataJudge();
+  /** Called with each append that becomes durable, and the process that wrote it. */
+  onAppend: (process: string, log: string, position: number, bytes: Buffer) => void = () => {};
+  readonly recoveryJudge = new RecoveryJudge((log) => this.logJudge.isSealed(log));
   readonly #files = new MemoryFileSystem();
   /** All of it, reached without delay. */
   readonly files: FileSystem;
@@ -62,7 +73,11 @@ export class SimStore {
     lateShare: 0,
     isFull: false,
   };
-  readonly counts = { operations: 0, slow: 0, failed: 0, unanswered: 0, refused: 0, landedLate: 0 };
+  readonly counts = { operations: 0, slow: 0, failed: 0, unanswered: 0, refused: 0, landedLate: 0, lost: 0 };
+  /** Machines whose operations take up to this much longer. */
+  readonly slowMachines = new Map<string, number>();
+  /** Machines that cannot reach it, or that it cannot reach. */
+  readonly cutMachines = new Set<string>();
   readonly #scheduler: Scheduler;
   readonly #draw;
 
@@ -72,7 +87,12 @@ export class SimStore {
     this.slots = new MemorySlotStore({ pageSize: PAGE_SIZES[Math.floor(this.#draw.float() * PAGE_SIZES.length)]! });
     const atRest = { clock: new ManualClock(), random: new SeededRandom(0), checksum };
     this.files = withSlotLogs(this.#files, this.slots, atRest);
-    this.logJudge.onAppend = (log, position, bytes) => this.metadataJudge.appended(log, position, bytes);
+    this.logJudge.onAppend = (log, position, bytes, lowWater) => {
+      this.onAppend(this.logJudge.writers.get(log) ?? '', log, position, bytes);
+      this.recoveryJudge.appended(log, position, bytes, lowWater);
+      this.metadataJudge.appended(log, position, bytes);
+    };
+    this.metadataJudge.onRow = (...change) => this.recoveryJudge.rowChanged(...change);
     this.logJudge.onRemoval = (log) => this.metadataJudge.logRemoved(log);
   }
 
@@ -87,16 +107,16 @@ export class SimStore {
   /** `act`: takes effect in the instant in which it is called. */
   perform<T>(process: SimProcess, operation: string, path: string, act: () => Promise<T>): Promise<T> {
     const { health, counts } = this;
-    counts.operations++;
-    const isFailed = this.#draw.float() < health.failedShare;
-    const isUnanswered = this.#draw.float() < health.unansweredShare;
-    const landsMs = this.#delayMs();
-    const answersMs = this.#delayMs();
+    this.#begun(process, operation);
+    const isCut = this.cutMachines.has(process.machine);
+    const isFailed = this.#draw.float() < (isCut ? UNREACHED_SHARE : health.failedShare);
+    const isUnanswered = isCut || this.#draw.float() < health.unansweredShare;
+    const landsMs = this.#delayMs(process);
+    const answersMs = isCut ? TIMEOUT_MS : this.#delayMs(process);
     const what = `${operation} ${path}`;
     return new Promise((resolve, reject) => {
       const answer = (end: () => void): void => process.later(answersMs, `answer ${what}`, end);
-      this.#scheduler.after(landsMs, undefined, what, () => {
-        if (process.isDead || process.pausedUntilMs > this.#scheduler.nowMs) counts.landedLate++;
+      this.#land(process, landsMs, what, () => {
         if (isFailed) {
           counts.failed++;
           return answer(() => reject(unavailable(`${path}: the storage could not be reached`)));
@@ -120,14 +140,16 @@ export class SimStore {
   async performLate<T>(process: SimProcess, operation: string, path: string, act: () => Promise<T>): Promise<T> {
     if (this.#draw.float() >= this.health.lateShare) return this.perform(process, operation, path, act);
     const { counts } = this;
-    counts.operations++;
+    this.#begun(process, operation);
     this.#scheduler.after(this.#draw.float() * MAX_LATE_MS, undefined, `late ${operation} ${path}`, () => {
       counts.landedLate++;
       // nobody waits for it
       act().catch(() => undefined);
     });
     return new Promise((_, reject) => {
-      process.later(this.#delayMs(), `answer ${operation} ${path}`, () => reject(unavailable(`${path}: timed out`)));
+      process.later(this.#delayMs(process), `answer ${operation} ${path}`, () =>
+        reject(unavailable(`${path}: timed out`)),
+      );
     });
   }
 
@@ -144,21 +166,49 @@ export class SimStore {
   look<T>(process: SimProcess, operation: string, path: string, act: () => Promise<T>): Promise<T> {
     const { health, counts } = this;
     counts.operations++;
-    const isFailed = this.#draw.float() < health.failedShare + health.unansweredShare;
+    const isCut = this.cutMachines.has(process.machine);
+    const isFailed = isCut || this.#draw.float() < health.failedShare + health.unansweredShare;
     if (isFailed) counts.failed++;
     return new Promise((resolve, reject) => {
-      process.later(this.#delayMs() + this.#delayMs(), `${operation} ${path}`, () => {
+      process.later(this.#delayMs(process) + this.#delayMs(process), `${operation} ${path}`, () => {
         if (isFailed) reject(unavailable(`${path}: the storage could not be reached`));
         else act().then(resolve, reject);
       });
     });
   }
 
-  #delayMs(): number {
+  #begun(process: SimProcess, operation: string): void {
+    this.counts.operations++;
+    process.acts(operation === 'createSlot' ? 'append' : 'file');
+  }
+
+  /** Calls `land` after the delay, or when the process goes on, or never. */
+  #land(process: SimProcess, delayMs: number, what: string, land: () => void): void {
+    this.#scheduler.after(delayMs, undefined, what, () => {
+      const { counts } = this;
+      const leftMs = process.pausedUntilMs - this.#scheduler.nowMs;
+      if (process.isDead) {
+        if (this.#draw.float() < LOST_SHARE) return void counts.lost++;
+        counts.landedLate++;
+      } else if (leftMs > 0) {
+        counts.landedLate++;
+        if (this.#draw.float() < HELD_SHARE) return this.#land(process, leftMs + delayMs, what, land);
+      }
+      land();
+    });
+  }
+
+  #delayMs({ machine }: SimProcess): number {
     const { minDelayMs, maxDelayMs, slowShare, slowMs } = this.health;
     const isSlow = this.#draw.float() < slowShare;
     if (isSlow) this.counts.slow++;
-    return minDelayMs + this.#draw.float() * (maxDelayMs - minDelayMs) + (isSlow ? this.#draw.float() * slowMs : 0);
+    const slowMachineMs = (this.slowMachines.get(machine) ?? 0) * this.#draw.float() ** 2;
+    return (
+      minDelayMs +
+      this.#draw.float() * (maxDelayMs - minDelayMs) +
+      (isSlow ? this.#draw.float() * slowMs : 0) +
+      slowMachineMs
+    );
   }
 }
 

@@ -12,10 +12,14 @@ export type Judge =
   | 'storage'
   /** Two servers whose leases surely hold serve one tablet (I2). */
   | 'one server'
+  /** A server answers after its session is over (I1, I2; `answer-judge.ts`). */
+  | 'answers'
   /** Something landed behind a FENCE, or in a log that another server had replayed (I5, I6; `log-judge.ts`). */
   | 'logs'
   /** A row of METADATA, or a file that one lists, changes as it must not (I3, I4, I6, I7; `metadata-judge.ts`). */
   | 'METADATA'
+  /** A recovery would miss a record, or a tablet is taken from a server that may still write (I1; `recovery-judge.ts`). */
+  | 'recovery'
   /** A role says that an invariant of its own is broken, or that a tablet is damaged. */
   | 'roles'
   /** Something is not served long after the faults, or a file is left over (I8). */

@@ -67,6 +67,19 @@ describe('the judge of logs', () => {
     assert.match(judge.violation!, /slot 5 was created behind the FENCE in slot 4/);
   });
 
+  test('finds a slot that is skipped, and a writer that meets another one', async () => {
+    const judge = new LogJudge();
+    const slots = await slotsOf(3);
+    judge.created(ROW, 0, slots[0]!);
+    judge.created(ROW, 2, slots[2]!);
+    assert.match(judge.violation!, /slot 2 was created after slot 0, with none between them/);
+    const other = new LogJudge();
+    other.failed(LOG, 'the log is fenced');
+    assert.equal(other.violation, undefined);
+    other.failed(LOG, 'slot 3 was written by another writer');
+    assert.match(other.violation!, /has taken its own slot for another's/);
+  });
+
   test('finds an append that is acknowledged and is in no slot', async () => {
     const { judge } = await fenced();
     judge.acknowledged(LOG, 5);

@@ -1,0 +1,66 @@
+/**
+ * A judge of tablet servers and their answers (I1, I2):
+ * - A server whose session is over answers nothing that was begun after that, and acknowledges no write. A read that was
+ *   begun earlier may be answered later: its layers were taken while the lease held.
+ * - A lease, as its process sees it, ends before the session.
+ * - A write of a row is acknowledged after a record of that row has become durable.
+ */
+import { quote } from '../../src/base/index.ts';
+import { recordsOf } from '../../src/commitlog/index.ts';
+import type { SimLockService } from './locks.ts';
+import type { NotedCall } from './network.ts';
+import type { SimProcess } from './process.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Verdicts } from './verdicts.ts';
+
+/** What is answered from the contents of tablets. */
+const OF_ROWS = new Set(['mutateRow', 'mutateRows', 'readModifyWriteRow', 'checkAndMutateRow', 'dropRows', 'read']);
+/** The answer means that a change of one row was made. */
+const OF_ONE_ROW = new Set(['mutateRow', 'readModifyWriteRow']);
+
+export class AnswerJudge {
+  readonly #scheduler: Scheduler;
+  readonly #locks: SimLockService;
+  readonly #verdicts: Verdicts;
+  /** By process, table and row: when a record of it became durable last. */
+  readonly #durableMs = new Map<string, number>();
+
+  constructor(scheduler: Scheduler, locks: SimLockService, verdicts: Verdicts) {
+    this.#scheduler = scheduler;
+    this.#locks = locks;
+    this.#verdicts = verdicts;
+  }
+
+  /** An append of the process became durable. */
+  appended(process: string, log: string, position: number, bytes: Buffer): void {
+    for (const record of recordsOf(log, { position, bytes })) {
+      const { tableId, body } = record.decode();
+      if (body.kind !== 'rows') continue;
+      for (const { row } of body.rows) this.#durableMs.set(`${process} ${tableId} ${row}`, this.#scheduler.nowMs);
+    }
+  }
+
+  answered({ process, method, message, begunMs }: NotedCall, answer: unknown): void {
+    if (!OF_ROWS.has(method)) return;
+    const isChange = OF_ONE_ROW.has(method);
+    const endMs = this.#locks.endOfSessionMs(process);
+    // the failures of a batch are its answer
+    const isRefused =
+      method === 'mutateRows' && (answer as readonly unknown[]).every((failure) => failure !== undefined);
+    if (endMs !== undefined && (begunMs > endMs || isChange) && !isRefused)
+      this.#add(`${process.name} answers ${method}, and its session was over at ${endMs.toFixed(3)} ms`);
+    if (!isChange) return;
+    const { tableId, row } = message as { readonly tableId: string; readonly row: string };
+    const durableMs = this.#durableMs.get(`${process.name} ${tableId} ${row}`);
+    if (durableMs === undefined || durableMs < begunMs)
+      this.#add(`${process.name} acknowledges ${method} of row ${quote(row)}, which is not durable`);
+  }
+
+  outlasted(process: SimProcess): void {
+    this.#add(`the session of ${process.name} is over, and its lease holds`);
+  }
+
+  #add(message: string): void {
+    this.#verdicts.add('answers', message);
+  }
+}

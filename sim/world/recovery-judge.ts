@@ -1,0 +1,102 @@
+/**
+ * A judge of what a recovery would find, at every instant (I1):
+ * - Each record that is durable is in the files of its tablet, or in a log that the tablet's row lists, and that was not
+ *   trimmed before it.
+ * - A tablet is taken from a server only when that has released it, or its log is fenced: nothing lands there later.
+ */
+import { quote } from '../../src/base/index.ts';
+import { type EncodedRecord, isAfter, recordsOf } from '../../src/commitlog/index.ts';
+import { keyOfRow, type MetadataKey, type MetadataRow } from '../../src/metadata/index.ts';
+import { logPathOf, type TabletServerCalls } from '../../src/protocol/index.ts';
+import type { NotedCall } from './network.ts';
+
+interface KeptRecord {
+  readonly log: string;
+  readonly position: number;
+  readonly record: EncodedRecord;
+}
+
+export class RecoveryJudge {
+  /** Called with what must not be. */
+  onViolation: (what: string) => void = () => {};
+  readonly #isSealed: (log: string) => boolean;
+  readonly #rows = new Map<MetadataKey, MetadataRow>();
+  /** By table, the records that are not known to be in files. */
+  readonly #kept = new Map<string, KeptRecord[]>();
+  /** By log, the last low-water mark. */
+  readonly #lowWater = new Map<string, number>();
+  /** Tablets that a server has released, at their epochs. */
+  readonly #released = new Set<string>();
+
+  /** `isSealed`: true when nothing is acknowledged any more in the log. */
+  constructor(isSealed: (log: string) => boolean) {
+    this.#isSealed = isSealed;
+  }
+
+  /** An append became durable that was in no slot before. Those below `lowWater` may be deleted. */
+  appended(log: string, position: number, bytes: Buffer, lowWater: number): void {
+    for (const record of recordsOf(log, { position, bytes })) {
+      const kept = this.#kept.get(record.tableId);
+      if (kept === undefined) this.#kept.set(record.tableId, [{ log, position, record }]);
+      else kept.push({ log, position, record });
+    }
+    if (lowWater <= (this.#lowWater.get(log) ?? 0)) return;
+    this.#lowWater.set(log, lowWater);
+    for (const row of this.#rows.values())
+      for (const kept of this.#kept.get(row.tableId) ?? [])
+        if (kept.log === log && kept.position < lowWater && isNeeded(kept, row))
+          this.#violated(`${log} is trimmed before append ${lowWater}, and ${textOf(kept, row)} is in no file`);
+  }
+
+  /** A call was answered: of interest are tablets that a server has released. */
+  answered({ method, message }: NotedCall, answer: unknown): void {
+    if (method !== 'unload') return;
+    const { tablets } = message as TabletServerCalls['unload']['message'];
+    const failures = answer as TabletServerCalls['unload']['answer'];
+    for (const [i, { key, epoch }] of tablets.entries())
+      if (failures[i] === undefined) this.#released.add(`${epoch} ${key}`);
+  }
+
+  /** A row of METADATA, or the root file, has changed. */
+  rowChanged(key: MetadataKey, before: MetadataRow | undefined, after: MetadataRow | undefined): void {
+    if (after === undefined) {
+      this.#rows.delete(key);
+      return;
+    }
+    this.#rows.set(key, after);
+    this.#judgeOwner(before, after);
+    const kept = this.#kept.get(after.tableId) ?? [];
+    for (const one of kept)
+      if (!after.logs.includes(one.log) && isNeeded(one, after))
+        this.#violated(`the row lists ${after.logs.join(', ')}, and ${textOf(one, after)} is in ${one.log} alone`);
+    if (before === undefined || isAfter(after.redo, before.redo))
+      this.#kept.set(
+        after.tableId,
+        kept.filter(({ record }) => isAfter(record, after.redo) || !record.touches(after.range)),
+      );
+  }
+
+  #judgeOwner(before: MetadataRow | undefined, after: MetadataRow): void {
+    const owner = before?.server;
+    if (before === undefined || owner === undefined || owner.name === after.server?.name) return;
+    if (this.#released.has(`${before.epoch} ${keyOfRow(before)}`) || this.#isSealed(logPathOf(owner.name))) return;
+    this.#violated(`${nameOf(after)} is taken from ${owner.address}, which has not released it and is not fenced`);
+  }
+
+  #violated(what: string): void {
+    this.onViolation(what);
+  }
+}
+
+/** True when a recovery of the tablet has to find the record in a log. */
+function isNeeded({ record }: KeptRecord, { redo, range, epoch }: MetadataRow): boolean {
+  return isAfter(record, redo) && record.epoch <= epoch && record.touches(range);
+}
+
+function textOf({ record: { epoch, sequence } }: KeptRecord, row: MetadataRow): string {
+  return `record ${sequence} of epoch ${epoch} of ${nameOf(row)}`;
+}
+
+function nameOf({ tableId, range }: MetadataRow): string {
+  return `the tablet of table ${tableId} from ${quote(range.start)}`;
+}
