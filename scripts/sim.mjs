@@ -16,7 +16,7 @@
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { buildOrExit } from './lib/build.mjs';
-import { findPlanted, MAX_SEEDS, plantedBugs } from './lib/planted-bugs.mjs';
+import { MAX_SEEDS, plantedBugs, replayPlanted, searchPlanted } from './lib/planted-bugs.mjs';
 import { closingLine, ROOT, run, secondsSince } from './lib/repository.mjs';
 import { NODE_OPTIONS, runSeeds, traceOf } from './lib/simulated-seeds.mjs';
 import { nodeProgram } from './lib/tools.mjs';
@@ -86,7 +86,10 @@ async function findPlantedAndExit(which) {
     process.exit(2);
   }
   const to = values.seeds === undefined ? from + MAX_SEEDS : end;
-  const found = await findPlanted(bugs, { isReplay: which === 'known', from, to, nodeOptions: NODE_OPTIONS });
+  const found =
+    which === 'known'
+      ? await replayPlanted(bugs, NODE_OPTIONS)
+      : await searchPlanted(bugs, { from, to, nodeOptions: NODE_OPTIONS });
   console.log(closingLine({ ...found, skipped: 0 }));
   process.exit(found.failed > 0 ? 1 : 0);
 }

@@ -1,19 +1,23 @@
 /** Searches for the seeds with which the simulator finds planted bugs (sim/planted). */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { capture, ROOT } from './repository.mjs';
 
 /** Each bug is to be found within so many seeds. */
 export const MAX_SEEDS = 1000;
-const TIMEOUT_MS = 9 * 3_600_000;
+/** Seeds of a bug that are tried before those of the next bug: few at first, since most bugs are found soon. */
+const FIRST_SEEDS = 5;
+const MOST_SEEDS = 40;
+const TIMEOUT_MS = 1_800_000;
 const PLANT = pathToFileURL(join(ROOT, 'sim/planted/plant.mjs')).href;
 const FOUND = join(ROOT, 'sim/planted/found.json');
 
 /**
  * @typedef {{ name: string, title: string, changes: object[] }} PlantedBug
- * @typedef {{ seed: number, judge: string, message?: string }} Found
+ * @typedef {{ seed: number, judge: string, message: string }} Found
+ * @typedef {{ bug: PlantedBug, from: number, to: number }} Part seeds from `from` up to and without `to`
  */
 
 /** @returns {Promise<readonly PlantedBug[]>} */
@@ -24,19 +28,19 @@ export async function plantedBugs() {
 /**
  * The seeds that have found them, by name.
  *
- * @returns {Record<string, Found>}
+ * @returns {Record<string, { seed: number, judge: string }>}
  */
-export const knownSeeds = () => JSON.parse(readFileSync(FOUND, 'utf8'));
+const knownSeeds = () => JSON.parse(readFileSync(FOUND, 'utf8'));
 
 /**
- * Looks for the bug with the seeds from `from` up to and without `to`. Returns the first that finds it, undefined if
- * none does.
+ * The first of the seeds that fails, with these changes of the source; undefined if none does.
  *
- * @param {PlantedBug} bug
- * @param {{ from: number, to: number, nodeOptions: string[] }} search
+ * @param {object[]} changes
+ * @param {{ from: number, to: number }} seeds
+ * @param {string[]} nodeOptions
  * @returns {Promise<Found | undefined>}
  */
-async function searchFor({ changes }, { from, to, nodeOptions }) {
+async function firstFailure(changes, { from, to }, nodeOptions) {
   const args = [...nodeOptions, '--import', PLANT, join(ROOT, 'dist/sim/world/main.js'), `${from}`, `${to}`, 'first'];
   const env = { ...process.env, EDUBBA_PLANTED_BUG: JSON.stringify({ root: ROOT, changes }) };
   const { status, out, err } = await capture(process.execPath, args, { timeoutMs: TIMEOUT_MS, env });
@@ -47,31 +51,100 @@ async function searchFor({ changes }, { from, to, nodeOptions }) {
 }
 
 /**
- * Searches for the bugs, as many at a time as there are cores, and prints a line for each. `isReplay`: with the seeds
- * that are known to find them. Returns the number of those that were found and of those that were not.
+ * Takes parts as long as there are any, as many at a time as there are cores. `work` may add parts.
+ *
+ * @param {Part[]} parts
+ * @param {(part: Part) => Promise<void>} work
+ */
+async function inParallel(parts, work) {
+  const worker = async () => {
+    for (let part = parts.shift(); part; part = parts.shift()) await work(part);
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, worker));
+}
+
+/**
+ * Runs each bug with the seed that is known to find it. Returns the number of those that it finds, and of the others.
  *
  * @param {readonly PlantedBug[]} bugs
- * @param {{ isReplay: boolean, from: number, to: number, nodeOptions: string[] }} search
+ * @param {string[]} nodeOptions
  */
-export async function findPlanted(bugs, { isReplay, from, to, nodeOptions }) {
+export async function replayPlanted(bugs, nodeOptions) {
   const known = knownSeeds();
   const tally = { passed: 0, failed: 0 };
-  const left = [...bugs];
-  const work = async () => {
-    for (let bug = left.shift(); bug; bug = left.shift()) {
-      const seed = known[bug.name]?.seed;
-      if (isReplay && seed === undefined) continue;
-      const seeds = isReplay ? { from: seed, to: seed + 1 } : { from, to };
-      const found = await searchFor(bug, { ...seeds, nodeOptions });
-      if (found === undefined) {
-        tally.failed++;
-        console.log(`${bug.name} NOT FOUND with seeds ${seeds.from} to ${seeds.to - 1}: ${bug.title}`);
-      } else {
-        tally.passed++;
-        console.log(`${bug.name} seed ${found.seed}, by ${found.judge}: ${bug.title}\n    ${found.message}`);
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: availableParallelism() }, work));
+  const parts = bugs.flatMap((bug) => {
+    const seed = known[bug.name]?.seed;
+    return seed === undefined ? [] : [{ bug, from: seed, to: seed + 1 }];
+  });
+  await inParallel(parts, async (part) => {
+    const found = await firstFailure(part.bug.changes, part, nodeOptions);
+    if (found === undefined) tally.failed++;
+    else tally.passed++;
+    report(part, found);
+  });
   return tally;
+}
+
+/**
+ * Searches each bug with the seeds from `from` up to and without `to`, and notes the first seed that finds it in
+ * found.json. A seed that fails without the bug finds nothing. Returns the number of bugs that were found, and of the
+ * others.
+ *
+ * @param {readonly PlantedBug[]} bugs
+ * @param {{ from: number, to: number, nodeOptions: string[] }} search
+ */
+export async function searchPlanted(bugs, { from, to, nodeOptions }) {
+  const tally = { passed: 0, failed: 0 };
+  /** @type {Map<number, Promise<Found | undefined>>} */
+  const unplanted = new Map();
+  /** @param {number} seed */
+  const failureWithout = (seed) => {
+    let failure = unplanted.get(seed);
+    if (failure === undefined) {
+      failure = firstFailure([], { from: seed, to: seed + 1 }, nodeOptions);
+      unplanted.set(seed, failure);
+    }
+    return failure;
+  };
+  const parts = bugs.map((bug) => ({ bug, from, to: Math.min(from + FIRST_SEEDS, to) }));
+  await inParallel(parts, async (part) => {
+    const { bug } = part;
+    const found = await firstFailure(bug.changes, part, nodeOptions);
+    if (found !== undefined) {
+      const without = await failureWithout(found.seed);
+      if (without !== undefined) {
+        console.log(`seed ${found.seed} fails without ${bug.name}, by ${without.judge}: ${without.message}`);
+        parts.unshift({ bug, from: found.seed + 1, to: part.to });
+        return;
+      }
+      tally.passed++;
+      note(bug.name, found);
+      report(part, found);
+    } else if (part.to < to) {
+      parts.push({ bug, from: part.to, to: Math.min(part.to + Math.min(part.to - from, MOST_SEEDS), to) });
+    } else {
+      tally.failed++;
+      report({ ...part, from }, undefined);
+    }
+  });
+  return tally;
+}
+
+/**
+ * @param {string} name
+ * @param {Found} found
+ */
+function note(name, { seed, judge }) {
+  const all = Object.entries({ ...knownSeeds(), [name]: { seed, judge } }).sort(([a], [b]) => (a < b ? -1 : 1));
+  const lines = all.map(([bug, { seed, judge }]) => `  "${bug}": { "seed": ${seed}, "judge": "${judge}" }`);
+  writeFileSync(FOUND, `{\n${lines.join(',\n')}\n}\n`);
+}
+
+/**
+ * @param {Part} part
+ * @param {Found | undefined} found
+ */
+function report({ bug: { name, title }, from, to }, found) {
+  if (found === undefined) console.log(`${name} NOT FOUND with seeds ${from} to ${to - 1}: ${title}`);
+  else console.log(`${name} seed ${found.seed}, by ${found.judge}: ${title}\n    ${found.message}`);
 }

@@ -13,6 +13,13 @@ const ASK = `  const holdings = await servers.callAll('holdings', {}, context);
   }
 `;
 const DELETE = '  for (const path of files) await fileSystem.delete(path);';
+const SCAN =
+  'for await (const rows of metadata.scan(range, context)) if (!rows.every(spare)) return { files: 0, logs: 0 };';
+const KEYS_TOO = {
+  file: SWEEP,
+  text: 'import { type MetadataRow, ROOT_RANGE',
+  wrong: 'import { keyOfRow, type MetadataRow, ROOT_RANGE',
+};
 const FIND_DEAD = `  const dead = await servers.findDead(owners);
   const logs = new Set([...dead].map(logPathOf));
 `;
@@ -119,17 +126,42 @@ export const FILE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'C08',
+    title: 'a merge changes its two rows by two commits, the upper one first',
+    changes: [
+      {
+        file: MERGE,
+        text: 'await commitAll(metadata, commit, context);',
+        wrong: `await commitAll(metadata, { ...commit, rows: commit.rows.slice(1) }, context);
+  await commitAll(metadata, { ...commit, rows: commit.rows.slice(0, 1) }, context);`,
+      },
+    ],
+  },
+  {
+    name: 'C09',
+    title: 'a sweep finds the keys of METADATA, and reads each row later',
+    changes: [
+      KEYS_TOO,
+      {
+        file: SWEEP,
+        text: SCAN,
+        wrong: `const keys: string[] = [];
+    for await (const rows of metadata.scan(range, context)) keys.push(...rows.map(keyOfRow));
+    for (const key of keys) {
+      const row = await metadata.readRow(key, context);
+      if (row && !spare(row)) return { files: 0, logs: 0 };
+    }`,
+      },
+    ],
+  },
+  {
     name: 'C10',
     title: 'a sweep reads METADATA downwards, a row at a time',
     changes: [
+      KEYS_TOO,
       {
         file: SWEEP,
-        text: 'import { type MetadataRow, ROOT_RANGE',
-        wrong: 'import { keyOfRow, type MetadataRow, ROOT_RANGE',
-      },
-      {
-        file: SWEEP,
-        text: 'for await (const rows of metadata.scan(range, context)) if (!rows.every(spare)) return { files: 0, logs: 0 };',
+        text: SCAN,
         wrong: `const all: MetadataRow[] = [];
     for await (const rows of metadata.scan(range, context)) all.push(...rows);
     for (const { tableId, range: ofRow } of all.reverse()) {

@@ -1,10 +1,19 @@
 /** Bugs that the simulator must find. sim/planted/README.md has the seeds that found them. */
 import type { PlantedBug } from './bug.ts';
 import { FILE_BUGS } from './files.ts';
+import { LOG_BUGS } from './logs.ts';
 import { METADATA_BUGS } from './metadata.ts';
+import { METADATA_SPLIT_BUGS } from './metadata-splits.ts';
 import { ROLE_BUGS } from './roles.ts';
 import { SERVING_BUGS } from './serving.ts';
 
 export type { PlantedBug, TextChange } from './bug.ts';
 
-export const PLANTED_BUGS: readonly PlantedBug[] = [...SERVING_BUGS, ...FILE_BUGS, ...METADATA_BUGS, ...ROLE_BUGS];
+export const PLANTED_BUGS: readonly PlantedBug[] = [
+  ...SERVING_BUGS,
+  ...METADATA_BUGS,
+  ...METADATA_SPLIT_BUGS,
+  ...LOG_BUGS,
+  ...FILE_BUGS,
+  ...ROLE_BUGS,
+];

@@ -1,56 +1,99 @@
-/** Bugs of METADATA's own splits, and of commits and reads across its tablets (model F). */
+/** Bugs of METADATA's own tablets, whose rows are in the root tablet or in a file (model A with two levels). */
 import type { PlantedBug } from './bug.ts';
 
-const CLIENT = 'locator/metadata-client.ts';
+const ASSIGNMENT = 'master/assignment.ts';
+const COMMIT = 'metadata/commit.ts';
+const NEW_ROWS = 'master/new-rows.ts';
+const SERVERS = 'master/servers.ts';
+const SWEEP = 'master/sweep.ts';
 
 export const METADATA_BUGS: readonly PlantedBug[] = [
   {
-    name: 'F01',
-    title: 'METADATA is split at the key of a row, not after it',
+    name: 'A28',
+    title: "an assignment overwrites the list of logs of METADATA's tablets",
     changes: [
-      { file: 'metadata/keys.ts', text: 'return successor(key);', wrong: 'return key;' },
       {
-        file: 'metadata/keys.ts',
-        text: "assert(boundary.endsWith('\\0'), 'METADATA is split directly after the key of a row');\n  const key = boundary.slice(0, -1);",
-        wrong: 'const key = boundary;',
+        file: NEW_ROWS,
+        text: 'import { keyOfRow, type MetadataCommit',
+        wrong: 'import { keyOfRow, METADATA_TABLE_ID, type MetadataCommit',
+      },
+      {
+        file: NEW_ROWS,
+        text: 'row.logs.includes(log) ? row.logs : [...row.logs, log]',
+        wrong: 'row.tableId === METADATA_TABLE_ID ? [log] : row.logs.includes(log) ? row.logs : [...row.logs, log]',
       },
     ],
   },
   {
-    name: 'F02',
-    title: 'METADATA is split after a row that may have been removed meanwhile',
+    name: 'A29',
+    title: "METADATA's tablets of a dead server are given away before its log is fenced",
     changes: [
       {
-        file: 'tabletserver/tablet-splits.ts',
-        text: '!(await isAfterRow(tablet, row, serverContext()))',
-        wrong: '!(await isAfterRow(tablet, row, serverContext())) && row === undefined',
+        file: 'master/recoveries.ts',
+        text: 'if (!(await servers.isDead(name))) {',
+        wrong: `const known = [...(servers.get(name)?.tablets.keys() ?? [])];
+    if (!(await servers.isDead(name, !known.some((key) => key.startsWith('00000000'))))) {`,
+      },
+      {
+        file: ASSIGNMENT,
+        text: 'return (await servers.isDead(name)) ? [name] : [];',
+        wrong: `const waits = !rows.some(({ tableId }) => tableId === METADATA_TABLE_ID);
+        return (await servers.isDead(name, waits)) ? [name] : [];`,
+      },
+      {
+        file: SERVERS,
+        text: 'async isDead(name: string): Promise<boolean> {',
+        wrong: 'async isDead(name: string, waits = true): Promise<boolean> {',
+      },
+      {
+        file: SERVERS,
+        text: 'await fencing.catch((error: unknown) => {',
+        wrong: 'fencing.catch(() => {}); await (waits ? fencing : Promise.resolve()).catch((error: unknown) => {',
       },
     ],
   },
   {
-    name: 'F05',
-    title: 'a commit whose rows lie apart is refused without a look at them',
-    changes: [{ file: CLIENT, text: "judge(commit, (key) => rows.get(key)) === 'done'", wrong: 'rows.size === 0' }],
-  },
-  {
-    name: 'F06',
-    title: 'a commit whose rows lie apart is sent again and again',
-    changes: [{ file: CLIENT, text: 'apart.push(item);\n        continue;', wrong: '' }],
-  },
-  {
-    name: 'F08',
-    title: 'a read that reaches beyond its tablet is answered with what the tablet has',
+    name: 'A30',
+    title: "a sweep deletes the logs that rows of METADATA's tablets list",
     changes: [
       {
-        file: 'tabletserver/row-calls.ts',
-        text: 'if (!isWithin(ranges.at(-1)?.end, served.range.end)) throw notServing(tableId, served.range.end!);\n    this.#schemaOf(served, start);\n    return served.tablet.read(context, message);',
+        file: SWEEP,
+        text: 'import { type MetadataRow, ROOT_RANGE',
+        wrong: 'import { METADATA_TABLE_ID, type MetadataRow, ROOT_RANGE',
+      },
+      {
+        file: SWEEP,
+        text: 'for (const path of row.logs) logs.delete(path);',
+        wrong: 'if (row.tableId !== METADATA_TABLE_ID) for (const path of row.logs) logs.delete(path);',
+      },
+    ],
+  },
+  {
+    name: 'A31',
+    title: "commits to the rows of METADATA's tablets are conditional on the epoch alone",
+    changes: [
+      {
+        file: COMMIT,
+        text: "import type { MetadataKey } from './keys.ts';",
+        wrong: "import { METADATA_TABLE_ID, type MetadataKey } from './keys.ts';",
+      },
+      {
+        file: COMMIT,
+        text: 'row.epoch === expected.epoch && row.version === expected.version',
         wrong:
-          'this.#schemaOf(served, start);\n    const within = ranges.map((range) => intersectRanges(range, served.range));\n    return served.tablet.read(context, { ...message, ranges: within.filter((range) => !isEmptyRange(range)) });',
+          'row.epoch === expected.epoch && (row.tableId === METADATA_TABLE_ID || row.version === expected.version)',
       },
+    ],
+  },
+  {
+    name: 'A32',
+    title: 'a master waits for METADATA, which only its next look would have served',
+    changes: [
+      { file: 'master/master.ts', text: 'onStall: () => this.#lookAtMetadataAnew(),', wrong: '' },
       {
-        file: 'tabletserver/row-calls.ts',
-        text: '  rangeContains,\n',
-        wrong: '  intersectRanges,\n  isEmptyRange,\n  rangeContains,\n',
+        file: 'master/recoveries.ts',
+        text: 'else queue.recover(keys);',
+        wrong: "else queue.recover(keys.filter((key) => !key.startsWith('00000000')));",
       },
     ],
   },

@@ -5,67 +5,6 @@ const WRITES = 'tablet/write/row-writes.ts';
 
 export const ROLE_BUGS: readonly PlantedBug[] = [
   {
-    name: 'B03',
-    title: 'an append that is not answered is taken for one that was refused',
-    changes: [
-      {
-        file: 'commitlog/server-log.ts',
-        text: 'if (!reserved && isStorageRefusal(error)) return',
-        wrong: 'if (!reserved && error instanceof BigtableError) return',
-      },
-    ],
-  },
-  {
-    name: 'A20',
-    title: 'trimming deletes one slot too many',
-    changes: [
-      {
-        file: 'env/slots/slot-row.ts',
-        text: '({ sequence }, i) => sequence >= lowWater',
-        wrong: '({ sequence }, i) => sequence > lowWater',
-      },
-    ],
-  },
-  {
-    name: 'B02',
-    title: 'a slot is skipped',
-    changes: [
-      { file: 'env/slots/slot-row.ts', text: 'this.#nextSlot = slot + 1;', wrong: 'this.#nextSlot = slot + 2;' },
-    ],
-  },
-  {
-    name: 'B04',
-    title: 'a slot that exists is taken for the own append',
-    changes: [
-      {
-        file: 'env/slots/slot-row.ts',
-        text: 'if (!isCreated) await this.#checkOwn(slot, header);',
-        wrong: '',
-      },
-    ],
-  },
-  {
-    name: 'B05',
-    title: 'a slot that exists is taken for a fence',
-    changes: [{ file: 'env/slots/slot-row.ts', text: 'if (found?.equals(header)) return;', wrong: '' }],
-  },
-  {
-    name: 'B08',
-    title: 'the number of an append is skipped, and a replay ends there',
-    changes: [
-      {
-        file: 'env/slots/slot-log-writer.ts',
-        text: 'this.#nextSequence = sequence + 1;',
-        wrong: 'this.#nextSequence = sequence + 2;',
-      },
-      {
-        file: 'env/slots/slot-reader.ts',
-        text: 'if (readings > 0 && next === begin && !isTrimmed)',
-        wrong: 'if (readings > 0 && next === begin && !isTrimmed) return;\n    if (next === begin)',
-      },
-    ],
-  },
-  {
     name: 'N1',
     title: 'a master that was replaced removes the rows of tables that it does not know',
     changes: [

@@ -230,16 +230,4 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
       { file: LOADER, text: 'assert(row.server?.name === this.#options.serverName,', wrong: 'assert(true,' },
     ],
   },
-  {
-    name: 'A32',
-    title: 'a master waits for METADATA, which only its next look would have served',
-    changes: [
-      { file: 'master/master.ts', text: 'onStall: () => this.#lookAtMetadataAnew(),', wrong: '' },
-      {
-        file: 'master/recoveries.ts',
-        text: 'else queue.recover(keys);',
-        wrong: "else queue.recover(keys.filter((key) => !key.startsWith('00000000')));",
-      },
-    ],
-  },
 ];
