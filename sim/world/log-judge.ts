@@ -120,7 +120,8 @@ export class LogJudge {
   /** The appends from `from` on, as a reader finds them now; CorruptionError where one is missing. */
   *appendsOf(log: string, from = 0): Iterable<LogAppend> {
     const judged = this.#logs.get(log);
-    if (judged === undefined || judged.isRemoved) return;
+    // what lands in a log that was deleted is left to the sweep
+    if (judged === undefined || judged.isRemoved || this.#ended.has(log)) return;
     const { newest, appends } = judged;
     for (let position = Math.max(from, appends.get(newest)?.lowWater ?? 1, 1); position <= newest; position++) {
       const append = appends.get(position);

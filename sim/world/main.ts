@@ -77,6 +77,7 @@ async function report(result: RunResult): Promise<void> {
   const { seed, trace, violation, faults } = result;
   if (violation === undefined) return;
   console.log(`FAIL seed ${seed}, trace ${trace}; again: npm run sim -- --seed ${seed}`);
+  console.log(`${violation.judge}: ${violation.message}`);
   const story = await shrink(result);
   console.log(`${faults.length} faults, of which ${story.faults.length} are enough:`);
   for (const fault of story.faults) console.log(`  ${describeFault(fault)}`);

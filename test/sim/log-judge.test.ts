@@ -46,6 +46,7 @@ describe('the judge of logs', () => {
     // what comes after the log was deleted whole
     judge.deleted(ROW, [0, 1, 2, 3, 4]);
     await late(4);
+    assert.deepEqual([...judge.appendsOf(LOG)], [], 'a log that was deleted has no appends');
     assert.equal(judge.violation, undefined);
     assert.deepEqual(judge.counts, { fences: 1, holeFences: 0, replays: 2, appends: 3, twice: 1 });
   });
