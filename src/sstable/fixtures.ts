@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 import { ListCursor } from '../../test/list-cursor.ts';
 import { asBuffer, type ByteString, int64 } from '../base/index.ts';
-import { type Codecs, type FileSystem, ManualClock, MemoryFileSystem, Metrics } from '../env/index.ts';
+import { type Codecs, ManualClock, MemoryFileSystem, Metrics } from '../env/index.ts';
 import {
   type ColumnKey,
   CursorState,
@@ -184,18 +184,4 @@ export async function scan(cursor: LayerCursor, row = ''): Promise<Entry[]> {
 /** An entry with its value as a plain Buffer and `rangeEnd` always there: for deepEqual. */
 export function plain(each: Entry): Entry {
   return { ...each, value: Buffer.from(each.value), rangeEnd: each.rangeEnd };
-}
-
-/** The bytes in memory, read synchronously like a directory's. */
-export async function readingNow(fileSystem: MemoryFileSystem): Promise<FileSystem> {
-  const bytes = await fileBytes(fileSystem);
-  const readNow = (_path: string, offset: number, length: number, into = Buffer.alloc(length)): Buffer => {
-    bytes.copy(into, 0, offset, offset + length);
-    return into;
-  };
-  return {
-    size: (path: string) => fileSystem.size(path),
-    read: (path: string, at: number, length: number) => fileSystem.read(path, at, length),
-    readNow,
-  } as unknown as FileSystem;
 }

@@ -277,7 +277,7 @@ export class SsTable implements Layer {
     if (kept !== undefined) return kept;
     const { pageMemory } = this.#options.cache;
     const page = this.#decoder.readPageNow(this.#frame.pages!.extent(block, number), pageMemory);
-    if (page !== undefined) this.#blocks.keepPage(number, page);
+    if (page !== undefined) this.#blocks.keepPage(number, page, pageMemory.read);
     return page;
   }
 
@@ -287,7 +287,7 @@ export class SsTable implements Layer {
     if (number === NO_PAGE) return this.#load(block, 0, false, false);
     const page = await this.#decoder.readPage(this.#frame.pages!.extent(block, number));
     if (page === undefined) return this.#load(block, 0, false, false);
-    this.#blocks.keepPage(number, page);
+    this.#blocks.keepPage(number, page, undefined);
     return page;
   }
 

@@ -34,8 +34,8 @@ const MAX_SHARE = 1 / 8;
 const MAX_SCAN_SHARE = 1 / 16;
 /** The most that tables of row positions take, as a share of the budget. */
 const MAX_POSITIONS_SHARE = 1 / 16;
-/** Memory that a kept block takes in addition to its bytes: objects of the heap, and of the allocator. */
-const OVERHEAD_BYTES = 640;
+/** Memory that a kept block takes in addition to its bytes. */
+const OVERHEAD_BYTES = 256;
 
 /** A block that was read and is neither checked nor decoded yet. */
 export interface UnreadBlock {
@@ -76,8 +76,11 @@ export interface BlockKeeper {
   keep(block: number, content: Block, isVisitor: boolean): void;
   /** The page, if it is in memory. Counts a hit or a miss. */
   getPage(page: number): Block | undefined;
-  /** Keeps a page, unless it is kept already. In-memory files keep no pages. */
-  keepPage(page: number, content: Block): void;
+  /**
+   * Keeps a page, unless it is kept already. `read`: the read that it shares memory with. In-memory files keep no
+   * pages.
+   */
+  keepPage(page: number, content: Block, read: SharedRead | undefined): void;
   /** The block from memory, from a read in flight, or by `read`, which is then kept. Counts nothing. */
   load(block: number, read: () => Promise<Block | UnreadBlock>, origin?: BlockOrigin): Promise<Block>;
   /**
@@ -114,11 +117,6 @@ class Node extends Queued {
     this.read = read;
   }
 
-  /** The cache has the page no longer. */
-  releasePage(): void {
-    if (this.number < 0) (this.content as Block).release();
-  }
-
   /** Called at each request but the one that read the block. */
   requested(): void {
     if (this.isAhead) this.isAhead = false;
@@ -140,7 +138,7 @@ export class BlockCache {
   /** Only for CachedFile. */
   readonly hits: Counter;
   readonly misses: Counter;
-  readonly #evictions: Counter;
+  readonly #metrics: Metrics;
   readonly #files = new Map<string, CachedFile>();
   readonly #queues: EvictionQueues<Node>;
   /** Bytes of evicted blocks in shared reads that still hold a kept block. */
@@ -163,9 +161,9 @@ export class BlockCache {
   }) {
     this.limitBytes = options.limitBytes;
     this.rowCache = options.rowCache;
+    this.#metrics = options.metrics;
     this.hits = options.metrics.counter('blockCache.hits');
     this.misses = options.metrics.counter('blockCache.misses');
-    this.#evictions = options.metrics.counter('blockCache.evictions');
     this.#queues = new EvictionQueues(options.limitBytes, (node) => this.#onPromoted(node), options.visitorBytes);
   }
 
@@ -236,7 +234,6 @@ export class BlockCache {
   remove(node: Node): void {
     this.#queues.remove(node);
     this.#leaveRead(node);
-    node.releasePage();
   }
 
   /** Only for CachedFile. Undefined if the block is too large to be kept. */
@@ -326,9 +323,8 @@ export class BlockCache {
 
   #onEvicted(node: Node): void {
     this.#leaveRead(node);
-    node.releasePage();
     node.file.onEvicted(node);
-    this.#evictions.value++;
+    this.#metrics.add('blockCache.evictions');
   }
 }
 
@@ -403,12 +399,11 @@ export class CachedFile implements BlockKeeper {
     return node.content;
   }
 
-  keepPage(number: number, page: Block): void {
+  keepPage(number: number, page: Block, read: SharedRead | undefined): void {
     if (this.users === 0 || this.#pages.has(number)) return;
-    const node = this.#cache.insert(this, ~number, page, ORDINARY_READ);
-    if (!node) return;
-    page.hold();
-    this.#pages.set(number, node);
+    const origin = read === undefined ? ORDINARY_READ : { read, isAhead: false, isVisitor: false };
+    const node = this.#cache.insert(this, ~number, page, origin);
+    if (node) this.#pages.set(number, node);
   }
 
   async load(number: number, read: () => Promise<Block | UnreadBlock>, origin = ORDINARY_READ): Promise<Block> {

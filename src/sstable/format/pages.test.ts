@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { CorruptionError } from '../../base/index.ts';
-import { type FileSystem, ManualClock, Metrics } from '../../env/index.ts';
+import { type FileSystem, ManualClock, type MemoryFileSystem, Metrics } from '../../env/index.ts';
 import { columnKey, type Entry, type LayerCursor, CursorState } from '../../model/index.ts';
 import { BlockCache } from '../cache/block-cache.ts';
 import {
@@ -16,7 +16,6 @@ import {
   PATH,
   plain,
   put,
-  readingNow,
   rowName,
   settle,
   type TestFile,
@@ -25,6 +24,20 @@ import {
 import { describeSsTable } from '../layout.ts';
 import { PageIndexBuilder, separatorOf } from './page-index.ts';
 import { SsTable } from '../ss-table.ts';
+
+/** The bytes in memory, read synchronously like a directory's. */
+async function readingNow(fileSystem: MemoryFileSystem): Promise<FileSystem> {
+  const bytes = await fileBytes(fileSystem);
+  const readNow = (_path: string, offset: number, length: number, into = Buffer.alloc(length)): Buffer => {
+    bytes.copy(into, 0, offset, offset + length);
+    return into;
+  };
+  return {
+    size: (path: string) => fileSystem.size(path),
+    read: (path: string, at: number, length: number) => fileSystem.read(path, at, length),
+    readNow,
+  } as unknown as FileSystem;
+}
 
 /**
  * A cache that has evicted blocks keeps no whole blocks for the sake of a row: one of 0 bytes does so from the

@@ -8,7 +8,6 @@
 import {
   assert,
   type ByteString,
-  copyBytes,
   CorruptionError,
   type Int64,
   Pool,
@@ -81,21 +80,12 @@ export class BlockCursor {
 
   value(): Uint8Array {
     if (this.valueLength === 0) return NO_BYTES;
-    const block = this.#openBlock();
-    return block.isReused
-      ? this.#copyOfValue()
-      : Buffer.from(block.memory, block.memoryAt + this.#valueAt, this.valueLength);
-  }
-
-  #copyOfValue(): Buffer {
-    const copy = Buffer.allocUnsafe(this.valueLength);
-    copyBytes(this.#bytes, this.#valueAt, this.#valueAt + this.valueLength, copy, 0);
-    return copy;
+    const { memory, memoryAt } = this.#openBlock();
+    return Buffer.from(memory, memoryAt + this.#valueAt, this.valueLength);
   }
 
   /** Before the first entry of `block`. */
   open(block: Block): void {
-    assert(!block.isGone, 'a page is read while it is held');
     this.#block = block;
     this.#bytes = block.bytes;
     this.#end = block.entriesEnd;

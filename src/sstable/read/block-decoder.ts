@@ -10,7 +10,7 @@ import type { BlockIndex } from '../format/block-index.ts';
 import type { CheckedFile } from '../format/checked-file.ts';
 import { CODEC_NONE, type Extent, refusal, TRAILER_BYTES } from '../format/format.ts';
 import type { PageExtent } from '../format/page-index.ts';
-import { PageMemory } from './page-memory.ts';
+import type { PageMemory } from './page-memory.ts';
 
 const KNOWN_CODECS: readonly number[] = Object.values(BlockCodec);
 
@@ -61,10 +61,9 @@ export class BlockDecoder {
    */
   readPageNow(page: PageExtent, memory: PageMemory): Block | undefined {
     const bytes = memory.take(pageBytes(page));
-    const isRead = this.#file.readPageNow(this.#offsetOf(page), bytes, page.crcBefore, page.crc);
-    const block = isRead ? this.#page(page, bytes) : undefined;
-    if (block === undefined) memory.give(bytes.buffer);
-    else if (PageMemory.isReused(bytes.length)) block.reuseIn(memory);
+    if (!this.#file.readPageNow(this.#offsetOf(page), bytes, page.crcBefore, page.crc)) return undefined;
+    const block = this.#page(page, bytes);
+    if (block !== undefined) memory.keep(bytes);
     return block;
   }
 

@@ -4,7 +4,6 @@
  */
 import { assert, CorruptionError } from '../../base/index.ts';
 import type { RowDigests } from '../format/row-digests.ts';
-import type { PageMemory } from './page-memory.ts';
 
 /** Length of a restart point, and of the number of restart points. */
 export const NUMBER_BYTES = 4;
@@ -34,11 +33,6 @@ export class Block {
   searches = 0;
   /** How often a row was searched for and found here, up to 2. */
   rowsFound = 0;
-  /** Where its memory is reused; undefined if it is not. */
-  #home: PageMemory | undefined;
-  /** For memory that is reused: the cache and the cursors that have the page. */
-  #holders = 0;
-  #isGone = false;
 
   /** `pageEnd`: makes a page, whose entries end there and whose first entry is its only restart point. */
   constructor(file: string, offset: number, bytes: Buffer, pageEnd = NOT_A_PAGE) {
@@ -63,42 +57,7 @@ export class Block {
   }
 
   get memoryBytes(): number {
-    return this.#home === undefined ? this.bytes.length + this.restarts * SEARCH_BYTES : this.memory.byteLength;
-  }
-
-  /** True if its memory is reused: readers get copies of its values. */
-  get isReused(): boolean {
-    return this.#home !== undefined;
-  }
-
-  /** Its memory came from there, and is given back when its last holder releases it. Call it once, at first. */
-  reuseIn(home: PageMemory): void {
-    assert(this.#home === undefined && this.#holders === 0, 'the memory of a page is reused in one place');
-    this.#home = home;
-  }
-
-  hold(): void {
-    this.#holders++;
-  }
-
-  /** The caller, who called `hold`, has the page no longer. */
-  release(): void {
-    assert(this.#holders > 0, 'a page is released once by each holder');
-    this.#holders--;
-    if (this.#holders > 0 || this.#home === undefined) return;
-    this.#home.give(this.memory);
-    this.#home = undefined;
-    this.#isGone = true;
-  }
-
-  /** Leaves the memory to the garbage collector: a holder does not say when it ends. */
-  keepMemory(): void {
-    this.#home = undefined;
-  }
-
-  /** True if the memory belongs to another page now. */
-  get isGone(): boolean {
-    return this.#isGone;
+    return this.bytes.length + this.restarts * SEARCH_BYTES;
   }
 
   /** Offset of the restart point's entry in the block. */
@@ -111,6 +70,7 @@ export class Block {
 
   /** A copy in memory of its own. */
   copy(): Block {
+    // not of Node's pool, which gives small copies a part of 8 KiB that others keep, too
     const bytes = Buffer.allocUnsafeSlow(this.bytes.length);
     bytes.set(this.bytes);
     return new Block(this.file, this.offset, bytes, this.#isPage ? this.entriesEnd : NOT_A_PAGE);

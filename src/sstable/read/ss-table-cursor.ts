@@ -90,8 +90,6 @@ export class SsTableCursor implements LayerCursor {
   #readyBlock: Block | undefined;
   #readyNumber = NO_BLOCK;
   #readyEntryAt = 0;
-  /** The page that the cursor holds, for its memory. */
-  #held: Block | undefined;
   /** Grows with each move: a load that ends after a later move has no effect. */
   #moves = 0;
 
@@ -210,8 +208,6 @@ export class SsTableCursor implements LayerCursor {
     if (this.#at === CLOSED) return;
     giveBlockCursor(this.#at);
     this.#at = CLOSED;
-    this.#held?.release();
-    this.#held = undefined;
     this.#source.closed(this.#only === undefined);
   }
 
@@ -372,17 +368,8 @@ export class SsTableCursor implements LayerCursor {
       this.#leftBlock = this.#block;
       this.#leftNumber = this.#blockNumber;
     }
-    if (block.isReused && block !== this.#held) this.#hold(block);
     this.#at.open(block);
     this.#block = block;
     this.#blockNumber = number;
-  }
-
-  /** Holds the page until the cursor is closed. One page is what nearly all rows need: others keep their memory. */
-  #hold(page: Block): void {
-    this.#held?.keepMemory();
-    this.#held?.release();
-    this.#held = page;
-    page.hold();
   }
 }

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type Counter, Metrics } from '../../env/index.ts';
 import { Memtable } from '../../memtable/index.ts';
 import type { Layer } from '../../model/index.ts';
-import { LOOKUP_MICROS, MISS_MICROS, ReadCredits, SCANNED_ROW_MICROS } from './read-credits.ts';
-import { MissShare } from './miss-share.ts';
+import { LOOKUP_MICROS, ReadCredits, SCANNED_ROW_MICROS } from './read-credits.ts';
 import type { TabletFile } from './tablet-file.ts';
 
 /** The part of a file that credits are given to. */
@@ -37,35 +35,6 @@ describe('the credits of reads', () => {
       scans.among([a, b, c]).map(({ newer, older }) => [newer, older]),
       [[0, 2]],
     );
-  });
-
-  test('a look-up earns more by the share of requests that the caches missed', () => {
-    const metrics = new Metrics();
-    const [a, b, c] = [fileOf('x'), fileOf('x'), fileOf('x')];
-    const [hits, rowHits, misses] = ['blockCache.hits', 'rowCache.hits', 'blockCache.misses'].map((name) =>
-      metrics.counter(name),
-    ) as [Counter, Counter, Counter];
-    misses.value = 1_000_000;
-    const credits = new ReadCredits(undefined, new MissShare(metrics));
-    const lookUp = (layers: readonly Layer[], missed: number): void => {
-      for (let i = 0; i < 10_000; i++) {
-        misses.value += missed;
-        hits.value += 2 - missed;
-        rowHits.value += 1;
-        credits.lookedUp(layers);
-      }
-    };
-    lookUp([a, b, c], 0);
-    const cachedMicros = 20_000 * LOOKUP_MICROS;
-    isClose(totalOf(credits, [a, b, c]), cachedMicros, MARGIN_MICROS);
-    lookUp([a, b, c], 2);
-    isClose(totalOf(credits, [a, b, c]), 2 * cachedMicros + (20_000 * MISS_MICROS * 2) / 3, 2 * MARGIN_MICROS);
-    const over = new ReadCredits(undefined, new MissShare(metrics));
-    for (let i = 0; i < 10_000; i++) {
-      misses.value++;
-      over.lookedUp([new Memtable(), a]);
-    }
-    isClose(over.memtableMicros, 10_000 * LOOKUP_MICROS, MARGIN_MICROS);
   });
 
   test('layers of different groups earn nothing together', () => {

@@ -1,22 +1,19 @@
 /**
  * Counts the work that reads would save if layers were merged: each look-up of a row in several layers, and each
  * scanned row that several layers have, earns credit towards a compaction of these layers
- * (docs/decisions/0045-merges-for-reads.md); look-ups earn more where the caches miss. Credit is CPU time. It is earned
- * by pairs of layers: a layer and the next older one of its group in which the row was read.
+ * (docs/decisions/0045-merges-for-reads.md). Credit is CPU time, and is earned by pairs of layers: a layer and the next
+ * older one of its group in which the row was read.
  *
  * Invariants: no more credit is given than reads have earned, and credit is spent once. Hot path: the work of most rows
  * is only added up, and credited to the layers of the row that completes a sum.
  */
 import { assert } from '../../base/index.ts';
 import type { Layer } from '../../model/index.ts';
-import type { MissShare } from './miss-share.ts';
 import type { PairCredit } from './earned-merge.ts';
 import type { TabletFile } from './tablet-file.ts';
 
 /** About the CPU time of a look-up of a row in one more layer. */
 export const LOOKUP_MICROS = 4.5;
-/** What it takes in addition where the block or page has to be read. */
-export const MISS_MICROS = 10;
 /** The same for a row of a scan that one more layer has. */
 export const SCANNED_ROW_MICROS = 1;
 /** The time that is added up before layers are credited. */
@@ -27,31 +24,21 @@ const SEARCH_MICROS = 5000;
 export class ReadCredits {
   /** Not credited to layers yet. */
   #sumMicros = 0;
-  /** Files after the first that rows in `#sumMicros` were looked up in. */
-  #sumFiles = 0;
   /** Credited since the last call of `#onEarned`. */
   #newMicros = 0;
   readonly #onEarned: () => void;
-  readonly #missShare: MissShare | undefined;
   /** By older layer, then newer. */
   readonly #byOlder = new Map<Layer, Map<Layer, number>>();
   #memtableMicros = 0;
 
-  /**
-   * `onEarned`: called after a read when a compaction may have been earned. `missShare`: of the caches of the files;
-   * default none.
-   */
-  constructor(onEarned: () => void = () => {}, missShare?: MissShare) {
+  /** `onEarned`: called after a read when a compaction may have been earned. */
+  constructor(onEarned: () => void = () => {}) {
     this.#onEarned = onEarned;
-    this.#missShare = missShare;
   }
 
   /** A row is looked up in these layers, newest first. */
   lookedUp(layers: readonly Layer[]): void {
     this.#sumMicros += (layers.length - 1) * LOOKUP_MICROS;
-    // a merge saves no read of the only file
-    const memtables = layers[0]?.group === undefined ? 1 : 0;
-    if (layers.length > memtables + 1) this.#sumFiles += layers.length - memtables - 1;
     if (this.#sumMicros >= SUM_MICROS) this.#credit(layers);
   }
 
@@ -112,10 +99,8 @@ export class ReadCredits {
 
   /** Divides the sum among the layers of this row. What falls to layers of different groups is lost. */
   #credit(layers: readonly Layer[]): void {
-    const missMicros = this.#sumFiles * MISS_MICROS * (this.#missShare?.take() ?? 0);
-    const shareMicros = (this.#sumMicros + missMicros) / (layers.length - 1);
+    const shareMicros = this.#sumMicros / (layers.length - 1);
     this.#sumMicros = 0;
-    this.#sumFiles = 0;
     for (let i = 0; i < layers.length - 1; i++) {
       const newer = layers[i]!;
       // a memtable, which is newer than the files of all groups

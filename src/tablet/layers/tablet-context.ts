@@ -13,7 +13,6 @@ import type { TabletHost, TabletState } from '../contract/tablet-state.ts';
 import { FileOpener } from './file-opener.ts';
 import { LayerSet } from './layer-set.ts';
 import { OwnedFiles } from './owned-files.ts';
-import { MissShare } from './miss-share.ts';
 import { ReadCredits } from './read-credits.ts';
 import { ServerTime } from './server-time.ts';
 import { TabletCommits } from './tablet-commits.ts';
@@ -59,11 +58,7 @@ export class TabletContext {
     this.serving = new ServingState(state.tableId, host, env.clock);
     this.opener = new FileOpener(options);
     this.ownedFiles = new OwnedFiles(host);
-    this.layers = new LayerSet(
-      files,
-      this.ownedFiles,
-      new ReadCredits(() => host.compactionEarned(), new MissShare(env.metrics)),
-    );
+    this.layers = new LayerSet(files, this.ownedFiles, new ReadCredits(() => host.compactionEarned()));
     this.time = new ServerTime(env.clock, host, state, files);
     this.commits = new TabletCommits(host, this.layers, this.time, state);
   }
