@@ -74,11 +74,6 @@ export const METADATA_BUGS: readonly PlantedBug[] = [
     changes: [
       {
         file: COMMIT,
-        text: "import type { MetadataKey } from './keys.ts';",
-        wrong: "import { METADATA_TABLE_ID, type MetadataKey } from './keys.ts';",
-      },
-      {
-        file: COMMIT,
         text: 'row.epoch === expected.epoch && row.version === expected.version',
         wrong:
           'row.epoch === expected.epoch && (row.tableId === METADATA_TABLE_ID || row.version === expected.version)',
