@@ -13,12 +13,16 @@ const ASK = `  const holdings = await servers.callAll('holdings', {}, context);
   }
 `;
 const DELETE = '  for (const path of files) await fileSystem.delete(path);';
-const SCAN =
-  'for await (const rows of metadata.scan(range, context)) if (!rows.every(spare)) return { files: 0, logs: 0 };';
+const SCAN = `for await (const rows of metadata.scan(range, context)) {
+      for (const row of rows) {
+        if (!continues(row, before) || !spare(row)) return { files: 0, logs: 0 };
+        before = row;
+      }
+    }`;
 const KEYS_TOO = {
   file: SWEEP,
-  text: 'import { type MetadataRow, ROOT_RANGE',
-  wrong: 'import { keyOfRow, type MetadataRow, ROOT_RANGE',
+  text: 'import { continues, type MetadataRow, ROOT_RANGE',
+  wrong: 'import { continues, keyOfRow, type MetadataRow, ROOT_RANGE',
 };
 const FIND_DEAD = `  const dead = await servers.findDead(owners);
   const logs = new Set([...dead].map(logPathOf));
@@ -170,6 +174,11 @@ export const FILE_BUGS: readonly PlantedBug[] = [
     }`,
       },
     ],
+  },
+  {
+    name: 'N8',
+    title: 'a sweep goes on where the rows that it read do not meet',
+    changes: [{ file: SWEEP, text: '!continues(row, before) || ', wrong: '' }],
   },
   {
     name: 'N2',

@@ -58,8 +58,8 @@ export const METADATA_BUGS: readonly PlantedBug[] = [
     changes: [
       {
         file: SWEEP,
-        text: 'import { type MetadataRow, ROOT_RANGE',
-        wrong: 'import { METADATA_TABLE_ID, type MetadataRow, ROOT_RANGE',
+        text: 'import { continues, type MetadataRow, ROOT_RANGE',
+        wrong: 'import { continues, METADATA_TABLE_ID, type MetadataRow, ROOT_RANGE',
       },
       {
         file: SWEEP,

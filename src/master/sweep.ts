@@ -6,12 +6,13 @@
  *
  * Invariant: in this order, and only if every server that a row names has answered. A file is listed before the scan,
  * so one written meanwhile is not in question. A server is found dead before the rows are read, so one that lives then,
- * and is given a tablet after the scan has passed it, keeps its log, however soon it dies.
+ * and is given a tablet after the scan has passed it, keeps its log, however soon it dies. The rows that the scan saw
+ * meet: a merge and then a split could otherwise take a file past the scan, to a row below it that it did not see.
  */
 import { assert } from '../base/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
-import { type MetadataRow, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
+import { continues, type MetadataRow, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
 import { FILES_DIRECTORY, LOGS_DIRECTORY, logPathOf } from '../protocol/index.ts';
 import type { Servers } from './servers.ts';
 
@@ -46,8 +47,14 @@ export async function sweep(
     return row.server === undefined || holdings.has(row.server.name);
   };
   if (!root || !spare(root)) return { files: 0, logs: 0 };
+  let before: MetadataRow | undefined;
   for (const range of [ROOT_RANGE, USER_RANGE]) {
-    for await (const rows of metadata.scan(range, context)) if (!rows.every(spare)) return { files: 0, logs: 0 };
+    for await (const rows of metadata.scan(range, context)) {
+      for (const row of rows) {
+        if (!continues(row, before) || !spare(row)) return { files: 0, logs: 0 };
+        before = row;
+      }
+    }
   }
 
   for (const path of files) await fileSystem.delete(path);

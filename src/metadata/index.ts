@@ -46,6 +46,6 @@ export {
   LAST_TABLE_ID,
   NEXT_TABLE_ID_PATH,
 } from './next-table-id.ts';
-export { assertDisjoint, assertPartition } from './partition.ts';
+export { assertDisjoint, assertPartition, continues } from './partition.ts';
 export { encodeDocument, PlainObject } from './plain-json.ts';
 export { decodeSchema, encodeSchema, schemaPath } from './schema-file.ts';

@@ -4,6 +4,8 @@
  */
 import { assert } from '../base/index.ts';
 import type { RowRange } from '../model/index.ts';
+import { METADATA_TABLE_ID, USER_RANGE } from './keys.ts';
+import type { TabletLocation } from './metadata-row.ts';
 
 /** Asserts that the ranges, in order, make up `whole`: none is empty, each begins where the one before it ends. */
 export function assertPartition(ranges: readonly RowRange[], whole: RowRange): void {
@@ -30,4 +32,15 @@ export function assertDisjoint(ranges: readonly RowRange[]): void {
       'ranges ascend and do not overlap',
     );
   }
+}
+
+/**
+ * True when the tablet begins where the one that a scan has read before it ends, or is the first of its table. False:
+ * METADATA was changed between the reads of the two rows, or its table is being created or deleted.
+ */
+export function continues(tablet: TabletLocation, before: TabletLocation | undefined): boolean {
+  const { tableId, range } = tablet;
+  if (before === undefined || before.tableId !== tableId)
+    return range.start === (tableId === METADATA_TABLE_ID ? USER_RANGE.start : '');
+  return before.range.end === range.start;
 }
