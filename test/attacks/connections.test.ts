@@ -124,7 +124,8 @@ describe('connections that never finish their TLS handshake', () => {
 describe('idle connections', () => {
   for (const servers of ['1', '2']) {
     test(`as many as there are descriptors: the log goes on to new segments, others are answered (${servers} tablet servers)`, async (t) => {
-      const descriptors = 300;
+      // two threads that start load some hundred modules at a time here; the program that users run is one bundle
+      const descriptors = 800;
       const victim = await Victim.start(t, { descriptors, words: ['--tablet-servers', servers] });
       const writer = (await victim.database()).table(OTHERS_TABLE);
       const crowd = new Crowd(t, victim.port, HELLO);
