@@ -524,6 +524,25 @@ describe('trimmed and deleted logs', () => {
     assert.deepEqual(await logs.listLogs(''), []);
   });
 
+  test('an append that lands after its log was deleted belongs to no log, and goes with the next deletion', async () => {
+    const store = new MemorySlotStore();
+    const { logs } = await filled(store, 3);
+    const second = await store.read(ROW, 2, 0, 1000);
+    await logs.deleteLog(LOG);
+    await store.create(ROW, 2, [second!]);
+    assert.deepEqual(await positions(logs), []);
+    assert.deepEqual(await logs.listLogs(''), [LOG]);
+    await logs.deleteLog(LOG);
+    assert.deepEqual(await logs.listLogs(''), []);
+  });
+
+  test('a row without its head is damage while the other row has one', async () => {
+    const store = new MemorySlotStore();
+    const { logs } = await filled(store, 3);
+    await store.delete(ROW, [0]);
+    await fails(positions(logs), Code.DATA_LOSS);
+  });
+
   test('a fence that a full store refuses, in one row or in both, is made when it is sent again', async () => {
     for (const markers of [0, 1]) {
       const store = new MemorySlotStore();

@@ -35,24 +35,34 @@ export function drawNonce(random: Random): Buffer {
   return Buffer.from(random.uniqueName(), 'hex').subarray(0, SLOT_NONCE_BYTES);
 }
 
-/** Where the log ends now; undefined: there is no log, or it was never opened, or it is being deleted. */
+/**
+ * The newest append of a row, or its head. `removed`: the log is being deleted. `headless`: the row has slots, and its
+ * head is gone. Undefined: it has nothing but markers.
+ */
+type RowTop = SlotHeader | 'removed' | 'headless' | undefined;
+
+/** Where the log ends now; undefined: there is no log, or it was never opened, or it was deleted. */
 export async function findLogEnd(calls: SlotCalls, log: string): Promise<LogEnd | undefined> {
-  const tops = await Promise.all(rowsOf(log).map((row) => findRowTop(calls, row)));
-  if (tops.includes('removed')) return undefined;
-  let end: LogEnd | undefined;
-  for (const top of tops) {
-    if (top === undefined || top === 'removed') continue;
-    end = {
-      nonce: top.nonce,
-      last: Math.max(top.sequence, end?.last ?? 0),
-      lowWater: Math.max(top.lowWater, end?.lowWater ?? 0),
-    };
+  const rows = rowsOf(log);
+  for (let readings = 1; ; readings++) {
+    const tops = await Promise.all(rows.map((row) => findRowTop(calls, row)));
+    if (tops.includes('removed')) return undefined;
+    const opened = tops.filter((top) => typeof top === 'object');
+    const headless = tops.indexOf('headless');
+    // no row has a head: a deletion took them, and an append that its writer had sent landed after that
+    if (opened.length === 0) return undefined;
+    if (headless < 0)
+      return {
+        nonce: opened.at(-1)!.nonce,
+        last: Math.max(...opened.map(({ sequence }) => sequence)),
+        lowWater: Math.max(...opened.map(({ lowWater }) => lowWater)),
+      };
+    // perhaps it was deleted after the other row was read
+    if (readings > 1) throw new CorruptionError(slotName(rows[headless]!, 0), 0, 'the slot is missing, others exist');
   }
-  return end;
 }
 
-/** The newest append of a row, or its head; undefined: it has nothing but markers. */
-async function findRowTop(calls: SlotCalls, row: string): Promise<SlotHeader | 'removed' | undefined> {
+async function findRowTop(calls: SlotCalls, row: string): Promise<RowTop> {
   for (let lists = 0; lists < MAX_LISTS; lists++) {
     const { lowest, highest, count } = await extentOf(calls, row);
     if (highest < 0) return undefined;
@@ -69,7 +79,7 @@ async function findRowTop(calls: SlotCalls, row: string): Promise<SlotHeader | '
       if (lists === 0 || (await calls.readHeader(row, highest)) === undefined) continue;
       throw new CorruptionError(slotName(row, slot), 0, `the slot is missing, slot ${highest} exists`);
     }
-    if (lowest !== 0) throw new CorruptionError(slotName(row, 0), 0, `the slot is missing, slot ${lowest} exists`);
+    if (lowest !== 0) return 'headless';
     if ((top.kind === 'head') !== (slot === 0))
       throw new CorruptionError(slotName(row, slot), KIND_OFFSET, `a slot of kind ${top.kind}`);
     return top;
