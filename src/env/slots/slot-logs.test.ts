@@ -502,7 +502,7 @@ describe('trimmed and deleted logs', () => {
     const after = seen.findIndex(({ afterTrim }) => afterTrim);
     assert.deepEqual(
       seen.slice(after).map(({ position }) => position),
-      [25, 26, 27, 28, 29, 30],
+      [25, 26, 27, 28, 29, 30, 31],
     );
     await logs.fence(LOG);
     assert.deepEqual(await positions(logs), [25, 26, 27, 28, 29, 30, 31]);

@@ -38,7 +38,8 @@ export async function* readSlots(calls: SlotCalls, log: string, from: LogPositio
     const isTrimmed = readings > 0 && lowWater > next;
     afterTrim ||= isTrimmed;
     next = Math.max(next, lowWater);
-    last = Math.max(last, Math.min(lowWater, end.last));
+    // after a trim up to the append whose contents say what was trimmed: it precedes the one that deleted the slots
+    if (isTrimmed || lowWater > last) last = end.last;
     const begin = next;
     if (next > last) return;
     for await (const { position, bytes } of merged(calls, log, nonce)) {
