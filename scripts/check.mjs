@@ -81,7 +81,7 @@ function commentWidth() {
 
 function stateOfModules() {
   const wrong = moduleState();
-  return { ...verdict(wrong), figure: `${wrong.length} outside base/pools and platform` };
+  return { ...verdict(wrong), figure: `${wrong.length} outside base/pools, base/abort-listeners and platform` };
 }
 
 /**

@@ -1,7 +1,7 @@
 /**
  * Mutable state at module level: shared by all databases and servers of a process, and found rather than passed. It
- * belongs to a connection, an API object or a cursor. Only the machine (src/platform) and the pools (src/base/pools.ts)
- * have their own.
+ * belongs to a connection, an API object or a cursor. Only the machine (src/platform), the pools (src/base/pools.ts)
+ * and the listeners of signals, which belong to no database (src/base/abort-listeners.ts), have their own.
  *
  * It finds a variable at the top of a module that a function changes: by assignment to it or to a part of it, by a
  * method such as `set` or `push`, or by any method where it is an instance of a class of ours whose fields change. A
@@ -12,7 +12,7 @@ import ts from 'typescript';
 import { lineOf, productTrees } from './sources.mjs';
 
 /** Where it is allowed. */
-const OWNERS = /^src\/(platform\/|base\/pools\.ts$)/;
+const OWNERS = /^src\/(platform\/|base\/(pools|abort-listeners)\.ts$)/;
 
 const MUTATOR =
   /^(add|clear|copyWithin|delete|fill|pop|push|reverse|set|shift|sort|splice|unshift|write|set(Big)?(Ui|I)nt\d+|setFloat\d+|(write|utf8|latin1|ascii|hex)[A-Z]\w*)$/;

@@ -2,6 +2,7 @@
  * base: the lowest room: byte strings and their order, 64-bit integers, varints, checksums, checks of options, errors
  * and assertions. Pure computation; imports no other room.
  */
+export { offAbort, onAbort } from './abort-listeners.ts';
 export {
   isText,
   asBuffer,

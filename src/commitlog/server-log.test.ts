@@ -538,7 +538,9 @@ describe('trimming', () => {
           const files = new MemoryFileSystem();
           const random = new SeededRandom(1);
           const fileSystem =
-            kind === 'of slots' ? withSlotLogs(files, new MemorySlotStore(), { clock: new ManualClock(), random }) : files;
+            kind === 'of slots'
+              ? withSlotLogs(files, new MemorySlotStore(), { clock: new ManualClock(), random })
+              : files;
           const log = await ServerLog.open({ fileSystem, path: PATH });
           const positions: number[] = [];
           for (let i = 0; i < 12; i++) positions.push(await log.append(record(`${i}`)).append.durable);

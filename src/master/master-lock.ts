@@ -2,7 +2,7 @@
  * The master lock (paper section 5.2). Several masters may run: one has the lock, the others stand by and try to take
  * it whenever it is free.
  */
-import { assert, type BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
+import { assert, type BigtableError, Code, offAbort, onAbort, toBigtableError, unavailable } from '../base/index.ts';
 import { callCancelled, type Env, followChanges, type LockHandle, requestContext } from '../env/index.ts';
 import { checkClock, MASTER_PATH } from '../protocol/index.ts';
 
@@ -54,8 +54,8 @@ async function standBy(options: LockOptions, sessionId: string): Promise<LockHan
     onEnd: () => fail(unavailable('changes of the master lock are no longer reported')),
   });
   compareClocks();
-  const onAbort = (): void => wake();
-  signal?.addEventListener('abort', onAbort);
+  const abort = (): void => wake();
+  if (signal && !signal.aborted) onAbort(signal, abort);
   try {
     for (;;) {
       if (signal?.aborted) throw callCancelled('the master lock');
@@ -72,6 +72,6 @@ async function standBy(options: LockOptions, sessionId: string): Promise<LockHan
     }
   } finally {
     stopWatching();
-    signal?.removeEventListener('abort', onAbort);
+    if (signal) offAbort(signal, abort);
   }
 }

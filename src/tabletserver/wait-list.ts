@@ -2,6 +2,7 @@
  * Calls that wait for space, woken all together: each checks again by itself. A call that is cancelled, or whose
  * deadline passes, waits no longer.
  */
+import { offAbort, onAbort } from '../base/index.ts';
 import { callCancelled, type Clock, deadlineExceeded, type RequestContext } from '../env/index.ts';
 
 export class WaitList {
@@ -21,23 +22,23 @@ export class WaitList {
 
   /** Resolves at the next `wake`; CANCELLED or DEADLINE_EXCEEDED if the caller stops waiting first. */
   next(context: RequestContext): Promise<void> {
+    const { deadlineMs, signal } = context;
     return new Promise((resolve, reject) => {
       const end = (settle: () => void): void => {
-        context.signal?.removeEventListener('abort', onAbort);
+        if (signal) offAbort(signal, abort);
         timer?.cancel();
         this.#waiting.delete(wake);
         settle();
       };
       const wake = (): void => end(resolve);
-      const onAbort = (): void => end(() => reject(callCancelled(this.#what)));
+      const abort = (): void => end(() => reject(callCancelled(this.#what)));
       const onDeadline = (): void => end(() => reject(deadlineExceeded(this.#what)));
-      const { deadlineMs, signal } = context;
       const timer =
         deadlineMs === Number.POSITIVE_INFINITY
           ? undefined
           : this.#clock.timer(deadlineMs - this.#clock.monotonicMs(), onDeadline);
-      if (signal?.aborted) return onAbort();
-      signal?.addEventListener('abort', onAbort, { once: true });
+      if (signal?.aborted) return abort();
+      if (signal) onAbort(signal, abort);
       this.#waiting.add(wake);
     });
   }

@@ -58,6 +58,17 @@ describe('a call that its caller may end', () => {
     assert.deepEqual([error.cause, error.details], [abort.signal.reason, {}]);
   });
 
+  test('a signal that others listen to ends it, too', async () => {
+    const { calls } = subject();
+    const abort = new AbortController();
+    abort.signal.addEventListener('abort', () => {});
+    let outcome = 'waits';
+    calls.write(never, { signal: abort.signal }).catch(({ name }: Error) => (outcome = name));
+    abort.abort();
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(outcome, 'AbortError');
+  });
+
   test('a deadline that others have reported first is reported as its own', async () => {
     const { calls } = subject();
     const first = new BigtableError(Code.DEADLINE_EXCEEDED, 'the server says so');

@@ -1,10 +1,9 @@
 /**
  * The end of a call before its answer: by its caller's signal, or by its timeout.
  *
- * Invariants: after `stop`, and after the end, no timer and no listener is left. A signal has one listener, however
- * many calls use it.
+ * Invariant: after `stop`, and after the end, no timer and no listener is left.
  */
-import { BigtableError, Code } from '../../base/index.ts';
+import { BigtableError, Code, offAbort, onAbort } from '../../base/index.ts';
 import { type ByteBudget, CallContext, type Clock, type Timer } from '../../env/index.ts';
 import { type CallOptions, checkCallValues } from './call-options.ts';
 
@@ -39,53 +38,19 @@ const BEGUN: Readonly<Record<CallKind, string>> = {
   write: '; it had begun, and what it writes may be applied or not',
 };
 
-interface AbortListener {
-  onAbort(): void;
-}
-
-/** The calls under way with each signal. A signal has one listener, however many calls it ends. */
-export class AbortListeners {
-  readonly #listenersOf = new WeakMap<AbortSignal, Set<AbortListener>>();
-  readonly #onAbort = (event: Event): void => this.#abort(event.currentTarget as AbortSignal);
-
-  add(signal: AbortSignal, listener: AbortListener): void {
-    const listeners = this.#listenersOf.get(signal);
-    if (listeners !== undefined) {
-      listeners.add(listener);
-      return;
-    }
-    this.#listenersOf.set(signal, new Set([listener]));
-    signal.addEventListener('abort', this.#onAbort, { once: true });
-  }
-
-  delete(signal: AbortSignal, listener: AbortListener): void {
-    const listeners = this.#listenersOf.get(signal);
-    if (listeners === undefined || !listeners.delete(listener) || listeners.size > 0) return;
-    this.#listenersOf.delete(signal);
-    signal.removeEventListener('abort', this.#onAbort);
-  }
-
-  #abort(signal: AbortSignal): void {
-    const listeners = this.#listenersOf.get(signal);
-    this.#listenersOf.delete(signal);
-    for (const listener of listeners ?? []) listener.onAbort();
-  }
-}
-
 export interface CallEndParts {
   readonly clock: Clock;
   readonly budget: ByteBudget;
-  readonly aborts: AbortListeners;
   readonly kind: CallKind;
   readonly options: CallOptions;
 }
 
 /** One call that its caller may end. */
-export class CallEnd implements AbortListener {
+export class CallEnd {
   readonly context: CallContext;
-  readonly #aborts: AbortListeners;
   readonly #options: CallOptions;
   readonly #kind: CallKind;
+  readonly #onAbort = (): void => this.#end(this.#aborted(true));
   #timer: Timer | undefined;
   /** Rejects the promise of the current waiter. */
   #reject: ((error: CallEndedError) => void) | undefined;
@@ -93,10 +58,9 @@ export class CallEnd implements AbortListener {
   onEnd: (() => void) | undefined;
 
   /** Throws if the call has ended before it begins. */
-  constructor({ clock, budget, aborts, kind, options }: CallEndParts) {
+  constructor({ clock, budget, kind, options }: CallEndParts) {
     checkCallValues(options);
     const { signal, timeoutMs = Number.POSITIVE_INFINITY } = options;
-    this.#aborts = aborts;
     this.#options = options;
     this.#kind = kind;
     if (signal?.aborted) throw this.#aborted(false);
@@ -104,7 +68,7 @@ export class CallEnd implements AbortListener {
     this.context = new CallContext({ budget, principal: 'embedded', deadlineMs: clock.monotonicMs() + timeoutMs });
     if (timeoutMs !== Number.POSITIVE_INFINITY)
       this.#timer = clock.timer(timeoutMs, () => this.#end(this.#timedOut(true)));
-    if (signal !== undefined) aborts.add(signal, this);
+    if (signal !== undefined) onAbort(signal, this.#onAbort);
   }
 
   /** The reason of the end, if the call has ended. */
@@ -133,11 +97,7 @@ export class CallEnd implements AbortListener {
   stop(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
-    if (this.#options.signal !== undefined) this.#aborts.delete(this.#options.signal, this);
-  }
-
-  onAbort(): void {
-    this.#end(this.#aborted(true));
+    if (this.#options.signal !== undefined) offAbort(this.#options.signal, this.#onAbort);
   }
 
   #end(error: CallEndedError): void {

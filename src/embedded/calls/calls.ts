@@ -8,7 +8,7 @@ import { type Env, type RequestContext, requestContext } from '../../env/index.t
 import { DEFAULT_PARENT } from '../../model/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import type { Service } from '../../service/index.ts';
-import { AbortListeners, CallEnd, type CallKind } from './call-end.ts';
+import { CallEnd, type CallKind } from './call-end.ts';
 import { type CallOptions, checkCallOptions } from './call-options.ts';
 import { callersError, forCaller } from './caller-error.ts';
 import { asked } from '../values/input.ts';
@@ -35,7 +35,6 @@ export class Calls {
   readonly #service: Service;
   readonly #env: CallEnv;
   readonly #keepAlive: KeepAlive | undefined;
-  readonly #aborts = new AbortListeners();
   #closed = false;
   /** Calls that are not answered. */
   #running = 0;
@@ -98,7 +97,7 @@ export class Calls {
     if (options.signal === undefined && options.timeoutMs === undefined) {
       return { service: this.#service, context: requestContext({ budget, principal: 'embedded' }), end: undefined };
     }
-    const end = new CallEnd({ clock, budget, aborts: this.#aborts, kind, options });
+    const end = new CallEnd({ clock, budget, kind, options });
     return { service: this.#service, context: end.context, end };
   }
 

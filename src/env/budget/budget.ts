@@ -6,7 +6,7 @@
  * Invariants: the parts' (budget-parts.ts). Only a request that is not admitted waits, and it holds only its received
  * bytes, in a part for which no call waits. So calls cannot wait for one another in a circle.
  */
-import { BigtableError, Code } from '../../base/index.ts';
+import { BigtableError, Code, offAbort, onAbort } from '../../base/index.ts';
 import { BudgetParts, Part } from './budget-parts.ts';
 import { type Owner, type Turn, TurnQueue } from './turn-queue.ts';
 
@@ -111,18 +111,18 @@ export class ByteBudget {
       return Promise.resolve();
     }
     return new Promise((resolve, reject) => {
-      const onAbort = (): void => {
+      const abort = (): void => {
         if (!queue.remove(waiter, false)) return;
         reject(new BigtableError(Code.CANCELLED, 'the caller cancelled the call while it waited for memory'));
         this.#wake();
       };
       const grant = (): void => {
-        signal?.removeEventListener('abort', onAbort);
+        if (signal) offAbort(signal, abort);
         resolve();
       };
       const waiter: Waiter = { bytes, owner, grant };
       if (signal?.aborted) return reject(new BigtableError(Code.CANCELLED, 'the caller cancelled the call'));
-      signal?.addEventListener('abort', onAbort, { once: true });
+      if (signal) onAbort(signal, abort);
       queue.add(waiter);
       this.#relieve(() => this.waiting === 0);
     });

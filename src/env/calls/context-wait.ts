@@ -3,7 +3,7 @@
  *
  * Invariant: after `stop`, and after the interruption, no timer and no listener is left.
  */
-import type { BigtableError } from '../../base/index.ts';
+import { type BigtableError, offAbort, onAbort } from '../../base/index.ts';
 import type { Clock, Timer } from '../seams/clock.ts';
 import { callCancelled, deadlineExceeded } from './call-errors.ts';
 import { CallContext, checkContext, type Interruptible, type RequestContext } from './context.ts';
@@ -25,7 +25,7 @@ export class ContextWait {
     const { deadlineMs, signal } = context;
     if (signal) {
       this.#onAbort = () => this.#interrupt(callCancelled());
-      signal.addEventListener('abort', this.#onAbort, { once: true });
+      onAbort(signal, this.#onAbort);
     }
     if (deadlineMs !== Number.POSITIVE_INFINITY) {
       this.#timer = clock.timer(deadlineMs - clock.monotonicMs(), () => this.#interrupt(deadlineExceeded()));
@@ -38,7 +38,7 @@ export class ContextWait {
       return;
     }
     this.#timer?.cancel();
-    if (this.#onAbort) this.#context.signal?.removeEventListener('abort', this.#onAbort);
+    if (this.#onAbort && this.#context.signal) offAbort(this.#context.signal, this.#onAbort);
     this.#onAbort = undefined;
   }
 

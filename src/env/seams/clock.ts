@@ -2,6 +2,7 @@
  * The fourth seam: time and randomness. Nothing else in Edubba reads a clock, sets a timer or draws a number, so that
  * the simulator can own all of it.
  */
+import { offAbort, onAbort } from '../../base/index.ts';
 import { type CollectYoung, Slices } from './pacer.ts';
 
 export interface Timer {
@@ -41,14 +42,14 @@ export interface Random {
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
-    const onAbort = (): void => {
+    const abort = (): void => {
       timer.cancel();
       reject(signal?.reason);
     };
     const timer = clock.timer(delayMs, () => {
-      signal?.removeEventListener('abort', onAbort);
+      if (signal) offAbort(signal, abort);
       resolve();
     });
-    signal?.addEventListener('abort', onAbort, { once: true });
+    if (signal) onAbort(signal, abort);
   });
 }

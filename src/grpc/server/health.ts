@@ -2,7 +2,7 @@
  * The serving status of the server, as a whole ("") and by service. Watchers are notified of every change, and released
  * when the server stops.
  */
-import { BigtableError, Code } from '../../base/index.ts';
+import { BigtableError, Code, offAbort, onAbort } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 
 /** Each watcher holds a stream open. */
@@ -34,11 +34,11 @@ export class Health {
     return new Promise((resolve) => {
       const wake = (): void => {
         this.#watchers.delete(wake);
-        context.signal?.removeEventListener('abort', wake);
+        if (context.signal) offAbort(context.signal, wake);
         resolve();
       };
       this.#watchers.add(wake);
-      context.signal?.addEventListener('abort', wake, { once: true });
+      if (context.signal) onAbort(context.signal, wake);
     });
   }
 }

@@ -5,7 +5,7 @@
  * deadlines, in its context or on a connection. What a slow reader leaves unread is at most about two windows and one
  * message.
  */
-import { asBuffer, BigtableError, Code, toBigtableError } from '../../base/index.ts';
+import { asBuffer, BigtableError, Code, offAbort, onAbort, toBigtableError } from '../../base/index.ts';
 import {
   callCancelled,
   CallContext,
@@ -98,7 +98,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
       context.listen(this);
     } else {
       if (context.signal?.aborted) return this.#end(callCancelled());
-      context.signal?.addEventListener('abort', this.#onAbort, { once: true });
+      if (context.signal) onAbort(context.signal, this.#onAbort);
     }
     this.#owner.deadlines.set(this, context.deadlineMs);
     this.#owner.start(this);
@@ -221,7 +221,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
     this.#hasEnded = true;
     const { context } = this;
     if (context instanceof CallContext) context.unlisten(this);
-    else context.signal?.removeEventListener('abort', this.#onAbort);
+    else if (context.signal) offAbort(context.signal, this.#onAbort);
     this.#owner.deadlines.clear(this);
     this.#owner.onEnded(this);
     this.#reader.onDone(error);
