@@ -7,8 +7,8 @@ import { type FileSystem, ManualClock } from '../../src/env/index.ts';
 import {
   checkDatabase,
   type CheckReport,
-  inspectMetadata,
-  type MetadataComponents,
+  type FileContents,
+  type InspectedTablet,
   type WholeFile,
 } from '../../src/inspect/index.ts';
 import { nativeCodecs } from '../../src/platform/index.ts';
@@ -30,13 +30,17 @@ export class StorageJudge {
   readonly #verdicts: Verdicts;
   /** Files never change, so each is read once. */
   readonly #wholeFiles = new Map<string, WholeFile>();
+  readonly #metadataFiles = new Map<string, FileContents>();
 
   constructor(cluster: Cluster, verdicts: Verdicts) {
     this.#cluster = cluster;
     this.#verdicts = verdicts;
   }
 
-  /** `isQuick`: logs are taken as the judge of logs knows them, which is most of the work. */
+  /**
+   * `isQuick`: logs are taken as the judge of logs knows them, and files as earlier quick checks have read them, which is
+   * most of the work.
+   */
   async check({ isQuick }: { readonly isQuick: boolean }): Promise<CheckReport> {
     const { store, locks } = this.#cluster;
     const files = (await locks.service.list('')).filter(({ sessionId }) => sessionId === undefined);
@@ -47,25 +51,28 @@ export class StorageJudge {
       clock: new ManualClock(),
       readAllLockFiles: async () => ({ files, damages: [], count: files.length }),
     };
-    const report = await checkDatabase(components, isQuick ? { wholeFiles: this.#wholeFiles } : {});
+    const tablets: InspectedTablet[] = [];
+    const report = await checkDatabase(isQuick ? { ...components, metadataFiles: this.#metadataFiles } : components, {
+      onTablet: (tablet) => tablets.push(tablet),
+      ...(isQuick && { wholeFiles: this.#wholeFiles }),
+    });
     const lines = report.findings.slice(0, MAX_FINDINGS).map((finding) => JSON.stringify(finding));
     if (lines.length > 0) this.#verdicts.add('storage', lines.join('\n'));
-    else await this.#compareRows({ ...components, lockServiceFiles: async () => files });
+    else this.#compareRows(tablets);
     return report;
   }
 
   /** METADATA as recovery would find it is what the commits have made of it. */
-  async #compareRows(components: MetadataComponents): Promise<void> {
+  #compareRows(tablets: readonly InspectedTablet[]): void {
     const judge = this.#cluster.store.metadataJudge;
-    let found = 0;
-    for await (const { key, row } of (await inspectMetadata(components)).tablets()) {
-      found++;
+    for (const { key, row } of tablets) {
       const { version, commitId } = judge.row(key) ?? {};
       if (version === row.version && commitId === row.commitId) continue;
       const message = `row ${quote(key)} would be recovered at version ${row.version}, it is at ${version}`;
       this.#verdicts.add('storage', message);
     }
-    if (found !== judge.rows) this.#verdicts.add('storage', `${found} rows of METADATA of ${judge.rows} are found`);
+    if (tablets.length !== judge.rows)
+      this.#verdicts.add('storage', `${tablets.length} rows of METADATA of ${judge.rows} are found`);
   }
 }
 

@@ -158,11 +158,15 @@ export class Workload {
   async #leftOver(): Promise<void> {
     const { scheduler } = this.#cluster;
     const untilMs = scheduler.nowMs + SWEPT_MS;
+    // all is read as it is at first, and once nothing is left over
+    let isQuick = false;
     while (this.#verdicts.first === undefined) {
-      const { orphans = [] } = await this.#storage.check({ isQuick: false });
+      const { orphans = [] } = await this.#storage.check({ isQuick });
       const live = new Set(this.#cluster.liveServers().map(({ name }) => logPathOf(name)));
       const left = orphans.filter((path) => !live.has(path));
-      if (left.length === 0) return;
+      if (left.length === 0 && !isQuick) return;
+      isQuick = left.length > 0;
+      if (left.length === 0) continue;
       if (scheduler.nowMs > untilMs) return this.#verdicts.add('in the end', this.#leftOverMessage(left));
       await this.#cluster.sweep();
       await this.#pause(SWEEP_MS);

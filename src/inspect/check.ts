@@ -21,7 +21,7 @@ import { checkFile, type CheckedTable, type FileTally } from './check-files.ts';
 import { type CheckedLog, checkLog } from './check-logs.ts';
 import { RowCheck } from './check-rows.ts';
 import { type Finding, Findings } from './findings.ts';
-import { inspectMetadata, type MetadataComponents } from './metadata.ts';
+import { type InspectedTablet, inspectMetadata, type MetadataComponents } from './metadata.ts';
 
 /** Every file of the lock service that can be read, and the damage of the others. */
 export interface LockFilesChecked {
@@ -70,6 +70,8 @@ export interface CheckOptions {
    * this one finds whole are added. Default: all are read.
    */
   readonly wholeFiles?: Map<string, WholeFile>;
+  /** Called with each tablet, in the order of METADATA. */
+  readonly onTablet?: (tablet: InspectedTablet) => void;
 }
 
 /** What a check has kept of an SSTable. */
@@ -182,6 +184,7 @@ class Check {
     try {
       for await (const tablet of this.#tabletsOf()) {
         this.#tablets++;
+        this.#options.onTablet?.(tablet);
         rows.add(tablet);
         await this.#checkReferences(tablet.row);
       }

@@ -5,6 +5,12 @@
 export { checkDatabase, type CheckOptions, type CheckProgress, type CheckReport, type WholeFile } from './check.ts';
 export type { Finding } from './findings.ts';
 export { type InspectedAppend, inspectLog, type InspectedRecord } from './log.ts';
-export { inspectMetadata, type InspectedTablet, type MetadataComponents, type MetadataInspection } from './metadata.ts';
+export {
+  type FileContents,
+  inspectMetadata,
+  type InspectedTablet,
+  type MetadataComponents,
+  type MetadataInspection,
+} from './metadata.ts';
 export { carryOutRepair, planRepair, type RepairPlan, type RepairResult } from './repair.ts';
 export { inspectSsTable, type InspectedSsTable, type SsTableComponents, ssTableEntries } from './ss-table.ts';

@@ -4,7 +4,7 @@ import { BigtableError, Code, CorruptionError } from '../base/index.ts';
 import { openDatabase } from '../boot/index.ts';
 import { type FileSystem, type LastingFile, requestContext } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
-import { type InspectedTablet, inspectMetadata, type MetadataComponents } from './metadata.ts';
+import { type FileContents, type InspectedTablet, inspectMetadata, type MetadataComponents } from './metadata.ts';
 
 type OpenDatabase = Awaited<ReturnType<typeof openDatabase>>;
 
@@ -228,6 +228,37 @@ describe('inspecting METADATA', () => {
           file.path === 'root' ? { ...file, contents: Buffer.from('{') } : file,
         );
       await assert.rejects(tabletsOf({ ...components, lockServiceFiles }), CorruptionError);
+    }));
+
+  test('files that an earlier inspection has read are not read again, and the rows are the same', () =>
+    withDatabase(async (database) => {
+      const metadataFiles = new Map<string, FileContents>();
+      const { fileSystem } = database.env;
+      let reads = 0;
+      const counting = new Proxy(fileSystem, {
+        get: (target, name) => {
+          if (name !== 'read' && name !== 'readNow') return Reflect.get(target, name, target)?.bind(target);
+          return (...args: Parameters<FileSystem['read']>) => {
+            reads++;
+            return target[name]?.(...args);
+          };
+        },
+      });
+      for (const name of ['one', 'two', 'three']) {
+        await create(database, name, ['m']);
+        await database.flush();
+        // read from files, and then from the log, too
+        for (const later of ['later', 'last']) {
+          const expected = await tabletsOf(componentsOf(database));
+          const components: MetadataComponents = { ...componentsOf(database, counting), metadataFiles };
+          assert.deepEqual(await tabletsOf(components), expected);
+          reads = 0;
+          assert.deepEqual(await tabletsOf(components), expected);
+          assert.equal(reads, 0, 'all files are known');
+          await create(database, `${name}-${later}`);
+        }
+      }
+      assert.ok(metadataFiles.size > 0);
     }));
 
   test('without a database there are no tablets', () =>

@@ -19,10 +19,11 @@ import {
   type MetadataKey,
   type MetadataRow,
   PlainObject,
+  ROOT_KEY,
   schemaPath,
   USER_RANGE,
 } from '../metadata/index.ts';
-import type { TableSchema } from '../model/index.ts';
+import type { Entry, RowRangeDeletion, TableSchema } from '../model/index.ts';
 import { MetadataLogs } from './metadata-logs.ts';
 import { OfflineRows } from './offline-rows.ts';
 import { openTable, ssTableEntries } from './ss-table.ts';
@@ -33,6 +34,17 @@ export interface MetadataComponents {
   readonly clock: Clock;
   /** The lasting files of the lock service as they are now. */
   lockServiceFiles(): Promise<readonly LastingFile[]>;
+  /**
+   * By path, the SSTables of METADATA that earlier inspections of the same database have read: they are not read again,
+   * and those that this one reads are added. Default: all are read.
+   */
+  readonly metadataFiles?: Map<string, FileContents>;
+}
+
+/** What an SSTable of METADATA holds. */
+export interface FileContents {
+  readonly deletions: readonly RowRangeDeletion[];
+  readonly entries: readonly Entry[];
 }
 
 export interface TabletEventNote {
@@ -84,9 +96,23 @@ interface TabletContents {
   readonly rows: OfflineRows;
 }
 
+/** The contents of the root tablet, and what they were made of. */
+interface KnownRoot extends TabletContents {
+  readonly logs: readonly KnownRecords[];
+}
+
+interface KnownRecords {
+  readonly path: string;
+  readonly records: readonly LogRecord[];
+  /** Records that there were: more come, next to a running server. */
+  readonly count: number;
+}
+
 class OfflineMetadata {
   readonly #components: MetadataComponents;
   readonly #logs: MetadataLogs;
+  /** The root tablet is requested before and after each tablet of METADATA. */
+  #knownRoot: KnownRoot | undefined;
 
   constructor(components: MetadataComponents) {
     this.#components = components;
@@ -153,6 +179,14 @@ class OfflineMetadata {
   }
 
   async #read(row: MetadataRow): Promise<OfflineRows> {
+    const logs: KnownRecords[] = [];
+    for (const path of row.logs) {
+      const records = await this.#logs.records(path);
+      logs.push({ path, records, count: records.length });
+    }
+    const isRoot = keyOfRow(row) === ROOT_KEY;
+    const known = isRoot ? this.#knownRoot : undefined;
+    if (known !== undefined && isSame(known, row, logs)) return known.rows;
     const rows = new OfflineRows(row.range);
     for (const files of Object.values(row.files)) {
       // a row deletion in a file is about the files of its locality group alone
@@ -160,30 +194,53 @@ class OfflineMetadata {
       for (const path of files.toReversed()) await this.#addFile(group, path);
       rows.addAll(group);
     }
-    const records: { readonly path: string; readonly record: LogRecord }[] = [];
-    for (const path of row.logs) {
-      for (const record of await this.#logs.records(path))
-        if (isAfter(record, row.redo) && rows.concerns(record)) records.push({ path, record });
-    }
-    records.sort((a, b) => a.record.epoch - b.record.epoch || a.record.sequence - b.record.sequence);
+    await this.#addRecords(rows, row, logs);
+    if (isRoot) this.#knownRoot = { row, rows, logs };
+    return rows;
+  }
+
+  async #addRecords(rows: OfflineRows, { redo }: MetadataRow, logs: readonly KnownRecords[]): Promise<void> {
+    const all: { readonly path: string; readonly record: LogRecord }[] = [];
+    for (const { path, records } of logs)
+      for (const record of records) if (isAfter(record, redo) && rows.concerns(record)) all.push({ path, record });
+    all.sort((a, b) => a.record.epoch - b.record.epoch || a.record.sequence - b.record.sequence);
     const pacer = new Pacer(this.#components.clock);
-    let last = row.redo;
-    for (const { path, record } of records) {
+    let last = redo;
+    for (const { path, record } of all) {
       // a record that was written twice counts once
       if (!isAfter(record, last)) continue;
       last = record;
       rows.applyRecord(path, record);
       if (pacer.due()) await pacer.pause();
     }
-    return rows;
   }
 
   async #addFile(rows: OfflineRows, path: string): Promise<void> {
-    const table = await openTable(this.#components, path);
-    for (const deletion of table.rowRangeDeletions()) rows.dropRows(deletion);
-    table.close();
-    for await (const entry of ssTableEntries(this.#components, path)) rows.applyEntry(path, entry);
+    const { metadataFiles } = this.#components;
+    const contents = metadataFiles?.get(path) ?? (await this.#readFile(path));
+    metadataFiles?.set(path, contents);
+    for (const deletion of contents.deletions) rows.dropRows(deletion);
+    for (const entry of contents.entries) rows.applyEntry(path, entry);
   }
+
+  async #readFile(path: string): Promise<FileContents> {
+    const table = await openTable(this.#components, path);
+    const deletions = [...table.rowRangeDeletions()];
+    table.close();
+    const entries: Entry[] = [];
+    for await (const entry of ssTableEntries(this.#components, path)) entries.push(entry);
+    return { deletions, entries };
+  }
+}
+
+/** True if the root tablet was made of the same row and the same records. */
+function isSame(known: KnownRoot, { version, epoch }: MetadataRow, logs: readonly KnownRecords[]): boolean {
+  return (
+    known.row.version === version &&
+    known.row.epoch === epoch &&
+    known.logs.length === logs.length &&
+    known.logs.every(({ records, count }, i) => records === logs[i]?.records && count === logs[i].count)
+  );
 }
 
 function tabletsIn(rows: OfflineRows, rowIn: InspectedTablet['rowIn']): InspectedTablet[] {

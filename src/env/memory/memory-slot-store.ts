@@ -8,6 +8,8 @@ import type { SlotPage, SlotStore } from '../seams/slot-store.ts';
 
 interface StoredLog {
   readonly slots: Map<number, Buffer>;
+  /** The numbers of the slots, ascending. */
+  readonly numbers: number[];
   /** Free bytes that are reserved for its writer. */
   reservedBytes: number;
 }
@@ -31,7 +33,7 @@ export class MemorySlotStore implements SlotStore {
     { reserved = false }: { readonly reserved?: boolean } = {},
   ): Promise<boolean> {
     assert(Number.isSafeInteger(slot) && slot >= 0, 'a slot is a safe integer');
-    const stored = this.#logs.get(log) ?? { slots: new Map(), reservedBytes: 0 };
+    const stored = this.#logs.get(log) ?? { slots: new Map(), numbers: [], reservedBytes: 0 };
     if (stored.slots.has(slot)) return false;
     const bytes = Buffer.concat(parts);
     // what lands after the log was deleted finds nothing reserved
@@ -42,6 +44,7 @@ export class MemorySlotStore implements SlotStore {
       this.#take(log, bytes.length);
     }
     stored.slots.set(slot, bytes);
+    stored.numbers.splice(firstAtOrAbove(stored.numbers, slot), 0, slot);
     this.#logs.set(log, stored);
     return true;
   }
@@ -52,8 +55,10 @@ export class MemorySlotStore implements SlotStore {
   }
 
   async listSlots(log: string, from: number): Promise<SlotPage> {
-    const slots = [...(this.#logs.get(log)?.slots.keys() ?? [])].filter((slot) => slot >= from).sort((a, b) => a - b);
-    return { slots: slots.slice(0, this.#pageSize), isLast: slots.length <= this.#pageSize };
+    const numbers = this.#logs.get(log)?.numbers ?? [];
+    const begin = firstAtOrAbove(numbers, from);
+    const end = begin + this.#pageSize;
+    return { slots: numbers.slice(begin, end), isLast: numbers.length <= end };
   }
 
   async listLogs(prefix: string, after: string): Promise<string[]> {
@@ -66,7 +71,7 @@ export class MemorySlotStore implements SlotStore {
     if (!stored) return;
     for (const slot of slots) {
       this.freeBytes += stored.slots.get(slot)?.length ?? 0;
-      stored.slots.delete(slot);
+      removeSlot(stored, slot);
       if (slot === 0) await this.unreserve(log);
     }
     if (stored.slots.size === 0) this.#logs.delete(log);
@@ -88,12 +93,12 @@ export class MemorySlotStore implements SlotStore {
 
   /** Replaces the bytes of a slot, or removes it, as damage to the storage does. */
   damage(log: string, slot: number, change: (bytes: Buffer) => Buffer | undefined): void {
-    const slots = this.#logs.get(log)?.slots;
-    const bytes = slots?.get(slot);
-    assert(slots && bytes, `${log} has no slot ${slot}`);
+    const stored = this.#logs.get(log);
+    const bytes = stored?.slots.get(slot);
+    assert(stored && bytes, `${log} has no slot ${slot}`);
     const changed = change(Buffer.from(bytes));
-    if (changed) slots.set(slot, changed);
-    else slots.delete(slot);
+    if (changed) stored.slots.set(slot, changed);
+    else removeSlot(stored, slot);
   }
 
   #take(log: string, bytes: number): void {
@@ -101,4 +106,19 @@ export class MemorySlotStore implements SlotStore {
       throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${log}: no space for ${bytes}, ${this.freeBytes} are free`);
     this.freeBytes -= bytes;
   }
+}
+
+function removeSlot({ slots, numbers }: StoredLog, slot: number): void {
+  if (slots.delete(slot)) numbers.splice(firstAtOrAbove(numbers, slot), 1);
+}
+
+/** The index of the first of ascending `numbers` that is `least` or above. */
+function firstAtOrAbove(numbers: readonly number[], least: number): number {
+  let [low, high] = [0, numbers.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (numbers[middle]! < least) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
