@@ -6,7 +6,7 @@
  * - A write of a row is acknowledged after a record of that row has become durable.
  */
 import { quote } from '../../src/base/index.ts';
-import { recordsOf } from '../../src/commitlog/index.ts';
+import type { EncodedRecord } from '../../src/commitlog/index.ts';
 import type { SimLockService } from './locks.ts';
 import type { NotedCall } from './network.ts';
 import type { SimProcess } from './process.ts';
@@ -31,9 +31,9 @@ export class AnswerJudge {
     this.#verdicts = verdicts;
   }
 
-  /** An append of the process became durable. */
-  appended(process: string, log: string, position: number, bytes: Buffer): void {
-    for (const record of recordsOf(log, { position, bytes })) {
+  /** An append of the process with these records became durable. */
+  appended(process: string, records: readonly EncodedRecord[]): void {
+    for (const record of records) {
       const { tableId, body } = record.decode();
       if (body.kind !== 'rows') continue;
       for (const { row } of body.rows) this.#durableMs.set(`${process} ${tableId} ${row}`, this.#scheduler.nowMs);

@@ -3,7 +3,7 @@
  * servers serve, and what the roles say of themselves. `log-judge.ts` judges the logs.
  */
 import { quote } from '../../src/base/index.ts';
-import { type FileSystem, ManualClock } from '../../src/env/index.ts';
+import { type FileSystem, type LogAppend, ManualClock } from '../../src/env/index.ts';
 import {
   checkDatabase,
   type CheckReport,
@@ -45,7 +45,7 @@ export class StorageJudge {
     const { store, locks } = this.#cluster;
     const files = (await locks.service.list('')).filter(({ sessionId }) => sessionId === undefined);
     const components = {
-      fileSystem: isQuick ? withKnownLogs(store.files, store.logJudge) : store.files,
+      fileSystem: isQuick ? withKnownLogs(store.files, store.logJudge) : withLogsReadOnce(store.files),
       codecs: CODECS,
       // it stands still, so the check never yields
       clock: new ManualClock(),
@@ -86,6 +86,24 @@ function withKnownLogs(files: FileSystem, logs: LogJudge): FileSystem {
         .sort(),
     readLog: async function* (path, from) {
       yield* logs.appendsOf(path, from);
+    },
+  };
+}
+
+/** Nothing changes during a check: each log is read once, whole. */
+function withLogsReadOnce(files: FileSystem): FileSystem {
+  const read = new Map<string, readonly LogAppend[]>();
+  return {
+    ...files,
+    readLog: async function* (path, from = 0) {
+      let appends = read.get(path);
+      if (appends === undefined) {
+        const all: LogAppend[] = [];
+        for await (const append of files.readLog(path)) all.push(append);
+        read.set(path, all);
+        appends = all;
+      }
+      for (const append of appends) if (append.position >= from) yield append;
     },
   };
 }

@@ -8,7 +8,7 @@
  * - I7: a row changes only by a commit that expected its (epoch, version), together with the commit's other row.
  */
 import { quote } from '../../src/base/index.ts';
-import { type EncodedRecord, type LogRecord, recordsOf } from '../../src/commitlog/index.ts';
+import type { EncodedRecord, LogRecord } from '../../src/commitlog/index.ts';
 import {
   decodeRootFile,
   decodeRow,
@@ -84,9 +84,9 @@ export class MetadataJudge {
       }
   }
 
-  /** An append became durable that was in no slot before. */
-  appended(log: string, position: number, bytes: Buffer): void {
-    for (const record of recordsOf(log, { position, bytes })) {
+  /** An append with these records became durable that was in no slot before. */
+  appended(log: string, records: readonly EncodedRecord[]): void {
+    for (const record of records) {
       this.counts.records++;
       this.#judgeRecord(log, record);
       if (record.tableId === METADATA_TABLE_ID) this.#apply(log, record.decode());
@@ -116,7 +116,7 @@ export class MetadataJudge {
     if (!this.#files.delete(path)) return;
     this.counts.filesDeleted++;
     for (const row of this.#all())
-      if (filesOf(row).includes(path)) this.#violated(`I4: ${by} deletes ${path}, which ${nameOf(row)} lists`);
+      if (lists(row, path)) this.#violated(`I4: ${by} deletes ${path}, which ${nameOf(row)} lists`);
     const holder = this.live.holderOf(path);
     // the writer of a file that was never listed may give it up
     const isGivenUp = holder !== undefined && by.startsWith(`${holder}.`) && !this.#listed.has(path);
@@ -301,6 +301,11 @@ function tableOf(key: MetadataKey): string {
 
 function filesOf({ files }: MetadataRow): string[] {
   return Object.values(files).flat();
+}
+
+function lists({ files }: MetadataRow, path: string): boolean {
+  for (const group in files) if (files[group]!.includes(path)) return true;
+  return false;
 }
 
 function nameOf({ tableId, range }: MetadataRow): string {

@@ -5,7 +5,7 @@
  * - A tablet is taken from a server only when that has released it, or its log is fenced: nothing lands there later.
  */
 import { quote } from '../../src/base/index.ts';
-import { type EncodedRecord, isAfter, recordsOf } from '../../src/commitlog/index.ts';
+import { type EncodedRecord, isAfter } from '../../src/commitlog/index.ts';
 import { keyOfRow, type MetadataKey, type MetadataRow } from '../../src/metadata/index.ts';
 import { logPathOf, type TabletServerCalls } from '../../src/protocol/index.ts';
 import type { NotedCall } from './network.ts';
@@ -33,9 +33,9 @@ export class RecoveryJudge {
     this.#isSealed = isSealed;
   }
 
-  /** An append became durable that was in no slot before. Those below `lowWater` may be deleted. */
-  appended(log: string, position: number, bytes: Buffer, lowWater: number): void {
-    for (const record of recordsOf(log, { position, bytes })) {
+  /** An append with these records became durable that was in no slot before. Those below `lowWater` may be deleted. */
+  appended(log: string, position: number, records: readonly EncodedRecord[], lowWater: number): void {
+    for (const record of records) {
       const kept = this.#kept.get(record.tableId);
       if (kept === undefined) this.#kept.set(record.tableId, [{ log, position, record }]);
       else kept.push({ log, position, record });

@@ -5,6 +5,7 @@
  * whose operations can land late, too, while their process goes on.
  */
 import { BigtableError, Code, unavailable } from '../../src/base/index.ts';
+import { type EncodedRecord, recordsOf } from '../../src/commitlog/index.ts';
 import {
   type FileInfo,
   type FileSystem,
@@ -57,8 +58,8 @@ export class SimStore {
   readonly slots: MemorySlotStore;
   readonly logJudge = new LogJudge();
   readonly metadataJudge = new MetadataJudge();
-  /** Called with each append that becomes durable, and the process that wrote it. */
-  onAppend: (process: string, log: string, position: number, bytes: Buffer) => void = () => {};
+  /** Called with the records of each append that becomes durable, and the process that wrote it. */
+  onAppend: (process: string, records: readonly EncodedRecord[]) => void = () => {};
   readonly recoveryJudge = new RecoveryJudge((log) => this.logJudge.isSealed(log));
   readonly #files = new MemoryFileSystem();
   /** All of it, reached without delay. */
@@ -88,9 +89,10 @@ export class SimStore {
     const atRest = { clock: new ManualClock(), random: new SeededRandom(0), checksum };
     this.files = withSlotLogs(this.#files, this.slots, atRest);
     this.logJudge.onAppend = (log, position, bytes, lowWater) => {
-      this.onAppend(this.logJudge.writers.get(log) ?? '', log, position, bytes);
-      this.recoveryJudge.appended(log, position, bytes, lowWater);
-      this.metadataJudge.appended(log, position, bytes);
+      const records = recordsOf(log, { position, bytes });
+      this.onAppend(this.logJudge.writers.get(log) ?? '', records);
+      this.recoveryJudge.appended(log, position, records, lowWater);
+      this.metadataJudge.appended(log, records);
     };
     this.metadataJudge.onRow = (...change) => this.recoveryJudge.rowChanged(...change);
     this.logJudge.onRemoval = (log) => this.metadataJudge.logRemoved(log);

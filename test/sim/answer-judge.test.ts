@@ -5,6 +5,7 @@ import { SESSION_MS, SimLockService } from '../../sim/world/locks.ts';
 import { SimProcess } from '../../sim/world/process.ts';
 import { Scheduler } from '../../sim/world/scheduler.ts';
 import { Verdicts } from '../../sim/world/verdicts.ts';
+import { recordsOf } from '../../src/commitlog/index.ts';
 import { appendsOf } from './appends.ts';
 
 const TABLE = '00000001';
@@ -34,7 +35,7 @@ describe('the judge of answers', () => {
   /** A record of the row becomes durable now. */
   async function write(): Promise<void> {
     const [append] = await appendsOf('logs/one', TABLE, ['a']);
-    judge.appended(process.name, 'logs/one', append!.position, append!.bytes);
+    judge.appended(process.name, recordsOf('logs/one', append!));
   }
 
   /** The process opens a session, and stands still until that is over. */

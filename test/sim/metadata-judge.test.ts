@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { MetadataJudge } from '../../sim/world/metadata-judge.ts';
-import { type NewRecord, Origin, ServerLog } from '../../src/commitlog/index.ts';
+import { type NewRecord, Origin, recordsOf, ServerLog } from '../../src/commitlog/index.ts';
 import { MemoryFileSystem } from '../../src/env/index.ts';
 import {
   commitOfMerge,
@@ -89,7 +89,7 @@ class Judged {
     for await (const { position, bytes } of this.#fileSystem.readLog(LOG, this.#seen)) {
       if (position < this.#seen) continue;
       this.#seen = position + 1;
-      this.judge.appended(log, position, bytes);
+      this.judge.appended(log, recordsOf(log, { position, bytes }));
     }
   }
 

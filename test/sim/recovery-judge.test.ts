@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { RecoveryJudge } from '../../sim/world/recovery-judge.ts';
 import type { SimProcess } from '../../sim/world/process.ts';
+import { recordsOf } from '../../src/commitlog/index.ts';
 import { keyOfRow, type MetadataRow } from '../../src/metadata/index.ts';
 import { appendsOf } from './appends.ts';
 
@@ -28,9 +29,9 @@ async function judged(): Promise<{ judge: RecoveryJudge; found: string[]; sealed
   judge.onViolation = (what) => found.push(what);
   judge.rowChanged(KEY, undefined, ROW);
   const appends = await appendsOf(LOG, TABLE, ['a', 'b', 'z', 'z']);
-  for (const { position, bytes } of appends.slice(0, 3)) judge.appended(LOG, position, bytes, 0);
+  for (const append of appends.slice(0, 3)) judge.appended(LOG, append.position, recordsOf(LOG, append), 0);
   const last = appends[3]!;
-  return { judge, found, sealed, next: () => judge.appended(LOG, last.position, last.bytes, last.position) };
+  return { judge, found, sealed, next: () => judge.appended(LOG, last.position, recordsOf(LOG, last), last.position) };
 }
 
 /** The answer of a server that has released the tablet, or has not. */

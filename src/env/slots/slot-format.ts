@@ -14,6 +14,7 @@ export const MAX_SLOT_PAYLOAD_BYTES = 1 << 30;
 
 const MAGIC = Buffer.from('EDUBSLOT', 'latin1');
 const VERSION = 1;
+const TWO_32 = 0x1_0000_0000;
 
 export const PAYLOAD_CHECKSUM_OFFSET = 60;
 export const KIND_OFFSET = 64;
@@ -63,9 +64,9 @@ export function encodeSlotHeader(header: SlotHeader, checksum: Checksum): Buffer
   bytes.writeUInt16LE(VERSION, 8);
   bytes.writeUInt16LE(SLOT_HEADER_BYTES, 10);
   nonce.copy(bytes, 16);
-  bytes.writeBigUInt64LE(BigInt(slot), 32);
-  bytes.writeBigUInt64LE(BigInt(sequence), 40);
-  bytes.writeBigUInt64LE(BigInt(lowWater), 48);
+  writeUint64(bytes, 32, slot);
+  writeUint64(bytes, 40, sequence);
+  writeUint64(bytes, 48, lowWater);
   bytes.writeUInt32LE(payloadBytes, 56);
   bytes.writeUInt32LE(payloadChecksum, PAYLOAD_CHECKSUM_OFFSET);
   bytes.writeUInt8(KINDS.indexOf(kind), KIND_OFFSET);
@@ -92,10 +93,10 @@ export function decodeSlotHeader(bytes: Buffer, log: string, slot: number, check
   const kind = KINDS[bytes.readUInt8(KIND_OFFSET)];
   if (kind === undefined)
     throw new CorruptionError(file, KIND_OFFSET, `no slot is of kind ${bytes.readUInt8(KIND_OFFSET)}`);
-  if (bytes.readBigUInt64LE(32) !== BigInt(slot))
-    throw new CorruptionError(file, 32, `these are the bytes of slot ${bytes.readBigUInt64LE(32)}`);
-  const sequence = Number(bytes.readBigUInt64LE(40));
-  const lowWater = Number(bytes.readBigUInt64LE(48));
+  const itsSlot = readUint64(bytes, 32);
+  if (itsSlot !== slot) throw new CorruptionError(file, 32, `these are the bytes of slot ${itsSlot}`);
+  const sequence = readUint64(bytes, 40);
+  const lowWater = readUint64(bytes, 48);
   const payloadBytes = bytes.readUInt32LE(56);
   if (lowWater > sequence)
     throw new CorruptionError(file, 48, `low-water mark ${lowWater} is above append ${sequence}`);
@@ -110,4 +111,14 @@ export function decodeSlotHeader(bytes: Buffer, log: string, slot: number, check
     payloadBytes,
     payloadChecksum: bytes.readUInt32LE(PAYLOAD_CHECKSUM_OFFSET),
   };
+}
+
+/** Eight bytes, the lowest first, that hold a safe integer. */
+function writeUint64(bytes: Buffer, at: number, value: number): void {
+  bytes.writeUInt32LE(value % TWO_32, at);
+  bytes.writeUInt32LE(Math.floor(value / TWO_32), at + 4);
+}
+
+function readUint64(bytes: Buffer, at: number): number {
+  return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * TWO_32;
 }

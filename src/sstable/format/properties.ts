@@ -122,12 +122,8 @@ export function totalEntries(entries: Readonly<Record<EntryKindName, number>>): 
 }
 
 export function encodeProperties(properties: SsTableProperties): Buffer {
-  const pairs: [string, Buffer][] = [];
-  const put = (name: string, write: (out: ByteWriter) => void): void => {
-    const value = new ByteWriter(16);
-    write(value);
-    pairs.push([name, value.written()]);
-  };
+  const pairs: [string, (out: ByteWriter) => void][] = [];
+  const put = (name: string, write: (out: ByteWriter) => void): void => void pairs.push([name, write]);
   for (const name of KIND_NAMES)
     if (properties.entries[name] > 0) put(`entries.${name}`, (out) => out.varint(properties.entries[name]));
   put('rows', (out) => out.varint(properties.rows));
@@ -160,10 +156,13 @@ export function encodeProperties(properties: SsTableProperties): Buffer {
   const out = new ByteWriter();
   out.varint(VERSION);
   out.varint(pairs.length);
-  for (const [name, value] of pairs) {
+  const value = new ByteWriter(256);
+  for (const [name, write] of pairs) {
+    value.clear();
+    write(value);
     out.string(name);
     out.varint(value.length);
-    out.raw(value);
+    out.raw(value.written());
   }
   return out.written();
 }
