@@ -25,8 +25,9 @@ const LINE_BITS = LINE_BYTES * 8;
 const MAX_LINES = 2 ** 20;
 const TWO_32 = 2 ** 32;
 const SECOND_WORD = 0x9e3779b1 | 0;
-/** Keys of a piece of gathered hashes. Pieces make growing copy nothing. */
-const PIECE_KEYS = 32 * 1024;
+/** Keys of the first and of the largest piece of gathered hashes. Pieces make growing copy nothing. */
+const FIRST_PIECE_KEYS = 256;
+const MAX_PIECE_KEYS = 32 * 1024;
 
 /** Gathers the keys of a file, 8 bytes each: the size of the filter follows from their number. */
 export class BloomFilterBuilder {
@@ -34,7 +35,10 @@ export class BloomFilterBuilder {
   readonly #hash = new BloomHash();
   readonly #pieces: Int32Array[] = [];
   #piece = new Int32Array(0);
-  #inPiece = PIECE_KEYS;
+  /** Numbers in the last piece, two a key. */
+  #inPiece = 0;
+  /** Keys in the pieces before the last. */
+  #inOthers = 0;
   #row: ByteString | undefined;
   #column: ColumnKey | undefined;
 
@@ -58,7 +62,7 @@ export class BloomFilterBuilder {
   }
 
   get keys(): number {
-    return this.#pieces.length === 0 ? 0 : (this.#pieces.length - 1) * PIECE_KEYS + this.#inPiece;
+    return this.#inOthers + this.#inPiece / 2;
   }
 
   /** The section's bytes. */
@@ -68,7 +72,7 @@ export class BloomFilterBuilder {
     const bits = Buffer.alloc(lines * LINE_BYTES);
     let left = keys;
     for (const piece of this.#pieces) {
-      for (let i = 0; i < PIECE_KEYS && left > 0; i++, left--) setBits(bits, lines, piece[2 * i]!, piece[2 * i + 1]!);
+      for (let at = 0; at < piece.length && left > 0; at += 2, left--) setBits(bits, lines, piece[at]!, piece[at + 1]!);
     }
     assert(left === 0, 'every key is in the filter');
     const head = new ByteWriter(24);
@@ -79,14 +83,15 @@ export class BloomFilterBuilder {
   }
 
   #keep(): void {
-    if (this.#inPiece === PIECE_KEYS) {
-      this.#piece = new Int32Array(2 * PIECE_KEYS);
+    if (this.#inPiece === this.#piece.length) {
+      const keys = this.#inPiece / 2;
+      this.#inOthers += keys;
+      this.#piece = new Int32Array(2 * Math.min(MAX_PIECE_KEYS, Math.max(FIRST_PIECE_KEYS, 2 * keys)));
       this.#pieces.push(this.#piece);
       this.#inPiece = 0;
     }
-    this.#piece[2 * this.#inPiece] = this.#hash.first;
-    this.#piece[2 * this.#inPiece + 1] = this.#hash.second;
-    this.#inPiece++;
+    this.#piece[this.#inPiece++] = this.#hash.first;
+    this.#piece[this.#inPiece++] = this.#hash.second;
   }
 }
 

@@ -19,11 +19,13 @@ export interface FileTarget {
 
 /** Bytes by which the buffer may exceed a slice before it is flushed. */
 const SPARE_BYTES = 128 * 1024;
+/** The buffer begins with this and doubles, to a slice and what it may exceed it by: most files are small. */
+const FIRST_BYTES = (SLICE_BYTES + SPARE_BYTES) / 64;
 
 export class FileOutput {
   readonly #target: FileTarget;
   readonly #pacer: Pacer;
-  readonly #buffer = new ByteWriter(SLICE_BYTES + SPARE_BYTES);
+  readonly #buffer = new ByteWriter(FIRST_BYTES);
   /** Offset of the buffer's first byte in the file. */
   #bufferOffset = 0;
   #writer: FileWriter | undefined;
