@@ -66,7 +66,8 @@ if (failed > 0) process.exitCode = 1;
 
 /** Runs the one seed, and prints all that happens. */
 function tellStoryAndExit() {
-  const args = [...NODE_OPTIONS, join(ROOT, 'dist/sim/world/main.js'), `${from}`, `${end}`, 'story'];
+  const main = join(ROOT, 'dist/sim/world/main.js');
+  const args = ['--enable-source-maps', ...NODE_OPTIONS, main, `${from}`, `${end}`, 'story'];
   const status = run(process.execPath, args);
   console.log(closingLine({ passed: status === 0 ? 1 : 0, failed: status === 0 ? 0 : 1, skipped: 0 }));
   process.exit(status);

@@ -10,9 +10,11 @@ import { ROOT } from './repository.mjs';
 /** A process that answers nothing for this long is ended: it may run a seed that fails many times, to make it short. */
 const SILENCE_MS = 1_200_000;
 const CHECK_INVARIANTS = pathToFileURL(join(ROOT, 'scripts/lib/check-invariants.mjs')).href;
-/** `--always-sparkplug`: much code of a cluster runs too rarely to be optimized, and often enough to be compiled. */
+/**
+ * `--always-sparkplug`: much code of a cluster runs too rarely to be optimized, and often enough to be compiled. Without
+ * source maps: errors are passed on with their stacks, and each of those would be mapped.
+ */
 export const NODE_OPTIONS = [
-  '--enable-source-maps',
   '--always-sparkplug',
   '--max-semi-space-size=64',
   ...['--import', CHECK_INVARIANTS],
