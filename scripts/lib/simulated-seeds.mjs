@@ -11,14 +11,10 @@ import { ROOT } from './repository.mjs';
 const SILENCE_MS = 1_200_000;
 const CHECK_INVARIANTS = pathToFileURL(join(ROOT, 'scripts/lib/check-invariants.mjs')).href;
 /**
- * `--always-sparkplug`: much code of a cluster runs too rarely to be optimized, and often enough to be compiled. Without
+ * `--always-sparkplug`: much code of a cluster runs too rarely to be optimized, and often enough to be compiled. No
  * source maps: errors are passed on with their stacks, and each of those would be mapped.
  */
-export const NODE_OPTIONS = [
-  '--always-sparkplug',
-  '--max-semi-space-size=64',
-  ...['--import', CHECK_INVARIANTS],
-];
+export const NODE_OPTIONS = ['--always-sparkplug', '--max-semi-space-size=64', '--import', CHECK_INVARIANTS];
 
 /**
  * What sim/world/main.ts says of seeds.
