@@ -180,9 +180,9 @@ export const PLANTED = [
     { two: 1 },
   ],
   [
-    'C09 sweep scan fixes the next key, reads the row later',
+    'C09 sweep goes on where the rows that it read do not meet',
     'C',
-    'sweepPeek',
+    'sweepGaps',
     'comp split sweep',
     { unloaded: 1, compOne: 1 },
   ],
@@ -192,6 +192,13 @@ export const PLANTED = [
     'mergeSteps sweepDescending',
     'merge comp sweep',
     { two: 1, compOne: 1 },
+  ],
+  [
+    'C11 the same as C09: a merge and a split take a file past the scan',
+    'C',
+    'sweepGaps',
+    'merge split sweep',
+    { apart: 1 },
   ],
   ['D01 a change is answered before it is durable', 'D', 'earlyAnswer', 'crash', { ops: ['i', 'i'] }],
   [
@@ -310,6 +317,7 @@ export const SOUND = [
   ['merge + two masters', 'C', 'merge master put', { two: 1, wedge: true }],
   ['merge + death + lost calls', 'C', 'merge expire put lose', { two: 1 }],
   ['merge + split + sweep', 'C', 'merge split comp sweep', { two: 1, compOne: 1, K: 3 }],
+  ['merge + split + sweep, each tablet has a file of its own', 'C', 'merge split sweep expire', { apart: 1 }],
   ['tables, two masters', 'E', 'create:2 master', { wedge: true }],
   ['tables, two masters, lost answers, METADATA moved', 'E', 'create master lost move', { wedge: true }],
   ['tables, masters that crash and lose the lock', 'E', 'create:2 master crash lost', {}],

@@ -1,6 +1,7 @@
 /**
  * Model C: METADATA rows keyed by end row: splits, merges, compactions, the sweep's scan row by row, commits of dead
- * servers that are still on their way. Every change of METADATA is a message that may arrive at any later time.
+ * servers that are still on their way. Every change of METADATA is a message that may arrive at any later time. A part
+ * of a tablet that is split lists only the files that reach it, and a scan finds a key before it reads its row.
  *
  * Keys are the points 1 to K. A row: id, e epoch, w version, l location, f files, it intent of a merge.
  * srv: ok alive, tabs: lo and hi bounds, e, w, f as in the row, c commit under way. cur: the newest acknowledged
@@ -16,6 +17,9 @@ const low = (s, k) => {
   for (const e of ends(s)) if (e < k) p = e;
   return p;
 };
+/** The files that have a key above lo, up to hi: a part of a tablet that is split lists no others. */
+const reaching = (s, files, lo, hi) =>
+  files.filter((f) => s.files[f] === undefined || Object.keys(s.files[f]).some((k) => lo < k && k <= hi));
 function init(cfg) {
   const K = cfg.K || 2,
     one = {};
@@ -36,7 +40,13 @@ function init(cfg) {
     viol: null,
   };
   const row = (id, l) => ({ id, e: 1, w: 0, l, f: [0], it: null });
-  if (cfg.two) {
+  if (cfg.apart) {
+    // two tablets that nobody serves, each with a file of its own
+    s.files = { 0: { 1: 1 }, 1: { 2: 1 } };
+    s.nf = 2;
+    s.rows[1] = { ...row('t1', null), f: [0] };
+    s.rows[K] = { ...row('t0', null), f: [1] };
+  } else if (cfg.two) {
     s.rows[1] = row('t1', 0);
     s.rows[K] = row('t0', 0);
     s.srv[0].tabs.t1 = { lo: 0, hi: 1, e: 1, w: 0, f: [0], c: null };
@@ -105,7 +115,8 @@ function next(s, cfg) {
               e: a.e,
               w: a.w,
               m,
-              low: { id: nid, e: a.e, w: 0, l: i, f: a.f.slice(), it: null },
+              low: { id: nid, e: a.e, w: 0, l: i, f: reaching(t, a.f, a.lo, m), it: null },
+              f: reaching(t, a.f, m, a.hi),
               by: i,
             });
             if (bug('splitServesFirst')) {
@@ -154,12 +165,16 @@ function next(s, cfg) {
           const ok = bug('splitOneRow') ? !t.rows[m.m] : cond && !t.rows[m.m];
           if (ok) {
             t.rows[m.m] = m.low;
-            if (!bug('splitOneRow')) r.w++;
+            if (!bug('splitOneRow')) {
+              r.f = m.f;
+              r.w++;
+            }
           }
           if (tab?.c?.sp) {
             if (ok) {
               const lo = tab.lo;
               tab.lo = m.m;
+              tab.f = m.f;
               tab.w = r.w;
               tab.c = null;
               y.tabs[m.low.id] = { lo, hi: m.m, e: m.low.e, w: 0, f: m.low.f.slice(), c: null };
@@ -327,13 +342,18 @@ function next(s, cfg) {
           : bug('sweepDescending')
             ? ks.filter((k) => k < w.at).pop()
             : ks.find((k) => k > w.at);
-      if (bug('sweepPeek') && w.pk === undefined && nx !== undefined)
+      // a scan has found the next key some time before it reads its row
+      if (w.pk === undefined && nx !== undefined)
         add(`M${mi} sweep: the next key is ${nx}`, (t) => {
           t.mst[mi].sw.pk = nx;
         });
       else if (nx !== undefined)
         add(`M${mi} sweep: reads row ${nx}`, (t) => {
           const q = t.mst[mi].sw;
+          if (!bug('sweepGaps') && !bug('sweepDescending') && low(t, nx) !== q.at) {
+            t.mst[mi].sw = null;
+            return;
+          }
           delete q.pk;
           q.at = nx;
           q.c = q.c.filter((f) => !t.rows[nx].f.includes(f));
