@@ -4,13 +4,24 @@ import { type Cluster, inCluster } from '../../test/cluster.ts';
 import { TABLES, type Tables } from '../../test/tables.ts';
 import { sleep } from '../env/index.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
-import { keysOfTable, METADATA_TABLE_ID, type MetadataRow, USER_RANGE } from '../metadata/index.ts';
+import {
+  isMetadataTablet,
+  keysOfTable,
+  METADATA_TABLE_ID,
+  type MetadataRow,
+  ROOT_KEY,
+  USER_RANGE,
+} from '../metadata/index.ts';
 import type { ReadMessage, ServerStatus } from '../protocol/index.ts';
 
 const SPLITS = Array.from({ length: 119 }, (_, i) => `r${i + 100}`);
 
-async function rowsOf({ env, client }: Cluster, tables: Tables): Promise<MetadataRow[]> {
-  const { id } = await client.getTable(tables.context(), `${TABLES}t`);
+async function rowsOf(cluster: Cluster, tables: Tables): Promise<MetadataRow[]> {
+  const { id } = await cluster.client.getTable(tables.context(), `${TABLES}t`);
+  return rowsOfTable(cluster, tables, id);
+}
+
+async function rowsOfTable({ env }: Cluster, tables: Tables, id: string): Promise<MetadataRow[]> {
   const metadata = new MetadataClient({ ...env, locator: new Locator(env), stopped: () => false });
   const rows: MetadataRow[] = [];
   for await (const some of metadata.scan(keysOfTable(id), tables.context())) rows.push(...some);
@@ -55,6 +66,36 @@ describe('the balancer', () => {
         assert.deepEqual(await tables.rows('t'), SPLITS);
       },
       { servers: 2 },
+    ),
+  );
+
+  test(
+    'spreads METADATA’s tablets one by one, and leaves the root tablet where it is',
+    inCluster(
+      async (cluster, tables) => {
+        await tables.create('t', { splits: SPLITS });
+        for (const row of SPLITS) await tables.set('t', row, row);
+        await sleep(cluster.clock, 40_000);
+        const root = cluster.servers[0]!;
+        let [moving, most] = [0, 0];
+        cluster.onCall = ({ method, message, go }) => {
+          const { tablets = [] } = message as { tablets?: readonly { key: string }[] };
+          if (method !== 'unload' || !tablets.some(({ key }) => isMetadataTablet(key))) return undefined;
+          assert.ok(!tablets.some(({ key }) => key === ROOT_KEY));
+          most = Math.max(most, ++moving);
+          return go().finally(() => moving--);
+        };
+        for (let i = 0; i < 2; i++) await cluster.startServer();
+        await sleep(cluster.clock, 60_000);
+        assert.ok([...root.tablets.all()].some(({ key }) => key === ROOT_KEY));
+        const owners = (await rowsOfTable(cluster, tables, METADATA_TABLE_ID)).map(({ server }) => server?.address);
+        const counts = cluster.servers.map((server) => owners.filter((owner) => owner === server?.address).length);
+        assert.ok(owners.length >= 4, `${owners.length} tablets of METADATA`);
+        assert.ok(Math.max(...counts) - Math.min(...counts) <= 1, `${counts}`);
+        assert.equal(most, 1);
+        assert.deepEqual(await tables.rows('t'), SPLITS);
+      },
+      { settings: { metadataTabletBytes: 6 << 10 } },
     ),
   );
 

@@ -1,13 +1,15 @@
 /**
- * Moves users' tablets from servers with too much to those with too little: each is flushed and released by its server,
- * and goes through the assignment queue to the other one (docs/decisions/0068-balancing.md).
+ * Moves tablets from servers with too much to those with too little: each is flushed and released by its server, and
+ * goes through the assignment queue to the other one (docs/decisions/0068-balancing.md). METADATA's tablets are
+ * balanced by themselves, after users' tablets. The root tablet is moved by no balancing.
  *
- * Invariants: a server gives away, and takes, at most MOVES_PER_SERVER tablets at a time. A tablet that was moved is
+ * Invariants: a server gives away, and takes, at most MOVES_PER_SERVER tablets at a time, and METADATA's move one by
+ * one. A tablet that was moved is
  * not moved for the sake of requests or bytes for MOVE_AGAIN_MS. Wherever a move is cut short, the queue finishes it.
  */
 import { assert, type BigtableError, toBigtableError } from '../base/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
-import { isMetadataTablet, type MetadataKey } from '../metadata/index.ts';
+import { isMetadataTablet, type MetadataKey, ROOT_KEY } from '../metadata/index.ts';
 import { isDeposed } from '../protocol/index.ts';
 import type { Assignment } from './assignment.ts';
 import type { AssignmentQueue } from './assignment-queue.ts';
@@ -50,19 +52,32 @@ export class Balancer {
     this.#isRunning = true;
     this.#isOutdated = false;
     try {
-      return await this.#makeAll(chooseMoves(this.#loads()));
+      const moved = await this.#makeAll(chooseMoves(this.#loads((key) => !isMetadataTablet(key))));
+      return moved + (await this.#moveMetadata());
     } finally {
       this.#isRunning = false;
     }
   }
 
-  #loads(): ServerLoad[] {
+  /** While one of METADATA's tablets moves, the rows that it holds wait: so one moves at a time. */
+  async #moveMetadata(): Promise<number> {
+    const isMovable = (key: MetadataKey): boolean => isMetadataTablet(key) && key !== ROOT_KEY;
+    let moved = 0;
+    for (const move of chooseMoves(this.#loads(isMovable))) {
+      if (this.#isOutdated) break;
+      if (await this.#make(move)) moved++;
+    }
+    return moved;
+  }
+
+  /** What the servers have of the tablets that `isCounted` says. */
+  #loads(isCounted: (key: MetadataKey) => boolean): ServerLoad[] {
     const { servers, env } = this.#options;
     const now = env.clock.monotonicMs();
     for (const [key, atMs] of this.#movedMs) if (now - atMs >= MOVE_AGAIN_MS) this.#movedMs.delete(key);
     return servers.all().map(({ name, tablets }) => ({
       name,
-      tablets: [...tablets].flatMap(([key, epoch]) => (isMetadataTablet(key) ? [] : [this.#loadOf(key, epoch)])),
+      tablets: [...tablets].flatMap(([key, epoch]) => (isCounted(key) ? [this.#loadOf(key, epoch)] : [])),
     }));
   }
 
