@@ -181,6 +181,11 @@ export const FILE_BUGS: readonly PlantedBug[] = [
     changes: [{ file: SWEEP, text: '!continues(row, before) || ', wrong: '' }],
   },
   {
+    name: 'N9',
+    title: 'a look at METADATA forgets recoveries that are under way',
+    changes: [{ file: 'master/recoveries.ts', text: "state === 'done' && ", wrong: 'state && ' }],
+  },
+  {
     name: 'N2',
     title: 'a sweep finds out who is dead after its scan of METADATA',
     changes: [

@@ -29,8 +29,8 @@ export interface RecoveriesOptions {
 
 export class Recoveries {
   readonly #options: RecoveriesOptions;
-  /** Dead servers whose recovery has begun. */
-  readonly #begun = new Set<string>();
+  /** Dead servers whose recovery has begun. `under way` also between two attempts. */
+  readonly #begun = new Map<string, 'under way' | 'done'>();
   /** By server, the next attempt of a recovery that has failed. */
   readonly #retries = new Map<string, Timer>();
   #ended = false;
@@ -43,14 +43,14 @@ export class Recoveries {
   serverGone(name: string): void {
     this.#options.servers.lockChanged(name);
     if (this.#begun.has(name) || this.#ended) return;
-    this.#begun.add(name);
+    this.#begun.set(name, 'under way');
     void this.#recover(name);
   }
 
   /** Forgets the dead servers whose logs were deleted. */
   forget(): void {
-    for (const name of this.#begun)
-      if (!this.#options.servers.remembersDead(name) && !this.#retries.has(name)) this.#begun.delete(name);
+    for (const [name, state] of this.#begun)
+      if (state === 'done' && !this.#options.servers.remembersDead(name)) this.#begun.delete(name);
   }
 
   end(): void {
@@ -79,7 +79,7 @@ export class Recoveries {
 
   async #begin(name: string): Promise<void> {
     const { env, servers, queue, loads, lookAtAll, context } = this.#options;
-    assert(this.#begun.has(name), 'one recovery of a server runs at a time');
+    assert(this.#begun.get(name) === 'under way', 'one recovery of a server runs at a time');
     if (!(await servers.isDead(name))) {
       // it has its lock again, or its file is gone and its lock will be
       this.#begun.delete(name);
@@ -95,5 +95,6 @@ export class Recoveries {
     const keys = servers.exhume(name);
     if (keys === undefined) lookAtAll();
     else queue.recover(keys);
+    this.#begun.set(name, 'done');
   }
 }
