@@ -145,6 +145,44 @@ describe('loading and unloading', () => {
     await db.close();
   });
 
+  test('a tablet that is split while it is unloaded is released all the same, and no part of it is lost', async () => {
+    let splits = 0;
+    for (let turns = 0; turns < 60; turns += 2) {
+      const { db, world, key, epoch, metadata } = await oneTablet();
+      for (const row of ['a', 'm', 'z']) await db.set('t', row, row);
+      world.delayTurns = 5;
+      const unloading = callServer(
+        db.env.transport,
+        ADDRESS,
+        'unload',
+        { tablets: [{ key, epoch }], flush: true },
+        db.context(),
+      );
+      for (let i = 0; i < turns; i++) await db.env.clock.yield();
+      const split = callServer(
+        db.env.transport,
+        ADDRESS,
+        'split',
+        { tableId: key.slice(0, 8), row: 'm', near: 'row' },
+        db.context(),
+      ).then(
+        () => true,
+        () => false,
+      );
+      assert.deepEqual(await unloading, [undefined]);
+      const { tablets } = await callServer(db.env.transport, ADDRESS, 'status', {}, db.context());
+      assert.ok(!tablets.some((tablet) => tablet.key === key), `a split after ${turns} turns`);
+      if (await split) splits++;
+      // what METADATA says of the parts is what the server has released, or serves
+      for (const row of await rowsOf(db, metadata))
+        if (keyOfRow(row) === key) assert.deepEqual(row.logs, [], `a split after ${turns} turns`);
+        else assert.ok(tablets.some((tablet) => tablet.key === keyOfRow(row)), `a split after ${turns} turns`);
+      world.delayTurns = 0;
+      await db.close();
+    }
+    assert.ok(splits > 0, 'some splits came in time');
+  });
+
   test('a tablet whose row names another server is not loaded', async () => {
     const { db, epoch } = await oneTablet();
     for (const key of [metadataKey('0000abcd', undefined), metadataKey(METADATA_TABLE_ID, 'nothing')]) {

@@ -117,18 +117,23 @@ export class TabletLoader {
       under.aborted = true;
       await under.loaded.catch(() => {});
     }
-    await this.#options.splitOf(key);
-    await this.#unloading.get(key);
-    const served = this.#options.tablets.get(key) ?? this.#unfinished.get(key);
-    if (served && served.epoch > epoch)
-      throw stale(`tablet at epoch ${epoch} is not unloaded: this server has it at epoch ${served.epoch}`);
-    if (served) await this.release(served, flush || !(await this.#isGone(key)));
+    for (;;) {
+      await this.#options.splitOf(key);
+      await this.#unloading.get(key);
+      const served = this.#options.tablets.get(key) ?? this.#unfinished.get(key);
+      if (served === undefined) break;
+      if (served.epoch > epoch)
+        throw stale(`tablet at epoch ${epoch} is not unloaded: this server has it at epoch ${served.epoch}`);
+      // if it is split meanwhile its upper part has the key
+      await this.release(served, flush || !(await this.#isGone(key)));
+    }
     this.#damaged.delete(key);
     this.#floors.raise(key, epoch);
   }
 
   /**
    * Stops serving the tablet. Records that could not be flushed stay with this server, and the release may be retried.
+   * A tablet that is split first is served on, as its parts.
    */
   async release(served: ServedTablet, flush: boolean): Promise<void> {
     const { tablets, budget, splitOf } = this.#options;
@@ -137,6 +142,8 @@ export class TabletLoader {
     // most of the memory is written while the tablet is still served
     if (flush) await budget.flush(served);
     await served.tablet.cancelCompaction();
+    // one may have begun meanwhile; none begins between the last look and the end of serving
+    while (splitOf(served.key) !== undefined) await splitOf(served.key);
     // a server that ends and a master may both request it
     const other = this.#unloading.get(served.key);
     if (other !== undefined) return other;
