@@ -181,6 +181,28 @@ export const FILE_BUGS: readonly PlantedBug[] = [
     changes: [{ file: SWEEP, text: '!continues(row, before) || ', wrong: '' }],
   },
   {
+    name: 'N10',
+    title: 'a tablet is unloaded while it is split',
+    changes: [
+      {
+        file: 'tabletserver/tablet-loader.ts',
+        text: 'while (splitOf(served.key) !== undefined) await splitOf(served.key);',
+        wrong: '',
+      },
+    ],
+  },
+  {
+    name: 'N11',
+    title: 'a schema that cannot be read is taken for one that is not there',
+    changes: [
+      {
+        file: 'locator/schema-cache.ts',
+        text: 'if (code !== Code.DATA_LOSS && code !== Code.FAILED_PRECONDITION) throw thrown;',
+        wrong: 'if (code !== Code.DATA_LOSS && code !== Code.FAILED_PRECONDITION) return;',
+      },
+    ],
+  },
+  {
     name: 'N9',
     title: 'a look at METADATA forgets recoveries that are under way',
     changes: [{ file: 'master/recoveries.ts', text: "state === 'done' && ", wrong: 'state && ' }],

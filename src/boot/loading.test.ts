@@ -176,7 +176,11 @@ describe('loading and unloading', () => {
       // what METADATA says of the parts is what the server has released, or serves
       for (const row of await rowsOf(db, metadata))
         if (keyOfRow(row) === key) assert.deepEqual(row.logs, [], `a split after ${turns} turns`);
-        else assert.ok(tablets.some((tablet) => tablet.key === keyOfRow(row)), `a split after ${turns} turns`);
+        else
+          assert.ok(
+            tablets.some((tablet) => tablet.key === keyOfRow(row)),
+            `a split after ${turns} turns`,
+          );
       world.delayTurns = 0;
       await db.close();
     }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { unavailable } from '../base/index.ts';
 import { ManualClock, MemoryLockService, sleep } from '../env/index.ts';
 import { inSimulatedTime } from '../../test/simulated-time.ts';
@@ -80,6 +80,42 @@ test('and tries again until it can read', async () => {
   await inSimulatedTime(clock, sleep(clock, 10_000));
   assert.equal(schemas.byName('t')?.id, '00000010');
   schemas.stop();
+});
+
+describe('a read of all schemas', () => {
+  const schemaOf = (name: string, id: string): Uint8Array =>
+    encodeSchema({ name, id, granularity: 'micros', families: {}, deletionProtection: false });
+
+  test('that cannot read one fails: a table that is not known then may exist', async () => {
+    let isAway = false;
+    class Away extends MemoryLockService {
+      override async read(path: string) {
+        if (isAway && path === schemaPath('t')) throw unavailable('away');
+        return super.read(path);
+      }
+    }
+    const lockService = new Away();
+    const errors: unknown[] = [];
+    const schemas = new SchemaCache({ lockService, clock: new ManualClock() }, (error) => errors.push(error));
+    await lockService.write(schemaPath('t'), schemaOf('t', '00000010'));
+    isAway = true;
+    await assert.rejects(schemas.refreshAll(), /away/);
+    assert.equal(errors.length, 1);
+    isAway = false;
+    assert.equal(await schemas.refreshAll(), true);
+    assert.equal(schemas.byId('00000010')?.name, 't');
+  });
+
+  test('leaves out those that are damaged, and says so', async () => {
+    const lockService = new MemoryLockService();
+    const errors: unknown[] = [];
+    const schemas = new SchemaCache({ lockService, clock: new ManualClock() }, (error) => errors.push(error));
+    await lockService.write(schemaPath('damaged'), Buffer.from('?'));
+    await lockService.write(schemaPath('t'), schemaOf('t', '00000010'));
+    assert.equal(await schemas.refreshAll(), false);
+    assert.equal(errors.length, 1);
+    assert.equal(schemas.byId('00000010')?.name, 't');
+  });
 });
 
 async function turns(): Promise<void> {

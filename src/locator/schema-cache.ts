@@ -5,7 +5,7 @@
  * Invariant: one object for each state of a schema, so that a holder of derived data compares by identity. A miss
  * proves nothing: `find` reads the file.
  */
-import { assert, toBigtableError, unavailable } from '../base/index.ts';
+import { assert, Code, toBigtableError, unavailable } from '../base/index.ts';
 import { type Clock, followChanges, listFiles, type LockService, type Logger } from '../env/index.ts';
 import { decodeSchema, METADATA_SCHEMA, schemaPath } from '../metadata/index.ts';
 import type { TableSchema } from '../model/index.ts';
@@ -65,7 +65,7 @@ export class SchemaCache {
         changed.add(name);
         this.refresh(name).catch(this.#onError);
       },
-      readAgain: () => this.refreshAll(),
+      readAgain: async () => void (await this.refreshAll()),
       onEnd: () => this.#onError(unavailable('changes of schemas are no longer reported')),
     });
     try {
@@ -130,16 +130,32 @@ export class SchemaCache {
     return under.next;
   }
 
-  /** Reads all files that have changed: afterwards this cache has every table that existed when this was called. */
-  async refreshAll(): Promise<void> {
+  /**
+   * Reads all files that have changed: afterwards this cache has every table that existed when this was called. False:
+   * not those whose files cannot be understood. Rejects if a file cannot be read now.
+   */
+  async refreshAll(): Promise<boolean> {
     const prefix = schemaPath('');
     const missing = new Set(this.#byName.keys());
+    let isWhole = true;
+    const read = async (name: string): Promise<void> => {
+      try {
+        await this.refresh(name);
+      } catch (thrown) {
+        this.#onError(thrown);
+        const { code } = toBigtableError(thrown);
+        // a later version has written it
+        if (code !== Code.DATA_LOSS && code !== Code.FAILED_PRECONDITION) throw thrown;
+        isWhole = false;
+      }
+    };
     for (const { path, version } of await listFiles(this.#parts.lockService, prefix)) {
       const name = path.slice(prefix.length);
       missing.delete(name);
-      if (this.#byName.get(name)?.version !== version) await this.refresh(name).catch(this.#onError);
+      if (this.#byName.get(name)?.version !== version) await read(name);
     }
-    for (const name of missing) await this.refresh(name).catch(this.#onError);
+    for (const name of missing) await read(name);
+    return isWhole;
   }
 
   #startReading(name: string): Promise<void> {

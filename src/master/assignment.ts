@@ -317,10 +317,12 @@ export class Assignment {
   async #withSchema(rows: readonly MetadataRow[], context: RequestContext): Promise<MetadataRow[]> {
     const { schemas, deletions, creations } = this.#options;
     // what the watch has not reported yet may be a new table
-    if (rows.some(({ tableId }) => schemas.byId(tableId) === undefined)) await schemas.refreshAll();
+    let isWhole = true;
+    if (rows.some(({ tableId }) => schemas.byId(tableId) === undefined)) isWhole = await schemas.refreshAll();
     const [known, unknown]: [MetadataRow[], MetadataRow[]] = [[], []];
     for (const row of rows) (schemas.byId(row.tableId) === undefined ? unknown : known).push(row);
-    const left = unknown.filter(({ tableId, epoch }) => epoch === 0 && !creations.mayHappen(tableId));
+    // a damaged schema may be that of any table
+    const left = isWhole ? unknown.filter(({ tableId, epoch }) => epoch === 0 && !creations.mayHappen(tableId)) : [];
     if (left.length > 0) await this.removeRows(left, context);
     for (const row of unknown)
       if (row.epoch > 0 && !deletions.has(row.tableId)) await this.#schemaless.keep(row, context);
