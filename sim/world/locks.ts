@@ -317,6 +317,7 @@ class LockClient implements LockService {
     let underWay: LockEvent[] = [];
     let isStopped = false;
     let misses = false;
+    let hasBegun = false;
     const report = (event: LockEvent): void => {
       // no event overtakes another one: each arrival takes the first
       underWay.push(event);
@@ -328,7 +329,10 @@ class LockClient implements LockService {
     const stopWatch = this.#locks.service.watch(prefix, (event) => {
       // a machine that cannot reach the service misses what happens meanwhile
       if (this.#locks.isCut(machine)) misses = true;
-      else if (!misses || event.kind === 'established') report(event);
+      else if (!misses || event.kind === 'established') {
+        hasBegun ||= event.kind === 'established';
+        report(event);
+      }
     });
     const stop = (): void => {
       isStopped = true;
@@ -345,8 +349,10 @@ class LockClient implements LockService {
       catchUp: () => {
         if (!misses) return;
         misses = false;
-        this.#locks.counts.gaps++;
-        report({ kind: 'gap' });
+        // a watch that a machine has asked for while it was cut off begins now
+        if (hasBegun) this.#locks.counts.gaps++;
+        report({ kind: hasBegun ? 'gap' : 'established' });
+        hasBegun = true;
       },
       end: () => {
         this.#locks.counts.endedWatches++;
