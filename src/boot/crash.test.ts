@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { BigtableError } from '../base/index.ts';
-import { type FileOperation, SeededRandom } from '../env/index.ts';
-import { keepAlive, setCell, TABLES, type TestDatabase, World } from './fixtures.ts';
+import { SeededRandom } from '../env/index.ts';
+import { keepAlive, setCell, STORING, TABLES, type TestDatabase, World } from './fixtures.ts';
 
 let release = (): void => {};
 before(() => (release = keepAlive()));
@@ -96,21 +96,9 @@ async function crashAt(at: number): Promise<boolean> {
     familyDropped: 'no',
     doomed: 'no',
   };
-  const counted = new Set<FileOperation>([
-    'appendFile',
-    'closeFile',
-    'syncFile',
-    'openLog',
-    'appendLog',
-    'syncLog',
-    'delete',
-    'deleteLog',
-    'fence',
-    'trimLog',
-  ]);
   const world: World = new World({
     faults: (operation) => {
-      if (crashed || !counted.has(operation) || --left > 0) return;
+      if (crashed || !STORING.has(operation) || --left > 0) return;
       crashed = true;
       world.crash(random);
       tellCrash();

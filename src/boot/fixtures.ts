@@ -9,6 +9,7 @@ import {
   type CrashChoice,
   type Env,
   type FileFaults,
+  type FileOperation,
   LocalTransport,
   type Logger,
   MemoryFileSystem,
@@ -47,6 +48,20 @@ export interface WorldOptions {
   readonly clock?: Clock;
   readonly faults?: FileFaults;
 }
+
+/** The operations that change what is stored: a power failure before each of them leaves another state. */
+export const STORING: ReadonlySet<FileOperation> = new Set([
+  'appendFile',
+  'closeFile',
+  'syncFile',
+  'openLog',
+  'appendLog',
+  'syncLog',
+  'delete',
+  'deleteLog',
+  'fence',
+  'trimLog',
+]);
 
 /** One database after another on the same storage. */
 export class World {

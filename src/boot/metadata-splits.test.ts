@@ -9,13 +9,13 @@ import { allRows, type AllRows, assertSound } from '../../test/metadata-rows.ts'
 import { inSimulatedTime } from '../../test/simulated-time.ts';
 import { TABLES, type Tables } from '../../test/tables.ts';
 import { BigtableError, Code, toBigtableError } from '../base/index.ts';
-import { type FileOperation, ManualClock, SeededRandom, sleep } from '../env/index.ts';
+import { ManualClock, SeededRandom, sleep } from '../env/index.ts';
 import { checkDatabase } from '../inspect/index.ts';
 import { isMetadataTablet, ROOT_KEY } from '../metadata/index.ts';
 import { readAllLockFiles } from '../platform/index.ts';
 import { callServer } from '../protocol/index.ts';
 import type { ControlService } from '../service/index.ts';
-import { keepAlive, type TestDatabase, World } from './fixtures.ts';
+import { keepAlive, STORING, type TestDatabase, World } from './fixtures.ts';
 
 /** Every how manieth point is tried; EDUBBA_CRASH_STRIDE=1 is the long form. */
 const STRIDE = process.env['EDUBBA_CRASH_STRIDE'];
@@ -109,19 +109,6 @@ async function assertKept(tables: Tables, promises: Promises): Promise<AllRows> 
   return all;
 }
 
-const CHANGES: ReadonlySet<FileOperation> = new Set([
-  'appendFile',
-  'closeFile',
-  'syncFile',
-  'openLog',
-  'appendLog',
-  'syncLog',
-  'delete',
-  'deleteLog',
-  'fence',
-  'trimLog',
-]);
-
 /** Runs the life until operation `at`, then lets the power fail. Undefined if the life ended before. */
 async function crashAt(at: number, tabletServers: number): Promise<AllRows | undefined> {
   const clock = new ManualClock();
@@ -136,7 +123,7 @@ async function crashAt(at: number, tabletServers: number): Promise<AllRows | und
     tabletBytes: TABLET_BYTES,
     settings: { blockSizeBytes: 1024 },
     faults: (operation) => {
-      if (crashed || !CHANGES.has(operation) || --left > 0) return;
+      if (crashed || !STORING.has(operation) || --left > 0) return;
       crashed = true;
       world.crash(new SeededRandom(at));
       tellCrash();
