@@ -201,7 +201,8 @@ export class Tablet implements TabletApi {
     const { context, writer, writeActivity, flusher, compactor } = this.#made;
     const isQuiet = writeActivity.isQuiet(writer.applied, context.env.clock.monotonicMs());
     if (isQuiet && flusher.isEarned()) return 'minor';
-    return compactor.isEarned(isQuiet ? 1 : BUSY_PRICE) ? 'merging' : undefined;
+    const isDue = compactor.isEarned(isQuiet ? 1 : BUSY_PRICE) || compactor.isWorthwhile(isQuiet);
+    return isDue ? 'merging' : undefined;
   }
 
   async compact(kind: CompactionKind): Promise<void> {

@@ -21,8 +21,14 @@ import { groupingOf } from '../layers/grouping.ts';
 import { filesByGroup } from '../layers/layer-set.ts';
 import { chooseMerge, type MergeRun } from '../layers/merge-choice.ts';
 import { chooseEarnedMerge } from '../layers/earned-merge.ts';
+import { type SupersededRun, chooseSuperseded, supersededRuns } from '../layers/superseded-merge.ts';
 import type { TabletContext } from '../layers/tablet-context.ts';
 import type { TabletFile } from '../layers/tablet-file.ts';
+
+/** The superseded share from which files are merged while the tablet takes no writes. */
+const QUIET_SHARE = 1 / 5;
+/** The same while it does: a merge then writes at most twice the bytes that it saves. */
+const BUSY_SHARE = 1 / 3;
 
 interface Plan {
   readonly inputs: readonly TabletFile[];
@@ -31,6 +37,8 @@ interface Plan {
   readonly outputs: readonly Pick<CompactionOutput, 'group' | 'families' | 'inputs'>[];
   /** True if it is done for reads, which have earned it. */
   readonly isEarned: boolean;
+  /** Bytes that newer ones of the files have overwritten, by an estimate. */
+  readonly supersededBytes: number;
 }
 
 /** Files of a group to merge. */
@@ -43,6 +51,11 @@ export class FileCompactor {
   readonly #context: TabletContext;
   #running:
     | { readonly done: Promise<void>; readonly cancelled: Int32Array; readonly groups: readonly string[] }
+    | undefined;
+  /** The part of the estimates that merges really saved: less than 1 where the rules keep versions. */
+  #trust = 1;
+  #runs:
+    | { readonly of: readonly TabletFile[]; readonly byGroup: ReadonlyMap<string, readonly SupersededRun[]> }
     | undefined;
 
   constructor(context: TabletContext) {
@@ -58,6 +71,11 @@ export class FileCompactor {
   /** True if reads have earned a merge `times` over. */
   isEarned(times: number): boolean {
     return this.#chooseEarned(times) !== undefined;
+  }
+
+  /** True if a merge would save enough bytes that newer files have overwritten. */
+  isWorthwhile(isQuiet: boolean): boolean {
+    return this.#chooseSuperseded(isQuiet ? QUIET_SHARE : BUSY_SHARE) !== undefined;
   }
 
   /** True if files cannot be merged but all together. */
@@ -130,12 +148,19 @@ export class FileCompactor {
       const isDone = await this.#commit(plan.inputs, merged, () => {
         mayBeListed = true;
       });
+      if (isDone) this.#learn(plan, merged);
       this.#report(kind, plan, result, isDone, env.clock.monotonicMs() - startMs);
     } finally {
       hold.release();
       if (!mayBeListed) ownedFiles.discard(paths);
       ownedFiles.finish(paths, layers.heldFiles());
     }
+  }
+
+  #learn({ inputs, supersededBytes }: Plan, merged: readonly TabletFile[]): void {
+    if (supersededBytes === 0) return;
+    const savedBytes = sizeOf(inputs) - sizeOf(merged);
+    this.#trust = Math.min(1, Math.max(0, savedBytes / supersededBytes));
   }
 
   async #open(outputs: readonly CompactionOutput[], { written }: CompactionResult): Promise<TabletFile[]> {
@@ -216,9 +241,31 @@ export class FileCompactor {
     return undefined;
   }
 
+  #chooseSuperseded(minShare: number): ChosenRun | undefined {
+    const { files } = this.#context.layers;
+    if (files.length < 2 || this.#needsMajor) return undefined;
+    for (const [group, members] of filesByGroup(files)) {
+      const run = chooseSuperseded(this.#supersededRuns(group), minShare, this.#trust);
+      if (run !== undefined) return { group, files: members, from: run.from, to: run.to };
+    }
+    return undefined;
+  }
+
+  /** The estimate is made once for each list of files. */
+  #supersededRuns(group: string): readonly SupersededRun[] {
+    const { files } = this.#context.layers;
+    if (this.#runs?.of !== files)
+      this.#runs = {
+        of: files,
+        byGroup: new Map([...filesByGroup(files)].map(([name, members]) => [name, supersededRuns(members)])),
+      };
+    return this.#runs.byGroup.get(group) ?? [];
+  }
+
   #planMerge(): Plan | undefined {
     const due = this.#chooseMerge();
-    const chosen = due ?? this.#chooseEarned(1);
+    const earned = due === undefined ? this.#chooseEarned(1) : undefined;
+    const chosen = due ?? earned ?? this.#chooseSuperseded(QUIET_SHARE);
     if (chosen === undefined) return undefined;
     const { group, files, from, to } = chosen;
     const inputs = files.slice(from, to + 1);
@@ -233,7 +280,9 @@ export class FileCompactor {
       collection,
       since: sinceOf(inputs),
       outputs: [{ group, families: groupingOf(this.#context.schema()).familiesIn(group), inputs: inputs.map(inputOf) }],
-      isEarned: due === undefined,
+      isEarned: earned !== undefined,
+      supersededBytes:
+        this.#supersededRuns(group).find((run) => run.from === from && run.to === to)?.supersededBytes ?? 0,
     };
   }
 
@@ -252,12 +301,17 @@ export class FileCompactor {
       since: 'beginning',
       outputs: outputs.filter((output) => output.inputs.length > 0),
       isEarned: false,
+      supersededBytes: 0,
     };
   }
 
   #collection(inputs: readonly TabletFile[]): Collection {
     return this.#context.layers.deletesRangesAbove(inputs) ? 'aged' : 'all';
   }
+}
+
+function sizeOf(files: readonly TabletFile[]): number {
+  return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 
 function inputOf({ path, clips }: TabletFile): CompactionInput {

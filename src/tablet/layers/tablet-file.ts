@@ -41,12 +41,15 @@ export class TabletFile implements Layer {
   readonly hasOnlyPuts: boolean;
   readonly #ssTable: SsTable;
   readonly #deletions: readonly RowRangeDeletion[];
+  /** The parts of the tablet's range for which the file counts. */
+  readonly #parts: readonly RowRange[];
   #isClosed = false;
 
   /** Takes over the SSTable, which is closed with the file. */
   constructor(ssTable: SsTable, range: RowRange, clips?: readonly RowRange[]) {
     this.#ssTable = ssTable;
     const parts = clips ?? [range];
+    this.#parts = parts;
     if (checksInvariants && clips !== undefined) assertDisjoint(clips);
     const deletions = ssTable.rowRangeDeletions();
     this.hasForeignRows = !isWithin(ssTable, parts);
@@ -64,6 +67,11 @@ export class TabletFile implements Layer {
 
   get path(): string {
     return this.#ssTable.path;
+  }
+
+  /** True if its Bloom filter tells which rows it has. */
+  get hasRowFilter(): boolean {
+    return this.properties.bloomFilter !== 'none';
   }
 
   get group(): string {
@@ -120,6 +128,14 @@ export class TabletFile implements Layer {
     return this.clips === undefined ? cursor : new ClippedCursor(cursor, this.clips);
   }
 
+  /** At most `count` rows of this tablet, spread evenly over the bytes; no data is read. */
+  sampleRows(count: number): readonly ByteString[] {
+    assert(count > 0, 'a sample has a row');
+    const rows = this.#ssTable.blockBoundaries().flatMap(({ row }) => (this.#isInParts(row) ? [row] : []));
+    const step = Math.max(1, rows.length / count);
+    return Array.from({ length: Math.min(count, rows.length) }, (_, i) => rows[Math.floor(i * step)]!);
+  }
+
   blockBoundaries(): ReturnType<SsTable['blockBoundaries']> {
     return this.#ssTable.blockBoundaries();
   }
@@ -139,6 +155,10 @@ export class TabletFile implements Layer {
     assert(this.reads === 0, 'a file is closed when no read holds it');
     this.#isClosed = true;
     this.#ssTable.close();
+  }
+
+  #isInParts(row: ByteString): boolean {
+    return !this.hasForeignRows || this.#parts.some((part) => rangeContains(part, row));
   }
 
   #isOwn(row: ByteString): boolean {
