@@ -154,3 +154,26 @@ describe('compactions with faults', () => {
     await fixture.assertNoOrphans();
   });
 });
+
+describe('a tablet that is closed without a flush', () => {
+  test('waits for the flush under way, and for one that was requested meanwhile, and holds no file afterwards', async () => {
+    for (let turns = 0; turns < 30; turns++) {
+      let fails = false;
+      const faults = async (operation: FileOperation, path: string): Promise<void> => {
+        if (!fails || !path.startsWith('sstables/') || operation !== 'closeFile') return;
+        for (let i = 0; i < 5; i++) await Promise.resolve();
+        throw new BigtableError(Code.UNAVAILABLE, 'the storage could not be reached');
+      };
+      const fixture = await new TabletFixture(SCHEMA, new MemoryFileSystem({ faults })).load();
+      await fixture.set('row', 'value');
+      fails = true;
+      const flush = fixture.tablet.flush();
+      const closed = fixture.tablet.close({ flush: false });
+      for (let i = 0; i < turns; i++) await Promise.resolve();
+      const flushes = [flush, fixture.tablet.flush()];
+      await Promise.allSettled(flushes);
+      await closed;
+      assert.deepEqual(fixture.tablet.heldFiles(), [], `a flush after ${turns} turns`);
+    }
+  });
+});

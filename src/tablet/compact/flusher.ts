@@ -37,6 +37,11 @@ export class Flusher {
     while (this.#running !== undefined) await this.#running.catch(() => {});
   }
 
+  /** True while a flush is under way. */
+  get isRunning(): boolean {
+    return this.#running !== undefined;
+  }
+
   /** True if everything applied is in files that METADATA lists. */
   get isCommitted(): boolean {
     const { state, host } = this.#context;
