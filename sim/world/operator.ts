@@ -8,7 +8,9 @@ import { type Random, sleep } from '../../src/env/index.ts';
 import { TABLE } from '../../test/linearizability/calls.ts';
 import { COUNTERS } from './counters.ts';
 import type { Scheduler } from './scheduler.ts';
+import { COLUMN, FAMILY, KnownTable } from './known-table.ts';
 import type { SimProcess } from './process.ts';
+import { LETTERS, TableCalls } from './table-calls.ts';
 import type { Verdicts } from './verdicts.ts';
 
 const MAX_THINK_MS = 1500;
@@ -21,18 +23,11 @@ const MAX_DIVISIONS = 3;
 /** The share of divisions with a sweep next to them. */
 const SWEPT_SHARE = 0.6;
 const MAX_SWEEP_DELAY_MS = 100;
-const FAMILY = 'h';
 /** Rows at which tables that others created are split and merged. */
 const DIVISIONS: Readonly<Record<string, readonly string[]>> = {
   [TABLE]: ['row-04', 'row-08', 'row-12', 'row-06'],
   [COUNTERS]: ['m0', 'a1', 'm1'],
 };
-
-interface KnownTable {
-  readonly name: string;
-  /** By row, the values that were acknowledged. */
-  readonly rows: Map<string, string>;
-}
 
 export interface OperatorParts {
   readonly scheduler: Scheduler;
@@ -44,9 +39,10 @@ export interface OperatorParts {
 }
 
 export class Operator {
-  readonly counts = { created: 0, deleted: 0, familiesReplaced: 0, divisions: 0, probes: 0 };
+  readonly counts = { created: 0, deleted: 0, familiesReplaced: 0, divisions: 0, probes: 0, tableCalls: 0 };
   readonly #parts: OperatorParts;
   readonly #random: Random;
+  readonly #calls: TableCalls;
   #tables: KnownTable[] = [];
   #sweeping: Promise<void> | undefined;
   #names = 0;
@@ -55,13 +51,24 @@ export class Operator {
   constructor(parts: OperatorParts) {
     this.#parts = parts;
     this.#random = parts.scheduler.fork('operator');
+    this.#calls = new TableCalls({
+      database: parts.database,
+      random: parts.scheduler.fork('table calls'),
+      timeoutMs: CALL_MS,
+      newRow: (letter) => this.#newRow(letter),
+      after: (delayMs, callback) => parts.process.later(delayMs, 'cancel', callback),
+      violation: (message) => parts.verdicts.add('tables', message),
+    });
   }
 
   async work(untilMs: number): Promise<void> {
     const { scheduler, process } = this.#parts;
     while (scheduler.nowMs < untilMs) {
       await this.#change();
-      for (const table of this.#tables) await this.#probe(table);
+      for (const table of this.#tables) {
+        await this.#probe(table);
+        await this.#call(table);
+      }
       await sleep(process.clock, this.#random.float() * MAX_THINK_MS);
     }
   }
@@ -129,7 +136,7 @@ export class Operator {
     );
     if (failure !== undefined) return;
     this.counts.created++;
-    this.#tables.push({ name, rows: new Map() });
+    this.#tables.push(new KnownTable(name));
   }
 
   async #delete(table: KnownTable): Promise<void> {
@@ -140,12 +147,15 @@ export class Operator {
 
   async #replaceFamily(table: KnownTable): Promise<void> {
     const { database } = this.#parts;
-    table.rows.clear();
+    const rows = table.beginDeletion(() => true);
     const failure = await this.#try(async () => {
       await database.table(table.name).deleteFamily(FAMILY, this.#options());
       await database.table(table.name).createFamily(FAMILY, {}, this.#options());
     });
-    if (failure === undefined) this.counts.familiesReplaced++;
+    if (failure === undefined) {
+      this.counts.familiesReplaced++;
+      table.deleted(rows);
+    }
     // the change may yet come about, and take with it what is written meanwhile
     else this.#forget(table);
   }
@@ -156,16 +166,25 @@ export class Operator {
     const [earlier] = table.rows.keys();
     for (let i = 0; i < PROBES; i++) {
       this.counts.probes++;
-      const value = String(this.#values++);
-      const row = `${'afmtz'[Math.floor(this.#random.float() * 5)]}-${value}`;
-      const failure = await this.#try(() =>
-        handle.apply(new RowMutation(row).set(`${FAMILY}:x`, value), this.#options()),
-      );
-      if (failure === undefined) table.rows.set(row, value);
+      const [row, value] = this.#newRow(LETTERS[Math.floor(this.#random.float() * LETTERS.length)]!);
+      table.begin(row, value);
+      const failure = await this.#try(() => handle.apply(new RowMutation(row).set(COLUMN, value), this.#options()));
+      if (failure === undefined) table.wrote(row);
       else this.#judgeFailure(table, failure);
       if (failure === undefined) await this.#read(table, row, value);
     }
     if (earlier !== undefined) await this.#read(table, earlier, table.rows.get(earlier)!);
+  }
+
+  #newRow(letter: string): readonly [row: string, value: string] {
+    const value = String(this.#values++);
+    return [`${letter}-${value}`, value];
+  }
+
+  async #call(table: KnownTable): Promise<void> {
+    this.counts.tableCalls++;
+    const failure = await this.#try(() => this.#calls.step(table));
+    if (failure !== undefined) this.#judgeFailure(table, failure);
   }
 
   async #read(table: KnownTable, row: string, value: string): Promise<void> {

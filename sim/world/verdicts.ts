@@ -8,6 +8,8 @@ export type Judge =
   | 'counters'
   /** A change of a schema that was answered is not in force, or what it created is gone (`operator.ts`). */
   | 'schemas'
+  /** A call on a table of the operator is answered with what cannot be (`table-calls.ts`). */
+  | 'tables'
   /** METADATA does not partition a table, or a file that it lists is missing or damaged (I3, I4). */
   | 'storage'
   /** Two servers whose leases surely hold serve one tablet (I2). */
