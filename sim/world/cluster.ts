@@ -69,6 +69,8 @@ export interface Seat {
   starts: number;
   /** The tablet server that runs there, once it has started. */
   server: TabletServer | undefined;
+  /** The same of a master. */
+  master: Master | undefined;
 }
 
 export interface ClientSeat {
@@ -115,6 +117,7 @@ export class Cluster {
         process: undefined,
         starts: 0,
         server: undefined,
+        master: undefined,
       }));
     this.masters = seats('master', size.masters);
     this.servers = seats('server', size.servers);
@@ -149,6 +152,18 @@ export class Cluster {
     const { process } = seat;
     if (process === undefined) return;
     process.kill();
+    this.#ended(seat, process);
+  }
+
+  /** Ends what runs at the seat in good order, as a signal does; its successor comes after a while. */
+  async shutDown(seat: Seat): Promise<void> {
+    const { process, server, master } = seat;
+    const role = server ?? master;
+    if (process === undefined || role === undefined) return;
+    await role.close().catch((thrown: unknown) => {
+      const error = toBigtableError(thrown);
+      this.onLog?.(process.name, 'warn', 'did not end in good order', { error: error.message });
+    });
     this.#ended(seat, process);
   }
 
@@ -221,7 +236,12 @@ export class Cluster {
         env: this.#env(process),
         address: seat.name,
         onEnd: () => this.#ended(seat, process),
-      }).catch((thrown: unknown) => this.#failed(seat, process, thrown));
+      }).then(
+        (master) => {
+          if (seat.process === process) seat.master = master;
+        },
+        (thrown: unknown) => this.#failed(seat, process, thrown),
+      );
     });
   }
 
@@ -244,6 +264,7 @@ export class Cluster {
     process.kill();
     seat.process = undefined;
     seat.server = undefined;
+    seat.master = undefined;
     if (!this.#restarts) return;
     this.scheduler.after(this.#draw.float() * MAX_RESTART_MS, undefined, `restart ${seat.name}`, () => {
       if (seat.process !== undefined || !this.#restarts) return;

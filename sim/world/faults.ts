@@ -18,6 +18,7 @@ export const END_MS = 50_000;
 
 export type FaultKind =
   | 'crash'
+  | 'shutdown'
   | 'cascade'
   | 'pause'
   | 'cut'
@@ -44,6 +45,7 @@ export type FaultKind =
 /** Weights: how often a kind is drawn. */
 const KINDS: readonly (readonly [FaultKind, number])[] = [
   ['crash', 10],
+  ['shutdown', 5],
   ['cascade', 6],
   ['pause', 12],
   ['cut', 6],
@@ -174,6 +176,7 @@ const LONG = new Set<FaultKind>(['island', 'no lock service', 'no store', 'pause
 
 const OF_MACHINES = new Set<FaultKind>([
   'crash',
+  'shutdown',
   'cascade',
   'pause',
   'cut',
@@ -238,6 +241,9 @@ function begin(
   switch (kind) {
     case 'crash':
       if (seat) cluster.crash(seat);
+      return undefined;
+    case 'shutdown':
+      if (seat) void cluster.shutDown(seat);
       return undefined;
     case 'cascade':
       cascade(cluster, seat, 1 + Math.round(severity));
