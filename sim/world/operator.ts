@@ -6,10 +6,11 @@
 import { BigtableError, type Database, RowMutation } from '../../src/embedded/index.ts';
 import { type Random, sleep } from '../../src/env/index.ts';
 import { TABLE } from '../../test/linearizability/calls.ts';
+import { ClusterCalls } from './cluster-calls.ts';
+import type { ClientSeat } from './cluster.ts';
 import { COUNTERS } from './counters.ts';
 import type { Scheduler } from './scheduler.ts';
 import { COLUMN, FAMILY, KnownTable } from './known-table.ts';
-import type { SimProcess } from './process.ts';
 import { LETTERS, TableCalls } from './table-calls.ts';
 import type { Verdicts } from './verdicts.ts';
 
@@ -31,7 +32,7 @@ const DIVISIONS: Readonly<Record<string, readonly string[]>> = {
 
 export interface OperatorParts {
   readonly scheduler: Scheduler;
-  readonly process: SimProcess;
+  readonly seat: ClientSeat;
   readonly database: Database;
   readonly verdicts: Verdicts;
   /** Has the master sweep. */
@@ -39,11 +40,21 @@ export interface OperatorParts {
 }
 
 export class Operator {
-  readonly counts = { created: 0, deleted: 0, familiesReplaced: 0, divisions: 0, probes: 0, tableCalls: 0 };
+  readonly counts = {
+    created: 0,
+    deleted: 0,
+    familiesReplaced: 0,
+    divisions: 0,
+    probes: 0,
+    tableCalls: 0,
+    clusterCalls: 0,
+  };
   readonly #parts: OperatorParts;
   readonly #random: Random;
   readonly #calls: TableCalls;
+  readonly #clusterCalls: ClusterCalls;
   #tables: KnownTable[] = [];
+  readonly #deleted: string[] = [];
   #sweeping: Promise<void> | undefined;
   #names = 0;
   #values = 0;
@@ -56,20 +67,28 @@ export class Operator {
       random: parts.scheduler.fork('table calls'),
       timeoutMs: CALL_MS,
       newRow: (letter) => this.#newRow(letter),
-      after: (delayMs, callback) => parts.process.later(delayMs, 'cancel', callback),
+      after: (delayMs, callback) => parts.seat.process.later(delayMs, 'cancel', callback),
+      violation: (message) => parts.verdicts.add('tables', message),
+    });
+    this.#clusterCalls = new ClusterCalls({
+      client: parts.seat.client,
+      env: parts.seat.env,
+      random: parts.scheduler.fork('cluster calls'),
+      timeoutMs: CALL_MS,
       violation: (message) => parts.verdicts.add('tables', message),
     });
   }
 
   async work(untilMs: number): Promise<void> {
-    const { scheduler, process } = this.#parts;
+    const { scheduler, seat } = this.#parts;
     while (scheduler.nowMs < untilMs) {
       await this.#change();
+      await this.#callCluster();
       for (const table of this.#tables) {
         await this.#probe(table);
         await this.#call(table);
       }
-      await sleep(process.clock, this.#random.float() * MAX_THINK_MS);
+      await sleep(seat.process.clock, this.#random.float() * MAX_THINK_MS);
     }
   }
 
@@ -124,7 +143,7 @@ export class Operator {
 
   /** Its outcome is of no interest. */
   async #sweepSoon(): Promise<void> {
-    await sleep(this.#parts.process.clock, this.#random.float() * MAX_SWEEP_DELAY_MS);
+    await sleep(this.#parts.seat.process.clock, this.#random.float() * MAX_SWEEP_DELAY_MS);
     await this.#parts.sweep();
     this.#sweeping = undefined;
   }
@@ -141,8 +160,9 @@ export class Operator {
 
   async #delete(table: KnownTable): Promise<void> {
     this.#forget(table);
-    if ((await this.#try(() => this.#parts.database.deleteTable(table.name, this.#options()))) === undefined)
-      this.counts.deleted++;
+    if ((await this.#try(() => this.#parts.database.deleteTable(table.name, this.#options()))) !== undefined) return;
+    this.counts.deleted++;
+    this.#deleted.push(table.name);
   }
 
   async #replaceFamily(table: KnownTable): Promise<void> {
@@ -179,6 +199,15 @@ export class Operator {
   #newRow(letter: string): readonly [row: string, value: string] {
     const value = String(this.#values++);
     return [`${letter}-${value}`, value];
+  }
+
+  /** After half of the changes: some of these calls are about all tables, and take their time. */
+  async #callCluster(): Promise<void> {
+    if (this.#random.float() < 0.5) return;
+    this.counts.clusterCalls++;
+    const existing = this.#tables.map(({ name }) => name);
+    const failure = await this.#try(() => this.#clusterCalls.step(existing, this.#deleted));
+    if (failure?.codeName === 'INTERNAL') this.#parts.verdicts.add('tables', failure.message);
   }
 
   async #call(table: KnownTable): Promise<void> {

@@ -86,7 +86,7 @@ export class Workload {
     const [seat, database] = [clients.at(-1)!, this.#databases.at(-1)!];
     const parts = {
       scheduler,
-      process: seat.process,
+      seat,
       database,
       verdicts: this.#verdicts,
       sweep: () => this.#cluster.sweep(),
