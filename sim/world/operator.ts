@@ -3,7 +3,7 @@
  * was written after a change, and acknowledged, is there until its family or table is dropped. Each of its rows is
  * written once, so that it knows what it must find. What it does not know the outcome of is never judged again.
  */
-import { BigtableError, type Database, RowMutation } from '../../src/embedded/index.ts';
+import { BigtableError, type Database, RowMutation, type TableOptions } from '../../src/embedded/index.ts';
 import { type Random, sleep } from '../../src/env/index.ts';
 import { TABLE } from '../../test/linearizability/calls.ts';
 import { ClusterCalls } from './cluster-calls.ts';
@@ -151,11 +151,27 @@ export class Operator {
   async #create(): Promise<void> {
     const name = `operated-${this.#names++}`;
     const failure = await this.#try(() =>
-      this.#parts.database.createTable(name, { families: { [FAMILY]: {} }, splits: ['k', 't'], ...this.#options() }),
+      this.#parts.database.createTable(name, { ...this.#drawTable(), ...this.#options() }),
     );
     if (failure !== undefined) return;
     this.counts.created++;
     this.#tables.push(new KnownTable(name));
+  }
+
+  /** Some have families and groups that nobody writes to: the schemas are more than the one family. */
+  #drawTable(): TableOptions {
+    const splits = ['k', 't'];
+    if (this.#random.float() < 0.6) return { families: { [FAMILY]: {} }, splits };
+    return {
+      families: {
+        [FAMILY]: { group: 'hot' },
+        aged: { maxAgeMs: 2000, maxVersions: 2 },
+        sum: { aggregate: 'sum' },
+      },
+      groups: { hot: { inMemory: true, blockSizeBytes: 256, bloomFilter: 'row-column', compression: { kind: 'lz4' } } },
+      granularity: 'micros',
+      splits,
+    };
   }
 
   async #delete(table: KnownTable): Promise<void> {
