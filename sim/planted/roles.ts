@@ -20,7 +20,7 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
       },
       {
         file: 'master/assignment.ts',
-        text: 'if (rows.some(({ tableId }) => schemas.byId(tableId) === undefined)) await schemas.refreshAll();',
+        text: 'if (rows.some(({ tableId }) => schemas.byId(tableId) === undefined)) isWhole = await schemas.refreshAll();',
         wrong: '',
       },
       {
