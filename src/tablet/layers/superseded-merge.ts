@@ -34,7 +34,8 @@ export function supersededRuns(files: readonly OverwrittenCandidate[]): readonly
   const overwrittenBy = new Float64Array(files.length);
   const totalBytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   for (const [older, file] of files.entries()) {
-    if (older === 0) continue;
+    // of a part of a file there may be no whole block
+    if (older === 0 || file.sizeBytes === 0) continue;
     const rows = file.sampleRows(Math.ceil((SAMPLED_ROWS * file.sizeBytes) / totalBytes));
     for (const row of rows) {
       let newer = older - 1;
