@@ -212,7 +212,7 @@ export class Tablet implements TabletApi {
       // what it drops must not depend on what is only in memory
       await this.flush();
       // a running flush does not know into which groups this compaction will move cells
-      await this.#parts.flusher.idle();
+      while (this.#parts.flusher.underWay) await this.#parts.flusher.underWay;
       this.#checkServing();
     }
     await this.#parts.compactor.run(kind);
@@ -252,8 +252,7 @@ export class Tablet implements TabletApi {
     this.#parts.locks.unlockTablet();
     await this.#parts.writer.drain();
     if (options.flush) await this.flush();
-    // a flush that waited for the last one begins as soon as that is over: no await between the last look and the end
-    while (this.#parts.flusher.isRunning) await this.#parts.flusher.idle();
+    while (this.#parts.flusher.underWay) await this.#parts.flusher.underWay;
     this.#end();
   }
 

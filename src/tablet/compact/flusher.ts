@@ -32,14 +32,12 @@ export class Flusher {
     this.#compactor = compactor;
   }
 
-  /** Resolves when no flush is under way. */
-  async idle(): Promise<void> {
-    while (this.#running !== undefined) await this.#running.catch(() => {});
-  }
-
-  /** True while a flush is under way. */
-  get isRunning(): boolean {
-    return this.#running !== undefined;
+  /**
+   * Resolves, and never rejects, when the flush under way is over; undefined: none is. One that waited for it begins at
+   * once, so a caller that needs none looks until there is none, with no await after that.
+   */
+  get underWay(): Promise<void> | undefined {
+    return this.#running?.catch(() => {});
   }
 
   /** True if everything applied is in files that METADATA lists. */
