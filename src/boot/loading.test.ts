@@ -13,7 +13,7 @@ import {
   ROOT_RANGE,
 } from '../metadata/index.ts';
 import { systemClock } from '../platform/index.ts';
-import { callServer, logPathOf } from '../protocol/index.ts';
+import { callServer, logPathOf, type TabletRef, type TabletServerCalls } from '../protocol/index.ts';
 
 let release = (): void => {};
 before(() => (release = keepAlive()));
@@ -64,6 +64,10 @@ async function rowOf(db: TestDatabase): Promise<{ row: MetadataRow; metadata: Me
   return { row, metadata };
 }
 
+function unload(db: TestDatabase, tablet: TabletRef): Promise<TabletServerCalls['unload']['answer']> {
+  return callServer(db.env.transport, ADDRESS, 'unload', { tablets: [tablet], flush: true }, db.context());
+}
+
 /** The files of users' tablets that the server reports as held. */
 async function heldFiles(db: TestDatabase): Promise<string[]> {
   const { files } = await callServer(db.env.transport, ADDRESS, 'holdings', {}, db.context());
@@ -91,11 +95,9 @@ describe('loading and unloading', () => {
   test('an unloaded tablet is flushed to files, is not served, and is not loaded again at that epoch or below', async () => {
     const { db, key, epoch, metadata, world } = await oneTablet();
     await db.set('t', 'a', '1');
-    const unload = (at: number) =>
-      callServer(db.env.transport, ADDRESS, 'unload', { tablets: [{ key, epoch: at }], flush: true }, db.context());
-    assert.equal((await unload(epoch - 1))[0]?.code, Code.FAILED_PRECONDITION);
-    assert.deepEqual(await unload(epoch), [undefined]);
-    assert.deepEqual(await unload(epoch), [undefined]);
+    assert.equal((await unload(db, { key, epoch: epoch - 1 }))[0]?.code, Code.FAILED_PRECONDITION);
+    assert.deepEqual(await unload(db, { key, epoch }), [undefined]);
+    assert.deepEqual(await unload(db, { key, epoch }), [undefined]);
     assert.equal((await metadata.readRow(key, db.context()))?.files['default']?.length, 1);
     const [refused] = await callServer(db.env.transport, ADDRESS, 'load', { tablets: [{ key, epoch }] }, db.context());
     assert.equal(refused?.code, Code.FAILED_PRECONDITION);
@@ -120,13 +122,7 @@ describe('loading and unloading', () => {
     await db.set('t', 'a', '1');
     world.delayTurns = 20;
     let isOver = false;
-    const unloading = callServer(
-      db.env.transport,
-      ADDRESS,
-      'unload',
-      { tablets: [{ key, epoch }], flush: true },
-      db.context(),
-    ).finally(() => (isOver = true));
+    const unloading = unload(db, { key, epoch }).finally(() => (isOver = true));
     const loads: Promise<readonly ({ readonly code: Code } | undefined)[]>[] = [];
     while (!isOver) {
       loads.push(callServer(db.env.transport, ADDRESS, 'load', { tablets: [{ key, epoch }] }, db.context()));
@@ -151,13 +147,7 @@ describe('loading and unloading', () => {
       const { db, world, key, epoch, metadata } = await oneTablet();
       for (const row of ['a', 'm', 'z']) await db.set('t', row, row);
       world.delayTurns = 5;
-      const unloading = callServer(
-        db.env.transport,
-        ADDRESS,
-        'unload',
-        { tablets: [{ key, epoch }], flush: true },
-        db.context(),
-      );
+      const unloading = unload(db, { key, epoch });
       for (let i = 0; i < turns; i++) await db.env.clock.yield();
       const split = callServer(
         db.env.transport,
