@@ -205,11 +205,19 @@ export class SsTable implements Layer {
     return new SsTableCursor(this.#source, row);
   }
 
+  get blockCount(): number {
+    return this.#frame.index.length;
+  }
+
+  firstRowOf(block: number): ByteString {
+    return this.#frame.index.firstRow(block);
+  }
+
   /** The first row of each block and the bytes before it: for sampling keys and for finding the middle of a tablet. */
   blockBoundaries(): readonly BlockBoundary[] {
     const { index } = this.#frame;
     return Array.from({ length: index.length }, (_, block) => ({
-      row: index.firstRow(block),
+      row: this.firstRowOf(block),
       offsetBytes: index.offset(block),
     }));
   }

@@ -21,7 +21,7 @@ import { groupingOf } from '../layers/grouping.ts';
 import { filesByGroup } from '../layers/layer-set.ts';
 import { chooseMerge, type MergeRun } from '../layers/merge-choice.ts';
 import { chooseEarnedMerge } from '../layers/earned-merge.ts';
-import { type SupersededRun, chooseSuperseded, supersededRuns } from '../layers/superseded-merge.ts';
+import { chooseSuperseded, MIN_SAVED_BYTES, type SupersededRun, supersededRuns } from '../layers/superseded-merge.ts';
 import type { TabletContext } from '../layers/tablet-context.ts';
 import type { TabletFile } from '../layers/tablet-file.ts';
 
@@ -257,7 +257,12 @@ export class FileCompactor {
     if (this.#runs?.of !== files)
       this.#runs = {
         of: files,
-        byGroup: new Map([...filesByGroup(files)].map(([name, members]) => [name, supersededRuns(members)])),
+        byGroup: new Map(
+          [...filesByGroup(files)].flatMap(([name, members]) =>
+            // most tablets are small: no merge of theirs saves enough
+            sizeOf(members.slice(1)) >= MIN_SAVED_BYTES ? [[name, supersededRuns(members)] as const] : [],
+          ),
+        ),
       };
     return this.#runs.byGroup.get(group) ?? [];
   }

@@ -11,7 +11,7 @@ import { MAX_MERGED_FILES, type MergeRun } from './merge-choice.ts';
 /** The rows of a group that are looked up, shared out among its files by their bytes. */
 const SAMPLED_ROWS = 256;
 /** A merge that saves less is left to the number of files. */
-const MIN_SAVED_BYTES = 4 * 1024 * 1024;
+export const MIN_SAVED_BYTES = 4 * 1024 * 1024;
 
 export interface OverwrittenCandidate {
   readonly sizeBytes: number;

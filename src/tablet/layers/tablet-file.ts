@@ -131,9 +131,16 @@ export class TabletFile implements Layer {
   /** At most `count` rows of this tablet, spread evenly over the bytes; no data is read. */
   sampleRows(count: number): readonly ByteString[] {
     assert(count > 0, 'a sample has a row');
-    const rows = this.#ssTable.blockBoundaries().flatMap(({ row }) => (this.#isInParts(row) ? [row] : []));
-    const step = Math.max(1, rows.length / count);
-    return Array.from({ length: Math.min(count, rows.length) }, (_, i) => rows[Math.floor(i * step)]!);
+    // the rows of a whole file are not listed: it may have very many blocks
+    const own = this.hasForeignRows
+      ? this.blockBoundaries().flatMap(({ row }) => (this.#isInParts(row) ? [row] : []))
+      : undefined;
+    const length = own?.length ?? this.#ssTable.blockCount;
+    const step = Math.max(1, length / count);
+    return Array.from({ length: Math.min(count, length) }, (_, i) => {
+      const at = Math.floor(i * step);
+      return own?.[at] ?? this.#ssTable.firstRowOf(at);
+    });
   }
 
   blockBoundaries(): ReturnType<SsTable['blockBoundaries']> {
@@ -158,11 +165,11 @@ export class TabletFile implements Layer {
   }
 
   #isInParts(row: ByteString): boolean {
-    return !this.hasForeignRows || this.#parts.some((part) => rangeContains(part, row));
+    return this.#parts.some((part) => rangeContains(part, row));
   }
 
   #isOwn(row: ByteString): boolean {
-    return this.clips === undefined || this.clips.some((clip) => rangeContains(clip, row));
+    return this.clips === undefined || this.#isInParts(row);
   }
 }
 
