@@ -58,7 +58,7 @@ export {
   plainText,
   unreadable,
 } from './options.ts';
-export { derived, once, Pool, recurringText } from './pools.ts';
+export { derived, once, LendingPool, Pool, recurringText } from './pools.ts';
 export { ownOf } from './record.ts';
 export { didYouMean } from './similar.ts';
 export { VarintReader, varintLength, writeVarint } from './varint.ts';

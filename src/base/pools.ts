@@ -37,6 +37,41 @@ export class Pool<T> {
   }
 }
 
+/**
+ * A pool whose items leave their callers: one goes on its way with a key, and whoever has the key last returns it. A key
+ * that is dropped takes its item with it.
+ */
+export class LendingPool<K extends object, T> {
+  readonly #free: Pool<T>;
+  readonly #lent = new WeakMap<K, T>();
+
+  constructor(maxItems: number) {
+    this.#free = new Pool(maxItems);
+  }
+
+  take(): T | undefined {
+    return this.#free.take();
+  }
+
+  /** The item belongs to whoever has the key. */
+  lend(key: K, item: T): void {
+    assert(!this.#lent.has(key), 'a key stands for one item');
+    this.#lent.set(key, item);
+  }
+
+  /** The item of the key, which belongs to the caller now; undefined when it has none. */
+  reclaim(key: K): T | undefined {
+    const item = this.#lent.get(key);
+    if (item !== undefined) this.#lent.delete(key);
+    return item;
+  }
+
+  /** Returns an item that was taken or reclaimed to the pool. */
+  give(item: T): void {
+    this.#free.give(item);
+  }
+}
+
 /** A constant that `make` makes on first use. */
 export function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;

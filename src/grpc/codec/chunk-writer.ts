@@ -16,6 +16,7 @@
  */
 import { asBuffer, assert, type ByteString, Pool, varintLength, viewOf } from '../../base/index.ts';
 import type { Cell, RowFragment } from '../../model/index.ts';
+import { lendMessage, MESSAGE_BUFFER_BYTES, takeMessageBuffer } from '../../wire/index.ts';
 import { int64Length, lengthDelimited, writeBytes, writeHead, writeInt64, writeText } from '../bytes/wire-writer.ts';
 
 /** Between rows a message is handed out once it holds this much (larger ones gain next to nothing), */
@@ -27,7 +28,7 @@ const PIECE_BYTES = 384 * 1024;
 const STRETCH_CELLS = 256;
 /** Sizes of buffers: most reads are of one small row, scans fill many messages of about the same size. */
 const FIRST_BYTES = 4 * 1024;
-const NEXT_BYTES = FULL_BYTES + 16 * 1024;
+const NEXT_BYTES = MESSAGE_BUFFER_BYTES;
 /** Values from this size on become a part of their own: they are not copied. */
 const PART_BYTES = 16 * 1024;
 
@@ -112,12 +113,13 @@ export class ChunkWriter {
 
   /**
    * The message so far, in one buffer or several, no longer the writer's (but see `isShort`); undefined where there is
-   * nothing.
+   * nothing. The memory of one buffer is used again once a connection has sent it.
    */
   take(): Buffer | readonly Buffer[] | undefined {
     if (this.messageBytes === 0) return undefined;
     if (this.isShort) firstBuffers.give(this.#bytes);
     const last = viewOf(this.#bytes, 0, this.#used);
+    if (this.#parts.length === 0 && this.#bytes.length === NEXT_BYTES) lendMessage(last, this.#bytes);
     const message = this.#parts.length === 0 ? last : [...this.#parts, last];
     this.#parts = [];
     this.#partsBytes = 0;
@@ -262,7 +264,8 @@ export class ChunkWriter {
     if (this.#used > 0) this.#parts.push(this.#bytes.subarray(0, this.#used));
     this.#partsBytes += this.#used;
     const bytes = Math.max(more, this.#nextBytes);
-    this.#bytes = (bytes === FIRST_BYTES ? firstBuffers.take() : undefined) ?? Buffer.allocUnsafeSlow(bytes);
+    if (bytes === NEXT_BYTES) this.#bytes = takeMessageBuffer();
+    else this.#bytes = (bytes === FIRST_BYTES ? firstBuffers.take() : undefined) ?? Buffer.allocUnsafeSlow(bytes);
     this.#nextBytes = NEXT_BYTES;
     this.#used = 0;
   }

@@ -12,6 +12,7 @@ import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import { Pool, viewOf } from '../../base/index.ts';
 import { FRAME_HEADER_BYTES, writeFrameHeader } from './frames.ts';
+import { giveMessageBuffer, reclaimBuffer } from './message-buffers.ts';
 
 /** Parts up to this size are copied: a copy of it is quicker than one more entry of a writev. */
 export const COPY_BYTES = 4096;
@@ -43,6 +44,8 @@ export class CorkedOutput {
   readonly #isPlain: boolean;
   /** Slabs to be reused once their parts are written. */
   #slabs: Buffer[] = [];
+  /** Buffers of messages, the same. */
+  #messageBuffers: Buffer[] = [];
   #parts: Buffer[] = [];
   #partsBytes = 0;
   /** The slab for small writes: bytes from..at are not yet a part. */
@@ -99,12 +102,20 @@ export class CorkedOutput {
     this.#written(length);
   }
 
+  /** All of the message was written: its buffer is free once that is sent. */
+  wrote(message: Buffer): void {
+    const buffer = reclaimBuffer(message);
+    if (buffer !== undefined && this.#isPlain) this.#messageBuffers.push(buffer);
+  }
+
   /** Hands everything to the socket now. */
   flush(): void {
     this.#endPart();
     this.#slab = undefined;
     const slabs = this.#slabs;
     if (slabs.length > 0) this.#slabs = [];
+    const messageBuffers = this.#messageBuffers;
+    if (messageBuffers.length > 0) this.#messageBuffers = [];
     // the next turn will write about as much as this one
     this.#nextSlabBytes = Math.min(Math.max(this.#copiedBytes, MIN_SLAB_BYTES), MAX_SLAB_BYTES);
     this.#copiedBytes = 0;
@@ -120,7 +131,10 @@ export class CorkedOutput {
       for (const part of parts) socket.write(part);
       socket.uncork();
     }
-    if (socket.writableLength === 0) for (const slab of slabs) freeSlabs.give(slab);
+    if (socket.writableLength === 0) {
+      for (const slab of slabs) freeSlabs.give(slab);
+      for (const buffer of messageBuffers) giveMessageBuffer(buffer);
+    }
     if (this.#wasFull && this.unsentBytes < FULL_BYTES) this.#notifyWritable();
   }
 

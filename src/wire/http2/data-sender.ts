@@ -23,6 +23,7 @@ export class DataSender {
   readonly #output: CorkedOutput;
   readonly #onEnded: (stream: Stream) => void;
   readonly #write: (part: Buffer) => void;
+  readonly #wrote: (message: Buffer) => void;
   #first: Stream | undefined;
   #last: Stream | undefined;
 
@@ -30,6 +31,7 @@ export class DataSender {
     this.#output = output;
     this.#onEnded = onEnded;
     this.#write = (part) => output.write(part);
+    this.#wrote = (message) => output.wrote(message);
   }
 
   add(stream: Stream): void {
@@ -58,6 +60,7 @@ export class DataSender {
     this.#output.head(bytes, FrameType.DATA, flags, stream.id);
     this.#output.write(prefix);
     this.#output.write(message);
+    this.#output.wrote(message);
     this.frames++;
     this.#spend(stream, bytes);
     return true;
@@ -117,7 +120,7 @@ export class DataSender {
       );
       if (bytes <= 0) return;
       this.#output.head(bytes, FrameType.DATA, 0, stream.id);
-      stream.take(bytes, this.#write);
+      stream.take(bytes, this.#write, this.#wrote);
       this.frames++;
       this.#spend(stream, bytes);
       stream.owner?.onSent(bytes);

@@ -164,8 +164,11 @@ export class Stream {
     this.#connection.ended(this);
   }
 
-  /** Takes exactly `bytes` from the queue, part by part. */
-  take(bytes: number, write: (part: Buffer) => void): void {
+  /**
+   * Takes exactly `bytes` from the queue, part by part. `onWhole`: called with what `data` got, once all of that is
+   * taken.
+   */
+  take(bytes: number, write: (part: Buffer) => void, onWhole?: (data: Buffer) => void): void {
     assert(bytes > 0 && bytes <= this.queuedBytes, 'no more is taken of a stream than is queued');
     const queue = this.#queue!;
     this.queuedBytes -= bytes;
@@ -178,6 +181,7 @@ export class Stream {
         break;
       }
       write(this.#firstAt === 0 ? part : part.subarray(this.#firstAt));
+      onWhole?.(part);
       left -= have;
       this.#firstAt = 0;
       this.#first++;

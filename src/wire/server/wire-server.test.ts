@@ -6,6 +6,7 @@ import type { RequestContext } from '../../env/index.ts';
 import { rawServer, testEnv, testStatus, until } from '../../../test/raw-server.ts';
 import { systemClock } from '../../platform/index.ts';
 import type { RpcCall, RpcSink } from '../contract/rpc-server.ts';
+import { lendMessage, MESSAGE_BUFFER_BYTES, takeMessageBuffer } from '../http2/message-buffers.ts';
 import { WireServer } from './wire-server.ts';
 
 const asIs = (bytes: Buffer): Buffer => bytes;
@@ -18,6 +19,7 @@ describe('the wire', () => {
   let heldInside = 0;
   let over: unknown;
   let sentMessages = 0;
+  const lent = new Set<ArrayBufferLike>();
 
   before(async () => {
     wire = await rawServer(env, (server) => {
@@ -66,6 +68,18 @@ describe('the wire', () => {
           for (let i = 0; i < (request[0] ?? 0); i++) void sink.sendCopy(bytes.fill(i))?.catch(() => {});
           bytes.fill(0xff);
           return undefined;
+        },
+      });
+      server.register('/t/Lent', {
+        kind: 'stream',
+        handle: async (_call, request, sink) => {
+          for (let i = 0; i < (request[0] ?? 0); i++) {
+            const buffer = takeMessageBuffer();
+            const message = buffer.fill(i).subarray(0, MESSAGE_BUFFER_BYTES - i);
+            lendMessage(message, buffer);
+            lent.add(buffer.buffer);
+            await sink.send(message);
+          }
         },
       });
       const throwing = (): never => {
@@ -156,6 +170,18 @@ describe('the wire', () => {
         `${count} of ${size}`,
       );
     }
+  });
+
+  test('the memory of a message that is lent is used again, and not before the message was sent', async () => {
+    const count = 200;
+    const calls = await Promise.all([1, 2, 3].map(() => wire.call('/t/Lent', [Buffer.from([count])])));
+    for (const { code, messages } of calls) {
+      assert.equal(code, Code.OK);
+      assert.equal(messages.length, count);
+      for (const [i, bytes] of messages.entries())
+        assert.ok(bytes.equals(Buffer.alloc(MESSAGE_BUFFER_BYTES - i, i)), `message ${i}`);
+    }
+    assert.ok(lent.size < 3 * count, `${lent.size} buffers`);
   });
 
   test('a stream may end, or fail, before its handler returns', async () => {

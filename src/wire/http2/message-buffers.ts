@@ -1,0 +1,32 @@
+/**
+ * Memory of messages of rows. A scan fills one buffer after another; a new one each time costs the first use of its
+ * pages, and V8 marks the whole heap for every 64 MiB of them. So a buffer goes back to this pool once the machine has
+ * taken its message.
+ *
+ * Invariant: a buffer that is lent has one message, of which nobody but the connection has a view.
+ */
+import { LendingPool } from '../../base/index.ts';
+
+export const MESSAGE_BUFFER_BYTES = 80 * 1024;
+/** As much as a few connections send in one turn of the event loop. */
+const MAX_FREE = 16;
+
+const buffers = new LendingPool<Buffer, Buffer>(MAX_FREE);
+
+export function takeMessageBuffer(): Buffer {
+  return buffers.take() ?? Buffer.allocUnsafeSlow(MESSAGE_BUFFER_BYTES);
+}
+
+/** `message`, a view of the buffer, goes to a connection, which returns the buffer; the caller uses neither any more. */
+export function lendMessage(message: Buffer, buffer: Buffer): void {
+  buffers.lend(message, buffer);
+}
+
+/** The buffer of a message of which all was written to the output; undefined if it was not lent. */
+export function reclaimBuffer(message: Buffer): Buffer | undefined {
+  return buffers.reclaim(message);
+}
+
+export function giveMessageBuffer(buffer: Buffer): void {
+  buffers.give(buffer);
+}
