@@ -6,7 +6,7 @@ import { sleep } from '../env/index.ts';
 import { keysOfTable, METADATA_TABLE_ID, type MetadataRow, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
 import type { RowRange } from '../model/index.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
-import type { ReadMessage, TabletRef } from '../protocol/index.ts';
+import { callMaster, LOGS_DIRECTORY, type ReadMessage, SERVERS_DIRECTORY, type TabletRef } from '../protocol/index.ts';
 
 const SPLITS = Array.from({ length: 59 }, (_, i) => `r${i + 10}`);
 
@@ -163,6 +163,35 @@ describe('the recovery of a dead server', () => {
         await sleep(cluster.clock, 10_000);
         assert.deepEqual(ownersOf(await rowsOf(cluster, tables)), new Set([0, 1, 2].filter((i) => i !== others[0])));
         assert.equal((await tables.rows('t')).length, SPLITS.length);
+      },
+      { servers: 3 },
+    ),
+  );
+
+  test(
+    'of one without tablets is over when its log was deleted and it is forgotten meanwhile',
+    inCluster(
+      async (cluster, tables) => {
+        const { env, clock } = cluster;
+        const [metadata] = await rowsIn(cluster, tables, ROOT_RANGE);
+        const root = (await metadataOf(cluster).readRoot(tables.context()))!;
+        const idle = [0, 1, 2].find((i) => i !== indexOf(root) && i !== indexOf(metadata!))!;
+        let goOn = (): void => {};
+        const held = new Promise<void>((resolve) => (goOn = resolve));
+        cluster.onLockCall = (name, path, go) =>
+          name === 'tryAcquire' && String(path).startsWith(SERVERS_DIRECTORY) ? held.then(go) : undefined;
+        await cluster.kill(idle);
+        await sleep(clock, 100);
+        assert.equal((await callMaster(env.transport, 'master', 'sweep', {}, tables.context())).logs, 1);
+        // the look at all servers
+        await sleep(clock, 40_000);
+        goOn();
+        await sleep(clock, 5000);
+        assert.deepEqual(
+          cluster.messages.filter((line) => /failed|invariant/.test(line)),
+          [],
+        );
+        assert.equal((await env.fileSystem.listLogs(LOGS_DIRECTORY)).length, 2);
       },
       { servers: 3 },
     ),

@@ -92,6 +92,11 @@ export class Recoveries {
       env.logger.info('the file of a dead server was not removed; the next scan repeats it', { server: name, error });
     }
     assert(servers.get(name) === undefined, 'a server that was fenced is given no tablet');
+    if (!servers.remembersDead(name)) {
+      // its log was deleted meanwhile: no row names the server
+      this.#begun.delete(name);
+      return;
+    }
     const keys = servers.exhume(name);
     if (keys === undefined) lookAtAll();
     else queue.recover(keys);

@@ -133,6 +133,45 @@ describe('the tablet servers as the master sees them', () => {
     assert.throws(() => servers.logDeleted('living'), /only the logs of dead servers/);
   });
 
+  test('one whose log is there again when it was deleted is remembered until that is deleted, too', async () => {
+    const { env, servers, announce, scan } = await fixture();
+    const die = await announce('a');
+    let isSwept = false;
+    await announce('b', async () => {
+      // a sweep that lists the logs while a scan is under way
+      if (isSwept) assert.deepEqual([...(await servers.findDead(['a']))], ['a']);
+    });
+    await scan();
+    await die();
+    await servers.findDead(['a']);
+    await env.fileSystem.deleteLog(logPathOf('a'));
+    servers.logDeleted('a');
+    isSwept = true;
+    await scan();
+    servers.logDeleted('a');
+    isSwept = false;
+    await scan();
+    assert.equal(servers.deadCount, 0);
+  });
+
+  test('one whose answer is on its way is remembered, though its log was deleted', async () => {
+    const { env, servers, announce, scan, context } = await fixture();
+    let answer = (): void => {};
+    const die = await announce('a', () => new Promise((resolve) => (answer = resolve)));
+    const coming = servers.come('a', context());
+    await env.clock.yield();
+    await die();
+    await servers.findDead(['a']);
+    await env.fileSystem.deleteLog(logPathOf('a'));
+    servers.logDeleted('a');
+    await scan();
+    answer();
+    await coming;
+    assert.deepEqual(servers.all(), []);
+    await scan();
+    assert.equal(servers.deadCount, 0);
+  });
+
   test('a call that takes long is repeated as long as its server answers a status, and joins its own work', async () => {
     const { env, servers, announce, scan, clock, context } = await fixture();
     let status = async (): Promise<void> => {};

@@ -161,12 +161,18 @@ export class Servers {
     const names = new Set(files.map(({ path }) => path.slice(SERVERS_DIRECTORY.length)));
     for (const name of known) if (!names.has(name)) this.#gone(name);
     this.figures.lookedAtAll();
-    for (const name of deleted) {
-      assert(!this.#live.has(name), 'a server whose log was deleted is dead');
-      this.#dead.delete(name);
-      this.#removed.delete(name);
-      this.#deletedLogs.delete(name);
-    }
+    for (const name of deleted) this.#forget(name);
+  }
+
+  /** The log of the dead server was deleted before a scan that is over now. */
+  #forget(name: string): void {
+    // its log is there again, or a call of it is still to be answered: the next scan forgets it
+    if (!this.#deletedLogs.has(name) || this.#requests.has(name)) return;
+    assert(!this.#live.has(name), 'a server whose log was deleted is dead');
+    this.#dead.delete(name);
+    this.#removed.delete(name);
+    this.#buried.delete(name);
+    this.#deletedLogs.delete(name);
   }
 
   /** The server of that name has announced itself. True if it answers and was not known before. */
@@ -368,11 +374,14 @@ export class Servers {
   }
 
   /**
-   * Returns the named servers that are dead and get no tablet by a commit under way. No row will ever name them again.
+   * Returns the servers, of those whose logs were listed, that are dead and get no tablet by a commit under way. No row
+   * will ever name them again. They are remembered until `logDeleted`.
    */
   async findDead(names: readonly string[]): Promise<Set<string>> {
     const dead = new Set<string>();
     for (const name of names) {
+      // an append that came late has begun the log again
+      this.#deletedLogs.delete(name);
       if (!(await this.isDead(name))) continue;
       assert(!this.#live.has(name), 'a dead server is not a live one');
       if (!this.#giving.has(name)) dead.add(name);
@@ -380,7 +389,7 @@ export class Servers {
     return dead;
   }
 
-  /** The log of a dead server was deleted, since no row listed it. */
+  /** The log of a server that `findDead` has returned was deleted, since no row listed it. */
   logDeleted(name: string): void {
     assert(this.#dead.has(name), 'only the logs of dead servers are deleted');
     assert(!this.#giving.has(name), 'the log of a server stays while a commit under way gives tablets to it');
