@@ -98,6 +98,7 @@ export class Cluster {
   client!: Client;
   tables!: Tables;
   readonly #options: ClusterOptions;
+  readonly #locks = new MemoryLockService();
 
   constructor(options: ClusterOptions = {}) {
     this.#options = options;
@@ -108,7 +109,7 @@ export class Cluster {
     const { fileSystem, clock } = this;
     this.env = {
       fileSystem,
-      lockService: this.#lockService(new MemoryLockService()),
+      lockService: this.#lockService(this.#locks),
       transport: this.#transport(new LocalTransport(clock)),
       clock,
       random: new SeededRandom(1),
@@ -160,6 +161,11 @@ export class Cluster {
     const lock = await this.env.lockService.holder(`servers/${this.servers[index]?.name}`);
     this.servers[index] = undefined;
     if (lock) await this.env.lockService.closeSession(lock.sessionId);
+  }
+
+  /** Watches of the lock service miss all changes until the returned function is called, which reports the gap. */
+  missChanges(): () => void {
+    return this.#locks.missChanges();
   }
 
   async close(): Promise<void> {

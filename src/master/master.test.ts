@@ -280,7 +280,7 @@ describe('a master', () => {
       second = await starting;
       await tables.create('u');
       await tables.set('u', 'a', '1');
-      assert.equal(linesOf(cluster, /lost its lock and ends itself/), 1);
+      assert.equal(linesOf(cluster, /lost its lock, or its file, and ends itself/), 1);
       assert.equal(ended, 1, 'the first');
       await rejectsWith(
         Code.UNAVAILABLE,
@@ -291,6 +291,27 @@ describe('a master', () => {
       assert.equal(ended, 1);
     }),
   );
+
+  for (const isMissed of [false, true]) {
+    test(
+      `whose file is removed${isMissed ? ' while it hears of no changes' : ''} ends, and another takes its place`,
+      inCluster(async (cluster, tables) => {
+        let ended = 0;
+        await cluster.master?.close();
+        const first = await Master.start({ env: cluster.env, address: 'master', onEnd: () => ended++ });
+        const starting = Master.start({ env: cluster.env, address: 'master-2' });
+        await first.assigned;
+        await sleep(cluster.clock, 1000);
+        const hear = isMissed ? cluster.missChanges() : undefined;
+        await cluster.env.lockService.remove('master');
+        hear?.();
+        cluster.master = await starting;
+        await tables.create('t');
+        await tables.set('t', 'a', '1');
+        assert.equal(ended, 1);
+      }),
+    );
+  }
 
   test(
     'stands by until its signal aborts, and leaves nothing behind',

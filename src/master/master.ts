@@ -248,14 +248,14 @@ export class Master {
     });
   }
 
-  /** Deaths of servers, new servers, and the end of this master's own session. */
+  /** Deaths of servers, new servers, and the end of this master's own session, or of the file by which it is found. */
   async #watch(): Promise<void> {
     this.#stopWatching = await followChanges(this.#env, '', {
       onChange: (event) => {
         if (
           event.kind === 'session-expired'
             ? event.sessionId === this.#lock.sessionId
-            : event.kind === 'lock-lost' && event.path === MASTER_PATH
+            : event.kind !== 'changed' && event.path === MASTER_PATH
         )
           this.#lockLost();
         else if (event.kind !== 'session-expired' && event.path.startsWith(SERVERS_DIRECTORY))
@@ -272,13 +272,15 @@ export class Master {
   }
 
   async #checkLock(): Promise<void> {
-    const holder = await this.#env.lockService.holder(MASTER_PATH);
-    if (holder?.epoch !== this.#lock.epoch) this.#lockLost();
+    const { lockService } = this.#env;
+    const isAnnounced = this.#isStarted;
+    const [holder, file] = await Promise.all([lockService.holder(MASTER_PATH), lockService.read(MASTER_PATH)]);
+    if (holder?.epoch !== this.#lock.epoch || (isAnnounced && file === undefined)) this.#lockLost();
   }
 
   #lockLost(): void {
     if (this.#ended) return;
-    this.#env.logger.error('the master has lost its lock and ends itself');
+    this.#env.logger.error('the master has lost its lock, or its file, and ends itself');
     this.#end();
     void this.#endAlone();
   }

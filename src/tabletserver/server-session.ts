@@ -1,6 +1,7 @@
 /**
  * A tablet server's standing in the lock service (paper section 5.2): a session, and a uniquely named file in `servers`
- * that is locked for as long as the server lives. A server that loses the lock stops serving.
+ * that is locked for as long as the server lives. A server that loses the lock stops serving, and so does one whose file
+ * is removed: no master would find it.
  *
  * Invariant: the file never exists without its lock having been taken first, so a master that sees the file unlocked
  * knows the server is dead.
@@ -19,6 +20,7 @@ export class ServerSession {
   readonly lock: LockHandle;
   readonly #onLost: () => void;
   #stopWatching = (): void => {};
+  #isAnnounced = false;
   #lost = false;
 
   private constructor(lockService: LockService, lock: LockHandle, onLost: () => void) {
@@ -51,6 +53,7 @@ export class ServerSession {
       lock: this.lock,
       sessionId: this.lock.sessionId,
     });
+    this.#isAnnounced = true;
   }
 
   /**
@@ -87,8 +90,10 @@ export class ServerSession {
   }
 
   async #checkLock(): Promise<void> {
-    const holder = await this.#lockService.holder(this.lock.path);
-    if (holder?.epoch !== this.lock.epoch) this.#lose();
+    const { path, epoch } = this.lock;
+    const isAnnounced = this.#isAnnounced;
+    const [holder, file] = await Promise.all([this.#lockService.holder(path), this.#lockService.read(path)]);
+    if (holder?.epoch !== epoch || (isAnnounced && file === undefined)) this.#lose();
   }
 
   #lose(): void {

@@ -165,9 +165,9 @@ describe('a tablet server', () => {
     }),
   );
 
-  for (const loses of [true, false]) {
+  for (const lost of ['lock', 'file', undefined] as const) {
     test(
-      `that missed changes of the lock service ${loses ? 'ends if its lock is lost' : 'serves on if it has its lock'}`,
+      `that missed changes of the lock service ${lost ? `ends if its ${lost} is lost` : 'serves on if it has its lock'}`,
       inTime(async (clock) => {
         const lockService = new MemoryLockService();
         const env = envWith(lockService, clock);
@@ -177,16 +177,31 @@ describe('a tablet server', () => {
         const end = lockService.missChanges();
         const lock = await lockService.holder(`servers/${server.name}`);
         assert.ok(lock);
-        if (loses) await lockService.closeSession(lock.sessionId);
+        if (lost === 'lock') await lockService.closeSession(lock.sessionId);
+        if (lost === 'file') await lockService.remove(lock.path);
         await sleep(clock, 1000);
         assert.deepEqual(reasons, []);
         end();
         await sleep(clock, 1000);
-        assert.deepEqual(reasons, loses ? ['the tablet server has lost its lock'] : []);
+        assert.deepEqual(reasons, lost ? ['the tablet server has lost its lock'] : []);
         await server.close();
       }),
     );
   }
+
+  test(
+    'whose file is removed ends',
+    inTime(async (clock) => {
+      const lockService = new MemoryLockService();
+      const reasons: string[] = [];
+      const onEnd = ({ message }: { message: string }): void => void reasons.push(message);
+      const server = await TabletServer.start({ env: envWith(lockService, clock), settings, address: 'a', onEnd });
+      await lockService.remove(`servers/${server.name}`);
+      await sleep(clock, 1000);
+      assert.deepEqual(reasons, ['the tablet server has lost its lock']);
+      assert.equal(await lockService.holder(`servers/${server.name}`), undefined);
+    }),
+  );
 
   test(
     'that took the address of another answers no call that is meant for that one',
