@@ -37,13 +37,14 @@ function drawSettings(random: Random): TabletServerSettings {
     blockSizeBytes: 512,
     blockCacheBytes: MIB,
     scanCacheBytes: 0,
-    memtableBytes: 256 * KIB,
     inMemoryBytes: MIB,
-    logLimitBytes: oneOf(8, 16, 64) * KIB,
+    logLimitBytes: oneOf(8, 16, 64, 64) * KIB,
     tabletBytes: oneOf(8, 16, 32) * KIB,
     metadataTabletBytes: oneOf(6, 40) * KIB,
-    compactionsAtOnce: 1,
     majorCompactionMs: oneOf(5000, 20_000),
+    compactionsAtOnce: oneOf(1, 2, 3),
+    // while METADATA is not served no flush ends: little is enough to make writes wait for one
+    memtableBytes: oneOf(32, 256, 256, 256, 256, 256) * KIB,
   };
 }
 
@@ -213,6 +214,7 @@ export class Cluster {
         env: this.#env(process),
         address: seat.name,
         settings: this.#settings,
+        comparesClocks: true,
         onEnd: () => this.#ended(seat, process),
       }).then(
         (server) => {
@@ -235,6 +237,7 @@ export class Cluster {
       Master.start({
         env: this.#env(process),
         address: seat.name,
+        comparesClocks: true,
         onEnd: () => this.#ended(seat, process),
       }).then(
         (master) => {

@@ -3,8 +3,8 @@
  * a time, and most last for a while. After `END_MS` everything is whole again.
  */
 import type { Random } from '../../src/env/index.ts';
-import { decodeRootFile } from '../../src/metadata/index.ts';
-import { decodePeerFile, MASTER_PATH } from '../../src/protocol/index.ts';
+import { decodeRootFile, isMetadataTablet } from '../../src/metadata/index.ts';
+import { decodePeerFile, MASTER_PATH, SERVERS_DIRECTORY, type TabletServerCalls } from '../../src/protocol/index.ts';
 import type { Cluster, Seat } from './cluster.ts';
 import { type LockServiceHealth, SESSION_MS } from './locks.ts';
 import type { Weather } from './network.ts';
@@ -25,11 +25,13 @@ export type FaultKind =
   | 'cut off'
   | 'island'
   | 'clock'
+  | 'removed file'
   | 'slow machine'
   | 'no store'
   | 'slow store'
   | 'failing store'
   | 'unanswering store'
+  | 'damaging store'
   | 'full store'
   | 'slow network'
   | 'losing network'
@@ -37,6 +39,7 @@ export type FaultKind =
   | 'disordering network'
   | 'no lock service'
   | 'failing lock service'
+  | 'no lists of the lock service'
   | 'slow lock service'
   | 'unanswering lock service'
   | 'late watches'
@@ -52,18 +55,21 @@ const KINDS: readonly (readonly [FaultKind, number])[] = [
   ['cut off', 4],
   ['island', 4],
   ['clock', 3],
+  ['removed file', 2],
   ['slow machine', 4],
   ['no store', 4],
   ['slow store', 3],
   ['failing store', 2],
   ['unanswering store', 2],
-  ['full store', 1],
+  ['damaging store', 3],
+  ['full store', 2],
   ['slow network', 3],
   ['losing network', 3],
   ['repeating network', 3],
   ['disordering network', 3],
   ['no lock service', 4],
   ['failing lock service', 2],
+  ['no lists of the lock service', 1],
   ['slow lock service', 3],
   ['unanswering lock service', 3],
   ['late watches', 2],
@@ -172,7 +178,14 @@ export function describeFault({ kind, atMs, durationMs, machine, other, severity
 }
 
 /** They last longer than a lease more often than others do. */
-const LONG = new Set<FaultKind>(['island', 'no lock service', 'no store', 'pause', 'slow lock service']);
+const LONG = new Set<FaultKind>([
+  'damaging store',
+  'island',
+  'no lock service',
+  'no store',
+  'pause',
+  'slow lock service',
+]);
 
 const OF_MACHINES = new Set<FaultKind>([
   'crash',
@@ -182,6 +195,7 @@ const OF_MACHINES = new Set<FaultKind>([
   'cut',
   'cut off',
   'clock',
+  'removed file',
   'no lock service',
   'slow machine',
   'no store',
@@ -251,8 +265,14 @@ function begin(
     case 'pause':
       seat?.process?.pause(durationMs);
       return undefined;
-    case 'clock':
-      seat?.process?.setClockForward((severity - 0.5) * 60_000);
+    case 'clock': {
+      const process = seat?.process;
+      const ms = (severity - 0.5) * 60_000;
+      process?.setClockForward(ms);
+      return () => process?.setClockForward(-ms);
+    }
+    case 'removed file':
+      if (seat) void removeFile(cluster, seat);
       return undefined;
     case 'cut':
       network.cut(machine, other);
@@ -302,8 +322,14 @@ function begin(
       return change(store.health, whole.store, { failedShare: severity / 5 });
     case 'unanswering store':
       return change(store.health, whole.store, { unansweredShare: severity / 5, lateShare: severity / 5 });
+    case 'damaging store':
+      store.health.damagedShare = severity / 3;
+      return () => store.repair();
     case 'full store':
-      return change(store.health, whole.store, { isFull: true });
+      // some begin in the midst of a split of METADATA
+      if (severity < 0.5) return change(store.health, whole.store, { isFull: true });
+      network.onNextCall('commit', () => fillStore(cluster, durationMs, whole), splitsMetadata);
+      return undefined;
     case 'slow network':
       return change(network.weather, whole.network, { lateShare: severity / 2, lateMs: 2000 });
     case 'losing network':
@@ -314,6 +340,8 @@ function begin(
       return change(network.weather, whole.network, { overtakenShare: severity / 4 });
     case 'failing lock service':
       return change(locks.health, whole.locks, { failedShare: severity / 2 });
+    case 'no lists of the lock service':
+      return change(locks.health, whole.locks, { failsLists: true });
     case 'slow lock service':
       return change(locks.health, whole.locks, { maxDelayMs: 5 + 4000 * severity });
     case 'unanswering lock service':
@@ -323,6 +351,28 @@ function begin(
     case 'new lock service leader':
       return locks.loseLeader();
   }
+}
+
+/** The file by which others find the role is removed, as by an operator's mistake. */
+async function removeFile({ locks, masters }: Cluster, { name, server }: Seat): Promise<void> {
+  const isMaster = masters.some((seat) => seat.name === name);
+  const path = isMaster ? MASTER_PATH : server && SERVERS_DIRECTORY + server.name;
+  const file = path === undefined ? undefined : await locks.service.read(path);
+  if (file === undefined || decodePeerFile(file.path, file.contents).address !== name) return;
+  await locks.service.remove(file.path);
+}
+
+/** The storage is full for a while. */
+function fillStore({ scheduler, store }: Cluster, durationMs: number, whole: Whole): void {
+  if (scheduler.nowMs >= END_MS) return;
+  const end = change(store.health, whole.store, { isFull: true });
+  scheduler.after(Math.min(durationMs, END_MS - scheduler.nowMs), undefined, 'end of full store', end);
+}
+
+/** True for the commit that splits a tablet of METADATA. */
+function splitsMetadata(message: unknown): boolean {
+  const { commits } = message as TabletServerCalls['commit']['message'];
+  return commits.some(({ event, rows }) => event.kind === 'split' && isMetadataTablet(rows[0]!.key));
 }
 
 /** A machine fails, and then the one that is given tablets next, and so on: what kills one may kill the next. */

@@ -129,7 +129,14 @@ export function judgeServing(cluster: Cluster, verdicts: Verdicts): void {
   }
 }
 
-/** No role says that one of its invariants is broken, or that a tablet is damaged. */
-export function judgeLine(verdicts: Verdicts, process: string, line: string): void {
-  if (/invariant|damaged|is missing/.test(line)) verdicts.add('roles', `${process}: ${line}`);
+/** What no role says of itself, and what it says only of bytes that the storage has returned wrongly. */
+const NEVER = /invariant|METADATA lists is missing/;
+const OF_DAMAGE = /damaged|is missing/;
+
+/**
+ * No role says that one of its invariants is broken, or that a tablet is damaged. `mayShowDamage`: the storage has
+ * returned wrong bytes.
+ */
+export function judgeLine(verdicts: Verdicts, process: string, line: string, mayShowDamage: boolean): void {
+  if (NEVER.test(line) || (!mayShowDamage && OF_DAMAGE.test(line))) verdicts.add('roles', `${process}: ${line}`);
 }

@@ -38,6 +38,8 @@ export interface LockServiceHealth {
   unansweredShare: number;
   /** The share of calls that fail, and take effect up to MAX_LATE_MS later. */
   lateShare: number;
+  /** True: no list is answered. */
+  failsLists: boolean;
   /** Watches report this much later. */
   watchLagMs: number;
 }
@@ -66,6 +68,7 @@ export class SimLockService {
     failedShare: 0,
     unansweredShare: 0,
     lateShare: 0,
+    failsLists: false,
     watchLagMs: 5,
   };
   readonly counts = {
@@ -110,7 +113,7 @@ export class SimLockService {
     const { health, counts } = this;
     counts.calls++;
     process.acts('lock service');
-    const isFailed = this.#draw.float() < health.failedShare;
+    const isFailed = this.#draw.float() < health.failedShare || (health.failsLists && name.startsWith('list '));
     const isUnanswered = this.#draw.float() < health.unansweredShare;
     const isLate = health.lateShare > 0 && this.#draw.float() < health.lateShare;
     const answersMs = this.#delayMs();

@@ -61,6 +61,12 @@ export interface NotedCall {
   readonly begunMs: number;
 }
 
+interface AwaitedCall {
+  readonly method: string;
+  readonly run: (machine: string) => void;
+  readonly isMeant: (message: unknown) => boolean;
+}
+
 type Direction = `${string}>${string}`;
 
 export class SimNetwork {
@@ -80,7 +86,7 @@ export class SimNetwork {
   onCall: (method: string, message: unknown) => void = () => {};
   /** By method, the machine that was called last. */
   readonly calledLast = new Map<string, string>();
-  readonly #awaited = new Set<{ readonly method: string; readonly run: (machine: string) => void }>();
+  readonly #awaited = new Set<AwaitedCall>();
   /** Called with the answer to each call, and with each part of a stream. */
   onAnswer: (call: NotedCall, answer: unknown) => void = () => {};
   /** Directions, by machines. */
@@ -110,9 +116,13 @@ export class SimNetwork {
     this.cutDirections.clear();
   }
 
-  /** Calls `run`, once, with the machine that is called next with that method. */
-  onNextCall(method: string, run: (machine: string) => void): void {
-    this.#awaited.add({ method, run });
+  /** Calls `run`, once, with the machine that is called next with that method, and such a message. */
+  onNextCall(
+    method: string,
+    run: (machine: string) => void,
+    isMeant: (message: unknown) => boolean = () => true,
+  ): void {
+    this.#awaited.add({ method, run, isMeant });
   }
 
   /** The handler, whose calls and answers are noted. */
@@ -120,7 +130,8 @@ export class SimNetwork {
     const begin = (method: string, message: unknown): NotedCall => {
       this.calledLast.set(method, process.machine);
       for (const awaited of this.#awaited)
-        if (awaited.method === method && this.#awaited.delete(awaited)) awaited.run(process.machine);
+        if (awaited.method === method && awaited.isMeant(message) && this.#awaited.delete(awaited))
+          awaited.run(process.machine);
       this.onCall(method, message);
       return { process, method, message, begunMs: this.#scheduler.nowMs };
     };

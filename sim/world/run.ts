@@ -75,7 +75,7 @@ export async function run({
   cluster.onLog = (process, level, message, fields) => {
     const line = `${message} ${JSON.stringify(fields)}`;
     note(`${seconds()} ${process} ${level}: ${line}`);
-    judgeLine(verdicts, process, line);
+    judgeLine(verdicts, process, line, cluster.store.mayShowDamage);
   };
   if (withEvents) scheduler.onEvent = (atMs, owner, what) => note(`${(atMs / 1000).toFixed(6)} ${owner} | ${what}`);
   for (const fault of all) note(`fault: ${describeFault(fault)}`);
@@ -136,6 +136,7 @@ function countsOf(cluster: Cluster): Record<string, number> {
     storeOperations: store.counts.operations,
     storeFailed: store.counts.failed,
     storeUnanswered: store.counts.unanswered,
+    storeDamaged: store.counts.damaged,
     landedLate: store.counts.landedLate,
     filesDeleted,
     metadataCommits: commits,

@@ -21,6 +21,7 @@ interface SlotStorage {
   readonly logJudge: LogJudge;
   performLate<T>(process: SimProcess, operation: string, path: string, act: () => Promise<T>): Promise<T>;
   look<T>(process: SimProcess, operation: string, path: string, act: () => Promise<T>): Promise<T>;
+  asRead(path: string, bytes: Buffer): Buffer;
 }
 
 export class SimSlots implements SlotStore {
@@ -47,7 +48,11 @@ export class SimSlots implements SlotStore {
   }
 
   read(log: string, slot: number, offset: number, length: number): Promise<Buffer | undefined> {
-    return this.#look('readSlot', `${log}/${slot}`, () => this.#store.slots.read(log, slot, offset, length));
+    const path = `${log}/${slot}`;
+    return this.#look('readSlot', path, async () => {
+      const bytes = await this.#store.slots.read(log, slot, offset, length);
+      return bytes && this.#store.asRead(path, bytes);
+    });
   }
 
   listSlots(log: string, from: number): Promise<SlotPage> {

@@ -2,7 +2,8 @@
  * The simulated storage that all processes share. An operation takes effect at one instant between its call and its
  * answer, and each of the two can fail: it may have no effect, or its answer may be lost. What a process has begun when
  * it dies lands, or never does; when it stands still it lands meanwhile, or when it goes on. Commit logs are slots,
- * whose operations can land late, too, while their process goes on.
+ * whose operations can land late, too, while their process goes on. What is read can be damaged: once, or each time
+ * until it is repaired.
  */
 import { BigtableError, Code, unavailable } from '../../src/base/index.ts';
 import { type EncodedRecord, recordsOf } from '../../src/commitlog/index.ts';
@@ -37,6 +38,8 @@ export interface StoreHealth {
   unansweredShare: number;
   /** The share of operations on slots that fail, and take effect up to `MAX_LATE_MS` later. */
   lateShare: number;
+  /** The share of reads that return a wrong bit. */
+  damagedShare: number;
   /** True: writes are refused for lack of space. */
   isFull: boolean;
 }
@@ -52,6 +55,10 @@ const TIMEOUT_MS = 2000;
 const HELD_SHARE = 0.5;
 /** The share of the operations of a process that died which never land. */
 const LOST_SHARE = 0.5;
+/** The share of damaged reads after which each later one of the file or slot is damaged, too. */
+const LASTING_SHARE = 0.1;
+/** A damaged read shows in answers and logs for this long, at most. */
+const DAMAGE_SHOWS_MS = 40_000;
 const checksum = nativeCodecs().checksum;
 
 export class SimStore {
@@ -72,19 +79,36 @@ export class SimStore {
     failedShare: 0,
     unansweredShare: 0,
     lateShare: 0,
+    damagedShare: 0,
     isFull: false,
   };
-  readonly counts = { operations: 0, slow: 0, failed: 0, unanswered: 0, refused: 0, landedLate: 0, lost: 0 };
+  readonly counts = {
+    operations: 0,
+    slow: 0,
+    failed: 0,
+    unanswered: 0,
+    refused: 0,
+    landedLate: 0,
+    lost: 0,
+    damaged: 0,
+  };
   /** Machines whose operations take up to this much longer. */
   readonly slowMachines = new Map<string, number>();
   /** Machines that cannot reach it, or that it cannot reach. */
   readonly cutMachines = new Set<string>();
+  /** Files and slots of which each read returns a wrong bit. */
+  readonly #damaged = new Set<string>();
+  /** When a read returned damaged bytes last. */
+  #lastDamageMs = Number.NEGATIVE_INFINITY;
   readonly #scheduler: Scheduler;
   readonly #draw;
+  readonly #slotSettings;
 
   constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;
     this.#draw = scheduler.fork('store');
+    const isShort = this.#draw.float() < 0.5;
+    this.#slotSettings = { checksum, ...(isShort && { switchAfterMs: 20, retryForMs: 3000 }) };
     this.slots = new MemorySlotStore({ pageSize: PAGE_SIZES[Math.floor(this.#draw.float() * PAGE_SIZES.length)]! });
     const atRest = { clock: new ManualClock(), random: new SeededRandom(0), checksum };
     this.files = withSlotLogs(this.#files, this.slots, atRest);
@@ -102,7 +126,7 @@ export class SimStore {
     const { clock } = process;
     const random = this.#scheduler.fork(`slots of ${process.name}`);
     const files = new SimFiles(this, this.#files, process);
-    const fileSystem = withSlotLogs(files, new SimSlots(this, process), { clock, random, checksum });
+    const fileSystem = withSlotLogs(files, new SimSlots(this, process), { clock, random, ...this.#slotSettings });
     return judgedLogs(fileSystem, this.logJudge, process.name);
   }
 
@@ -179,6 +203,32 @@ export class SimStore {
     });
   }
 
+  /** The bytes of a file or a slot as they are read now. */
+  asRead(path: string, bytes: Buffer): Buffer {
+    const { damagedShare } = this.health;
+    if (damagedShare === 0 || bytes.length === 0) return bytes;
+    if (!this.#damaged.has(path)) {
+      if (this.#draw.float() >= damagedShare) return bytes;
+      if (this.#draw.float() < LASTING_SHARE) this.#damaged.add(path);
+    }
+    this.counts.damaged++;
+    this.#lastDamageMs = this.#scheduler.nowMs;
+    const damaged = Buffer.from(bytes);
+    damaged[Math.floor(this.#draw.float() * bytes.length)]! ^= 1 << Math.floor(this.#draw.float() * 8);
+    return damaged;
+  }
+
+  /** True while damage may show: a master tries a damaged tablet again after half a minute. */
+  get mayShowDamage(): boolean {
+    return this.#scheduler.nowMs < this.#lastDamageMs + DAMAGE_SHOWS_MS;
+  }
+
+  /** Every read returns what was written, from now on. */
+  repair(): void {
+    this.health.damagedShare = 0;
+    this.#damaged.clear();
+  }
+
   #begun(process: SimProcess, operation: string): void {
     this.counts.operations++;
     process.acts(operation === 'createSlot' ? 'append' : 'file');
@@ -247,7 +297,9 @@ class SimFiles implements Pick<FileSystem, 'create' | 'size' | 'read' | 'list' |
   }
 
   read(path: string, offset: number, length: number): Promise<Buffer> {
-    return this.#perform('read', path, () => this.#files.read(path, offset, length));
+    return this.#perform('read', path, async () =>
+      this.#store.asRead(path, await this.#files.read(path, offset, length)),
+    );
   }
 
   list(prefix: string): Promise<FileInfo[]> {

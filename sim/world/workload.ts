@@ -138,6 +138,8 @@ export class Workload {
         return this.#verdicts.add('in the end', `rows are not served ${HEALED_MS} ms after the faults: ${failure}`);
       await sleep(clients[0]!.process.clock, 200);
     }
+    // clients find the master, too
+    await this.#untilDone(() => this.#databases[0]!.openTable('last', { families: FAMILIES }));
     this.judgeHistories();
     await this.#leftOver();
   }
@@ -243,7 +245,8 @@ export class Workload {
   /** Faults make calls unavailable or late: any other failure has to be explained. */
   #judgeFailure({ method, rows }: Call, { code, message }: { readonly code: string; readonly message: string }): void {
     const isInvalid = rows.some(({ work }) => work.kind === 'mutateInvalidly');
-    if (code === 'INTERNAL' || code === 'DATA_LOSS' || (code === 'NOT_FOUND' && !isInvalid))
+    const isUnexplainedLoss = code === 'DATA_LOSS' && !this.#cluster.store.mayShowDamage;
+    if (code === 'INTERNAL' || isUnexplainedLoss || (code === 'NOT_FOUND' && !isInvalid))
       this.#verdicts.add('roles', `${method} was answered with ${code}: ${message}`);
   }
 }
