@@ -1,6 +1,7 @@
 /**
- * A simulated cluster: masters, tablet servers and clients, each a process of its own, built of the real parts. A
- * supervisor starts again what has ended, at the same address or at another one.
+ * A simulated cluster: masters, tablet servers and clients, each a process of its own, built of the real parts. Each
+ * tablet server has a front door, which takes calls of clients. A supervisor starts again what has ended, at the same
+ * address or at another one.
  */
 import { Code, toBigtableError } from '../../src/base/index.ts';
 import { Client } from '../../src/client/index.ts';
@@ -14,12 +15,15 @@ import {
   requestContext,
   sleep,
 } from '../../src/env/index.ts';
+import { rawCallHandler } from '../../src/grpc/index.ts';
 import { Master } from '../../src/master/index.ts';
 import { LIMITS } from '../../src/model/index.ts';
 import { nativeCodecs } from '../../src/platform/index.ts';
 import { callMaster, logPathOf, type TabletServerCalls } from '../../src/protocol/index.ts';
+import type { Service } from '../../src/service/index.ts';
 import { COMPACTION_TASK, type CompactionJob, compactFiles } from '../../src/tablet/index.ts';
 import { TabletServer, type TabletServerSettings } from '../../src/tabletserver/index.ts';
+import { DoorClient, doorOf, type DoorParts, FrontDoor } from './front-door.ts';
 import { SimLockService } from './locks.ts';
 import { SimNetwork } from './network.ts';
 import { type ClockErrors, SimProcess } from './process.ts';
@@ -52,6 +56,8 @@ function drawSettings(random: Random): TabletServerSettings {
 const MAX_RESTART_MS = 3000;
 const OPEN_AGAIN_MS = 500;
 const SWEEP_TIMEOUT_MS = 10_000;
+/** What calls of clients may hold at a front door: in some runs there is not enough for all. */
+const DOOR_BYTES = [2 * KIB, 64 * MIB];
 
 export interface ClusterSize {
   readonly masters: number;
@@ -70,6 +76,8 @@ export interface Seat {
   starts: number;
   /** The tablet server that runs there, once it has started. */
   server: TabletServer | undefined;
+  /** Closes its front door. */
+  closeDoor: (() => Promise<void>) | undefined;
   /** The same of a master. */
   master: Master | undefined;
 }
@@ -77,6 +85,8 @@ export interface Seat {
 export interface ClientSeat {
   readonly process: SimProcess;
   readonly client: Client;
+  /** The data API, over the front door of any server. */
+  readonly doors: Service;
   readonly env: Env;
 }
 
@@ -88,7 +98,7 @@ export class Cluster {
   readonly masters: readonly Seat[];
   readonly servers: readonly Seat[];
   readonly clients: ClientSeat[] = [];
-  readonly counts = { masterStarts: 0, serverStarts: 0, masterDeaths: 0, serverDeaths: 0 };
+  readonly counts = { masterStarts: 0, serverStarts: 0, masterDeaths: 0, serverDeaths: 0, doorCalls: 0, callsPassedOn: 0 };
   /** By kind, the faults that have begun. */
   readonly faultCounts: Record<string, number> = {};
   /** Called when a fault begins or ends. */
@@ -98,16 +108,23 @@ export class Cluster {
   /** Called with each line of a log. */
   onLog: ((process: string, level: string, message: string, fields: object) => void) | undefined;
   readonly #size: ClusterSize;
+  readonly #doors: DoorParts;
+  readonly #doorBytes: number;
+  /** True: servers and masters whose clock is off do not start. */
+  readonly #comparesClocks: boolean;
   readonly #codecs = nativeCodecs();
   readonly #draw;
   readonly #settings: TabletServerSettings;
   /** False: what ends is not started again. */
   #restarts = true;
 
-  constructor(scheduler: Scheduler, size: ClusterSize) {
+  constructor(scheduler: Scheduler, size: ClusterSize, doors: DoorParts) {
     this.scheduler = scheduler;
     this.#size = size;
+    this.#doors = doors;
     this.#draw = scheduler.fork('cluster');
+    this.#doorBytes = DOOR_BYTES[this.#draw.float() < 0.3 ? 0 : 1]!;
+    this.#comparesClocks = this.#draw.float() < 0.5;
     this.#settings = drawSettings(scheduler.fork('settings'));
     this.network = new SimNetwork(scheduler);
     this.store = new SimStore(scheduler);
@@ -118,6 +135,7 @@ export class Cluster {
         process: undefined,
         starts: 0,
         server: undefined,
+        closeDoor: undefined,
         master: undefined,
       }));
     this.masters = seats('master', size.masters);
@@ -132,8 +150,15 @@ export class Cluster {
     for (let i = 0; i < this.#size.clients; i++) {
       const process = this.#process(`client-${i}`);
       const env = this.#env(process);
-      this.clients.push({ process, env, client: await this.#openClient(env) });
+      this.clients.push({ process, env, client: await this.#openClient(env), doors: this.#callDoors(process) });
     }
+  }
+
+  #callDoors(process: SimProcess): Service {
+    const transport = this.network.plainTransportOf(process, 64 * MIB);
+    const doors = this.servers.map(({ name }) => doorOf(name));
+    const random = this.scheduler.fork(`doors of ${process.name}`);
+    return this.#doors.serviceOverRpc(({ headers }) => new DoorClient(transport, doors, random, headers));
   }
 
   /** Tries again while the lock service cannot be reached. */
@@ -161,6 +186,7 @@ export class Cluster {
     const { process, server, master } = seat;
     const role = server ?? master;
     if (process === undefined || role === undefined) return;
+    await seat.closeDoor?.();
     await role.close().catch((thrown: unknown) => {
       const error = toBigtableError(thrown);
       this.onLog?.(process.name, 'warn', 'did not end in good order', { error: error.message });
@@ -178,6 +204,11 @@ export class Cluster {
   /** The servers that run. */
   liveServers(): TabletServer[] {
     return this.servers.flatMap(({ server }) => server ?? []);
+  }
+
+  /** The time service of the machines has set what faults have set wrong. */
+  setClocksRight(): void {
+    for (const { process } of [...this.masters, ...this.servers]) process?.setClockRight();
   }
 
   /** Has the master delete files that nothing refers to, if it can be reached. */
@@ -203,6 +234,8 @@ export class Cluster {
     this.locks.onChange = (path, contents) => judge.lockFileChanged(path, contents);
     this.locks.onKeptAlive = () => this.onServing();
     this.network.onCall = (method, message) => {
+      if (method.startsWith('/')) this.counts.doorCalls++;
+      else if (method === 'passedWrite' || method === 'passedRead') this.counts.callsPassedOn++;
       if (method === 'commit') judge.asked((message as TabletServerCalls['commit']['message']).commits);
     };
   }
@@ -210,15 +243,11 @@ export class Cluster {
   #startServer(seat: Seat): void {
     const process = this.#occupy(seat);
     process.later(0, 'start', () => {
-      TabletServer.start({
-        env: this.#env(process),
-        address: seat.name,
-        settings: this.#settings,
-        comparesClocks: true,
-        onEnd: () => this.#ended(seat, process),
-      }).then(
-        (server) => {
-          if (seat.process === process) seat.server = server;
+      this.#openServer(seat, process).then(
+        ({ server, closeDoor }) => {
+          if (seat.process !== process) return;
+          seat.server = server;
+          seat.closeDoor = closeDoor;
         },
         (thrown: unknown) => this.#failed(seat, process, thrown),
       );
@@ -231,13 +260,38 @@ export class Cluster {
     };
   }
 
+  /** A tablet server, and its front door over a client library of the same process. */
+  async #openServer(
+    seat: Seat,
+    process: SimProcess,
+  ): Promise<{ readonly server: TabletServer; readonly closeDoor: () => Promise<void> }> {
+    const env = this.#env(process);
+    const { decoder } = this.#doors;
+    const client = await Client.open({ env, limits: LIMITS.default });
+    const server = await TabletServer.start({
+      env,
+      address: seat.name,
+      settings: this.#settings,
+      comparesClocks: this.#comparesClocks,
+      rawCalls: rawCallHandler(client.rowsOf(seat.name), env, decoder),
+      onEnd: () => this.#ended(seat, process),
+    });
+    const door = new FrontDoor({ service: client, env, passer: client.callPasser(seat.name), decoder });
+    const stop = await this.network.plainTransportOf(process, this.#doorBytes).serve(doorOf(seat.name), door);
+    const closeDoor = async (): Promise<void> => {
+      await stop();
+      client.close();
+    };
+    return { server, closeDoor };
+  }
+
   #startMaster(seat: Seat): void {
     const process = this.#occupy(seat);
     process.later(0, 'start', () => {
       Master.start({
         env: this.#env(process),
         address: seat.name,
-        comparesClocks: true,
+        comparesClocks: this.#comparesClocks,
         onEnd: () => this.#ended(seat, process),
       }).then(
         (master) => {
@@ -267,6 +321,7 @@ export class Cluster {
     process.kill();
     seat.process = undefined;
     seat.server = undefined;
+    seat.closeDoor = undefined;
     seat.master = undefined;
     if (!this.#restarts) return;
     this.scheduler.after(this.#draw.float() * MAX_RESTART_MS, undefined, `restart ${seat.name}`, () => {

@@ -20,7 +20,7 @@ import {
   within,
 } from '../../src/env/index.ts';
 import { PortPeer } from '../../src/platform/index.ts';
-import { CALL_CODEC, encodedCall, encodedHandler, encodedStream } from '../../src/protocol/index.ts';
+import { CALL_CODEC, type CallCodec, encodedCall, encodedHandler, encodedStream } from '../../src/protocol/index.ts';
 import type { SimProcess } from './process.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -98,9 +98,17 @@ export class SimNetwork {
     this.#draw = scheduler.fork('network');
   }
 
-  /** The transport of a process. */
+  /** The transport of a process, for the calls of masters and tablet servers. */
   transportOf(process: SimProcess): Transport {
-    return new Node(this, process);
+    return new Node(this, process, CALL_CODEC, 64 * MIB);
+  }
+
+  /**
+   * Another one, with connections of its own, whose messages are plain data. `budgetBytes`: the calls that reach the
+   * process reserve them.
+   */
+  plainTransportOf(process: SimProcess, budgetBytes: number): Transport {
+    return new Node(this, process, undefined, budgetBytes);
   }
 
   /** Cuts one direction: nothing of the machine `from` reaches `to` until it is joined again. `*`: all machines. */
@@ -306,18 +314,22 @@ class Port {
 class Node implements Transport {
   readonly #network: SimNetwork;
   readonly #process: SimProcess;
+  /** Undefined: messages need none. */
+  readonly #codec: CallCodec | undefined;
   /** All that an event has to say to a peer is one message. */
   readonly #clock: Clock;
   readonly #local: LocalTransport;
   /** The addresses that the process serves. */
   readonly #served = new Set<string>();
-  readonly #budget = new ByteBudget(64 * MIB);
+  readonly #budget: ByteBudget;
   readonly #metrics = new Metrics();
   readonly #peers = new Map<string, Promise<PortPeer>>();
 
-  constructor(network: SimNetwork, process: SimProcess) {
+  constructor(network: SimNetwork, process: SimProcess, codec: CallCodec | undefined, budgetBytes: number) {
     this.#network = network;
     this.#process = process;
+    this.#codec = codec;
+    this.#budget = new ByteBudget(budgetBytes);
     this.#clock = process.clockOfTurns();
     this.#local = new LocalTransport(process.clock);
   }
@@ -342,9 +354,10 @@ class Node implements Transport {
     };
     await pass();
     const peer = await within(this.#peer(address), context, clock);
-    const answer = await encodedCall(CALL_CODEC, clock, method, message, (bytes) =>
-      peer.call(address, method, bytes, context),
-    );
+    const send = (sent: unknown): Promise<unknown> => peer.call(address, method, sent, context);
+    const answer = await (this.#codec === undefined
+      ? send(message)
+      : encodedCall(this.#codec, clock, method, message, send));
     await pass();
     return answer;
   }
@@ -352,7 +365,8 @@ class Node implements Transport {
   async *stream(address: string, method: string, message: unknown, context: RequestContext): AsyncIterable<unknown> {
     if (this.#served.has(address)) return yield* this.#local.stream(address, method, message, context);
     const peer = await within(this.#peer(address), context, this.#process.clock);
-    yield* encodedStream(CALL_CODEC, method, message, (bytes) => peer.stream(address, method, bytes, context));
+    const send = (sent: unknown): AsyncIterable<unknown> => peer.stream(address, method, sent, context);
+    yield* this.#codec === undefined ? send(message) : encodedStream(this.#codec, method, message, send);
   }
 
   accept(port: Port): void {
@@ -366,7 +380,10 @@ class Node implements Transport {
   #open(port: Port, onClosed: () => void): PortPeer {
     return new PortPeer({
       port: port as never,
-      handlerOf: (address) => encodedHandler(this.#local.handlerOf(address), CALL_CODEC, this.#process.clock),
+      handlerOf: (address) => {
+        const handler = this.#local.handlerOf(address);
+        return this.#codec === undefined ? handler : encodedHandler(handler, this.#codec, this.#process.clock);
+      },
       clock: this.#clock,
       budget: this.#budget,
       metrics: this.#metrics,

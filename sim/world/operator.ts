@@ -34,6 +34,8 @@ export interface OperatorParts {
   readonly scheduler: Scheduler;
   readonly seat: ClientSeat;
   readonly database: Database;
+  /** The same, through front doors: for calls on rows alone. */
+  readonly doors: Database;
   readonly verdicts: Verdicts;
   /** Has the master sweep. */
   readonly sweep: () => Promise<void>;
@@ -64,6 +66,7 @@ export class Operator {
     this.#random = parts.scheduler.fork('operator');
     this.#calls = new TableCalls({
       database: parts.database,
+      doors: parts.doors,
       random: parts.scheduler.fork('table calls'),
       timeoutMs: CALL_MS,
       newRow: (letter) => this.#newRow(letter),

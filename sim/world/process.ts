@@ -39,7 +39,9 @@ export class SimProcess implements Owner {
   readonly #drift: number;
   /** The monotonic clock began at some time of its own. */
   readonly #beginMs: number;
-  #offsetMicros: number;
+  readonly #offsetMicros: number;
+  /** How far the wall clock was set forward. */
+  #setMicros = 0;
   isDead = false;
   pausedUntilMs = 0;
   afterEvent: (() => void) | undefined;
@@ -53,7 +55,7 @@ export class SimProcess implements Owner {
     this.#beginMs = Math.floor(scheduler.random.float() * 1e6);
     this.#offsetMicros = Math.round(offsetMs * 1000);
     this.clock = clockOf({
-      nowMicros: () => START_MICROS + this.#offsetMicros + Math.floor(this.#elapsedMs() * 1000),
+      nowMicros: () => START_MICROS + this.#offsetMicros + this.#setMicros + Math.floor(this.#elapsedMs() * 1000),
       monotonicMs: () => this.#beginMs + this.#elapsedMs(),
       timer: (delayMs, wake) => this.#timer(delayMs, wake),
       yield: () => this.#yield(),
@@ -102,9 +104,14 @@ export class SimProcess implements Owner {
     this.#scheduler.after(delayMs, this, what, run);
   }
 
+  /** The wall clock is as it would be if it had never been set. */
+  setClockRight(): void {
+    this.#setMicros = 0;
+  }
+
   /** Sets the wall clock forward, or back where negative. The monotonic clock goes on. */
   setClockForward(ms: number): void {
-    this.#offsetMicros += Math.round(ms * 1000);
+    this.#setMicros += Math.round(ms * 1000);
   }
 
   #timer(delayMs: number, wake: () => void): Timer {

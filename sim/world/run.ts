@@ -5,6 +5,7 @@
 import { AnswerJudge } from './answer-judge.ts';
 import { Cluster } from './cluster.ts';
 import { describeFault, drawFaults, type Fault, inflict } from './faults.ts';
+import { loadDoorParts } from './front-door.ts';
 import { judgeLine, judgeServing } from './judges.ts';
 import { Scheduler } from './scheduler.ts';
 import { Verdicts, type Violation } from './verdicts.ts';
@@ -52,15 +53,18 @@ export async function run({
   onLine,
   withEvents = false,
 }: RunOptions): Promise<RunResult> {
+  // before the first event
+  const doors = await loadDoorParts();
   const scheduler = new Scheduler(seed);
   const draw = scheduler.fork('run');
-  const cluster = new Cluster(scheduler, {
+  const size = {
     masters: 2,
     servers: 3 + Math.floor(draw.float() * 5),
     clients: CLIENTS,
     maxOffsetMs: 500,
     maxDrift: 200e-6,
-  });
+  };
+  const cluster = new Cluster(scheduler, size, doors);
   const machines = [...cluster.masters, ...cluster.servers].map(({ name }) => name);
   const clients = Array.from({ length: CLIENTS }, (_, i) => `client-${i}`);
   const all = faults ?? drawFaults(scheduler.fork('faults'), machines, clients);

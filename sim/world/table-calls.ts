@@ -11,9 +11,13 @@ import { COLUMN, FAMILY, type KnownTable } from './known-table.ts';
 export const LETTERS = 'afmtz';
 const MAX_LIMIT = 4;
 const MAX_CANCEL_MS = 20;
+/** The share of calls on rows that go through front doors. */
+const THROUGH_DOORS = 0.3;
 
 export interface TableCallsParts {
   readonly database: Database;
+  /** The same, through front doors: for calls on rows alone. */
+  readonly doors: Database;
   readonly random: Random;
   readonly timeoutMs: number;
   /** Returns a row and a value that no other has. */
@@ -58,7 +62,7 @@ export class TableCalls {
     const limit = this.#isDrawn(0.5) ? 1 + Math.floor(this.#parts.random.float() * MAX_LIMIT) : undefined;
     const found = new Map<string, string | undefined>();
     let last: string | undefined;
-    const scan = this.#table(table).scan({
+    const scan = this.#rows(table).scan({
       ...options,
       ...this.#options(),
       reverse,
@@ -98,14 +102,14 @@ export class TableCalls {
 
   async #getMany(table: KnownTable): Promise<void> {
     const rows = [...table.rows.keys(), 'absent'];
-    const found = await this.#table(table).getMany(rows, this.#options());
+    const found = await this.#rows(table).getMany(rows, this.#options());
     const read = rows.flatMap((row, i) => (found[i] ? [[row, found[i].cells[0]?.text] as const] : []));
     this.#judge(table, new Map(read), (row) => rows.includes(row));
   }
 
   /** A read that its caller ends after the first row. */
   async #abandon(table: KnownTable): Promise<void> {
-    for await (const { name, cells } of this.#table(table).scan(this.#options()))
+    for await (const { name, cells } of this.#rows(table).scan(this.#options()))
       return this.#judge(table, new Map([[name, cells[0]?.text]]), (row) => row <= name);
   }
 
@@ -120,14 +124,14 @@ export class TableCalls {
       return;
     }
     const found = new Map<string, string | undefined>();
-    for await (const { name, cells } of this.#table(table).scan(options)) found.set(name, cells[0]?.text);
+    for await (const { name, cells } of this.#rows(table).scan(options)) found.set(name, cells[0]?.text);
     this.#judge(table, found, () => true);
   }
 
   async #write(table: KnownTable, options: object): Promise<void> {
     const [row, value] = this.#parts.newRow(this.#letter());
     table.begin(row, value);
-    await this.#table(table).apply(new RowMutation(row).set(COLUMN, value), options);
+    await this.#rows(table).apply(new RowMutation(row).set(COLUMN, value), options);
     table.wrote(row);
   }
 
@@ -135,7 +139,7 @@ export class TableCalls {
     const entries = [...LETTERS].map((letter) => this.#parts.newRow(letter));
     for (const [row, value] of entries) table.begin(row, value);
     const mutations = entries.map(([row, value]) => new RowMutation(row).set(COLUMN, value));
-    const failed = await this.#failedOf(this.#table(table).applyAll(mutations, this.#options()));
+    const failed = await this.#failedOf(this.#rows(table).applyAll(mutations, this.#options()));
     for (const [i, [row]] of entries.entries()) if (!failed.has(i)) table.wrote(row);
   }
 
@@ -158,12 +162,12 @@ export class TableCalls {
     const otherwise = {
       otherwise: (mutation: { set: (column: string, value: string) => unknown }) => mutation.set(COLUMN, value),
     };
-    if (await this.#table(table).checkAndMutate(row, { column: COLUMN }, otherwise, this.#options()))
+    if (await this.#rows(table).checkAndMutate(row, { column: COLUMN }, otherwise, this.#options()))
       this.#parts.violation(`row ${row} of table ${table.name} was never written, and a predicate found it`);
     table.wrote(row);
     if (earlier === undefined) return;
     const equals = table.rows.get(earlier)!;
-    if (!(await this.#table(table).checkAndMutate(earlier, { column: COLUMN, equals }, otherwise, this.#options())))
+    if (!(await this.#rows(table).checkAndMutate(earlier, { column: COLUMN, equals }, otherwise, this.#options())))
       this.#parts.violation(`row ${earlier} of table ${table.name} is ${equals}, and a predicate did not find it`);
   }
 
@@ -179,7 +183,7 @@ export class TableCalls {
     const [row] = table.rows.keys();
     if (row === undefined) return;
     const rows = table.beginDeletion((each) => each === row);
-    await this.#table(table).deleteRow(row, this.#options());
+    await this.#rows(table).deleteRow(row, this.#options());
     table.deleted(rows);
   }
 
@@ -258,6 +262,12 @@ export class TableCalls {
 
   #table({ name }: KnownTable): ReturnType<Database['table']> {
     return this.#parts.database.table(name);
+  }
+
+  /** For calls on rows. */
+  #rows({ name }: KnownTable): ReturnType<Database['table']> {
+    const { database, doors } = this.#parts;
+    return (this.#isDrawn(THROUGH_DOORS) ? doors : database).table(name);
   }
 
   #options(): { readonly timeoutMs: number } {

@@ -33,6 +33,8 @@ const TRY_AGAIN_MS = 500;
 const ROWS = 16;
 /** The share of the calls that are on counters. */
 const COUNTED = 0.1;
+/** The share of the clients that make all their calls through front doors. */
+const THROUGH_DOORS = 0.3;
 /** Above this the checker gives up on a row. */
 const MAX_CONFIGURATIONS = 2000;
 
@@ -50,6 +52,8 @@ export class Workload {
   /** Names of the clients that do nothing. */
   readonly #idle: ReadonlySet<string>;
   #databases: Database[] = [];
+  /** By client: the database that it uses. */
+  #chosen: Database[] = [];
   readonly #counters: Counters;
   #operator: Operator | undefined;
   #isOver = false;
@@ -79,15 +83,17 @@ export class Workload {
   async create(): Promise<void> {
     const { clients, scheduler } = this.#cluster;
     this.#databases = clients.map(({ client, env }) => overService(client, env, async () => {}));
+    const doors = clients.map(({ doors: service, env }) => overService(service, env, async () => {}));
+    this.#chosen = this.#databases.map((direct, i) => (this.#think.float() < THROUGH_DOORS ? doors[i]! : direct));
     const { rows } = this.#draw;
     const splits = [rows[4]!, rows[8]!, rows[12]!];
     await this.#untilDone(() => this.#databases[0]!.openTable(TABLE, { families: FAMILIES, splits }));
     await this.#untilDone(() => this.#counters.create(this.#databases[0]!));
-    const [seat, database] = [clients.at(-1)!, this.#databases.at(-1)!];
     const parts = {
       scheduler,
-      seat,
-      database,
+      seat: clients.at(-1)!,
+      database: this.#databases.at(-1)!,
+      doors: doors.at(-1)!,
       verdicts: this.#verdicts,
       sweep: () => this.#cluster.sweep(),
     };
@@ -117,7 +123,7 @@ export class Workload {
     await Promise.all([
       this.#pauseUntil(WORK_MS),
       this.#idle.has(this.#cluster.clients.at(-1)!.process.name) ? undefined : this.#operator!.work(WORK_MS),
-      ...workers.map((seat, i) => this.#client(seat, this.#databases[i]!, i === workers.length - 1 && this.#hasReader)),
+      ...workers.map((seat, i) => this.#client(seat, i, i === workers.length - 1 && this.#hasReader)),
     ]);
     this.#isOver = true;
     await Promise.all(checks);
@@ -127,6 +133,7 @@ export class Workload {
   async end(): Promise<void> {
     const { scheduler, clients } = this.#cluster;
     const untilMs = Math.max(scheduler.nowMs, END_MS) + HEALED_MS;
+    this.#cluster.setClocksRight();
     const scan: Call = { method: 'scan', rows: this.#draw.rows.map((row) => ({ row, work: { kind: 'read' } })) };
     for (;;) {
       const failure =
@@ -200,8 +207,9 @@ export class Workload {
     });
   }
 
-  async #client({ process }: ClientSeat, database: Database, onlyReads: boolean): Promise<void> {
+  async #client({ process }: ClientSeat, index: number, onlyReads: boolean): Promise<void> {
     const { scheduler } = this.#cluster;
+    const database = this.#chosen[index]!;
     while (scheduler.nowMs < WORK_MS && !this.#idle.has(process.name)) {
       if (!onlyReads && this.#think.float() < COUNTED) {
         await this.#counters.step(database);
@@ -211,7 +219,8 @@ export class Workload {
       const { cancelAfter: _, ...call } = this.#draw.call();
       if (onlyReads && call.rows.some(({ work }) => work.kind !== 'read')) continue;
       const unknown = this.calls.unknown;
-      await this.#perform(database, call);
+      // those of operators are not on rows: doors pass none of them on
+      await this.#perform(call.rows.length > 0 ? database : this.#databases[index]!, call);
       const mayBeUnknown = this.calls.unknown > unknown;
       await sleep(process.clock, this.#think.float() * (mayBeUnknown ? MAX_THINK_AFTER_UNKNOWN_MS : MAX_THINK_MS));
     }

@@ -4,7 +4,8 @@
  * `convert` one message kind a file, `rpc` statuses and the wire of the client side, `generated` protobuf-es' code for
  * proto/.
  */
-export { connectService } from './client/connect-service.ts';
+export { connectService, loadServiceOverRpc } from './client/connect-service.ts';
+export { RequestDecoder } from './codec/request-decoder.ts';
 export { wireStatus } from './rpc/status.ts';
 export { registerCloudApi } from './server/cloud-api.ts';
 export { rawCallHandler } from './server/raw-calls.ts';

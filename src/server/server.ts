@@ -5,7 +5,7 @@
 import { invalidArgument } from '../base/index.ts';
 import { AcceptTurns, type AcceptTurnsOptions, connectionLimit } from '../boot/index.ts';
 import type { Logger } from '../env/index.ts';
-import { registerCloudApi, wireStatus } from '../grpc/index.ts';
+import { registerCloudApi, type RequestDecoder, wireStatus } from '../grpc/index.ts';
 import { CallLog, type CallLogOptions } from '../monitor/index.ts';
 import type { RawCallPasser, Service } from '../service/index.ts';
 import {
@@ -36,6 +36,8 @@ export interface ServerOptions {
   readonly service: Service;
   /** Passes calls for rows of other servers on as bytes. Default: `service` answers all. */
   readonly passer?: RawCallPasser;
+  /** Decodes requests; may be shared with the door for calls that were passed on. Default: one of its own. */
+  readonly decoder?: RequestDecoder;
   readonly env: ApiEnv;
   /** HOST:PORT, [IPV6]:PORT; port 0 chooses a free one. */
   readonly address: string;
@@ -113,7 +115,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       onCall,
       onConnections: (connections) => turns?.changed(connections),
     });
-    const api = registerCloudApi(server, service, env, options.passer);
+    const api = registerCloudApi(server, service, env, options.passer, options.decoder);
     const { listenerFd, connections } = options;
     if (listenerFd !== undefined) await server.listenOn(listenerFd);
     if (listenerFd !== undefined && connections !== undefined) {

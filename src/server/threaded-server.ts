@@ -12,13 +12,13 @@ import { warnOfFiles } from './warn-of-files.ts';
 export interface ThreadedServerOptions
   extends Omit<
     ServerOptions,
-    'service' | 'passer' | 'env' | 'connections' | 'listenerFd' | 'sharers' | 'compactionsAtOnce'
+    'service' | 'passer' | 'decoder' | 'env' | 'connections' | 'listenerFd' | 'sharers' | 'compactionsAtOnce'
   > {
   readonly database: Omit<Parameters<typeof openThreadedDatabase>[0], 'module'>;
 }
 
 /** The options of the server in each thread. */
-export type ThreadServerOptions = Omit<ServerOptions, 'service' | 'passer' | 'env' | 'connections'>;
+export type ThreadServerOptions = Omit<ServerOptions, 'service' | 'passer' | 'decoder' | 'env' | 'connections'>;
 
 export interface ThreadedServer extends RunningServer {
   readonly database: ThreadedDatabase;

@@ -11,7 +11,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { assert } from '../../base/index.ts';
 import { Client } from '../../client/index.ts';
 import { ByteBudget, type CallHandler, type Env, LocalTransport, type Logger, Metrics } from '../../env/index.ts';
-import { rawCallHandler } from '../../grpc/index.ts';
+import { rawCallHandler, RequestDecoder } from '../../grpc/index.ts';
 import { LIMITS } from '../../model/index.ts';
 import {
   LockServiceClient,
@@ -48,6 +48,8 @@ export interface ListenParts {
   readonly service: Service;
   /** Passes calls for rows of other threads on as bytes. */
   readonly passer: RawCallPasser;
+  /** Decodes the requests that come from clients and those that were passed on. */
+  readonly decoder: RequestDecoder;
   readonly env: Env;
   /** The numbers of connections of all threads, and this thread's place among them. */
   readonly connections: Pick<AcceptTurnsOptions, 'counts' | 'index'>;
@@ -142,6 +144,7 @@ interface ThreadProgramParts {
 /** Answers the calls of the main thread. */
 class ThreadProgram implements CallHandler {
   readonly #parts: ThreadProgramParts;
+  readonly #decoder = new RequestDecoder();
   #server: TabletServer | undefined;
   #client: Client | undefined;
   #listener: Listener | undefined;
@@ -178,7 +181,7 @@ class ThreadProgram implements CallHandler {
     const service = this.#client!;
     const passer = service.callPasser(serverAddress(start.index));
     const connections = { counts: start.connections, index: start.index };
-    this.#listener = await listen({ service, passer, env, connections }, options);
+    this.#listener = await listen({ service, passer, decoder: this.#decoder, env, connections }, options);
   }
 
   async #start(): Promise<void> {
@@ -190,7 +193,7 @@ class ThreadProgram implements CallHandler {
       env,
       address,
       settings: tabletServerSettings(settings, tabletServers),
-      rawCalls: rawCallHandler(this.#client.rowsOf(address), env),
+      rawCalls: rawCallHandler(this.#client.rowsOf(address), env, this.#decoder),
       onEnd: ({ message }) => onEnd(message),
     });
   }

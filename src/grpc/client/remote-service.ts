@@ -15,7 +15,7 @@ import {
   type RowMutations,
 } from '../../model/index.ts';
 import type { CheckAndMutateRequest, KeySample, ReadRequest, Service } from '../../service/index.ts';
-import { type ClientTlsOptions, WireClient } from '../../wire/index.ts';
+import { type ClientTlsOptions, type RpcClient, type RpcStatus, WireClient } from '../../wire/index.ts';
 import { decodeAnswer, encode } from '../codec/messages.ts';
 import { filterMessage } from '../convert/filter.ts';
 import { mutationMessage, ruleMessage } from '../convert/mutation.ts';
@@ -59,13 +59,26 @@ export interface RemoteOptions {
   readonly token?: string | undefined;
 }
 
+/** What each call of a remote service needs of its wire. */
+export interface RemoteForm {
+  /** Headers of every call; names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The error for a status that is not OK. */
+  readonly errorOf: (status: RpcStatus) => BigtableError;
+}
+
 /** A service over the server at `address`. Nothing is sent before the first call. */
 export function overWire({ address, clock, random, tls, token }: RemoteOptions): RemoteService {
-  const headers = {
-    'bigtable-features': Buffer.from(FEATURES).toString('base64url'),
-    ...(token !== undefined && { authorization: `Bearer ${token}` }),
-  };
-  return new Remote(new WireClient({ address, clock, random, headers, errorOf: errorOfAnswer, ...(tls && { tls }) }));
+  return overRpc(({ headers, errorOf }) => {
+    const all = token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` };
+    return new WireClient({ address, clock, random, headers: all, errorOf, ...(tls && { tls }) });
+  });
+}
+
+/** A service over the wire that `open` makes. */
+export function overRpc(open: (form: RemoteForm) => RpcClient): RemoteService {
+  const headers = { 'bigtable-features': Buffer.from(FEATURES).toString('base64url') };
+  return new Remote(open({ headers, errorOf: errorOfAnswer }));
 }
 
 class Remote extends RemoteAdmin implements RemoteService {

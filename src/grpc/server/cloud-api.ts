@@ -21,15 +21,18 @@ export interface CloudApi {
   load(): Promise<void>;
 }
 
-/** Registers all calls. `passer`: passes calls for rows of other servers on as bytes; by default none are. */
+/**
+ * Registers all calls. `passer`: passes calls for rows of other servers on as bytes; by default none are. `decoder`: may
+ * be shared with the server's `rawCallHandler`.
+ */
 export function registerCloudApi(
   server: Pick<RpcServer, 'register'>,
   service: Service,
   env: ApiEnv,
   passer?: RawCallPasser,
+  decoder = new RequestDecoder(),
 ): CloudApi {
   const health = new Health(API_SERVICES.filter((name) => !name.startsWith('grpc.reflection.')));
-  const decoder = new RequestDecoder();
   const data = dataApi(service, env, decoder, passer);
   const cold = new ColdMethods(service, env, health);
   for (const { path, kind } of API_METHODS) {

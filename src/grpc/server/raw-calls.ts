@@ -6,8 +6,8 @@ import { RequestDecoder } from '../codec/request-decoder.ts';
 import { DecodedWrites } from './decoded-writes.ts';
 import { Reads } from './read-rows.ts';
 
-export function rawCallHandler(rows: RowService, env: ApiEnv): RawCallHandler {
-  const decoder = new RequestDecoder();
+/** `decoder`: may be that of the API of this server, so that equal filters are one object for both. */
+export function rawCallHandler(rows: RowService, env: ApiEnv, decoder = new RequestDecoder()): RawCallHandler {
   const writes = new DecodedWrites(rows, env, decoder);
   const reads = new Reads(rows, env, decoder, undefined);
   return {
