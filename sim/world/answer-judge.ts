@@ -3,10 +3,12 @@
  * - A server whose session is over answers nothing that was begun after that, and acknowledges no write. A read that was
  *   begun earlier may be answered later: its layers were taken while the lease held.
  * - A lease, as its process sees it, ends before the session.
- * - A write of a row is acknowledged after a record of that row has become durable.
+ * - A write of a row is acknowledged after a record of that row has become durable, unless it changes nothing.
  */
 import { quote } from '../../src/base/index.ts';
 import type { EncodedRecord } from '../../src/commitlog/index.ts';
+import type { RowMutations } from '../../src/model/index.ts';
+import { effectiveMutations } from '../../src/service/index.ts';
 import type { SimLockService } from './locks.ts';
 import type { NotedCall } from './network.ts';
 import type { SimProcess } from './process.ts';
@@ -50,7 +52,8 @@ export class AnswerJudge {
     if (endMs !== undefined && (begunMs > endMs || isChange) && !isRefused)
       this.#add(`${process.name} answers ${method}, and its session was over at ${endMs.toFixed(3)} ms`);
     if (!isChange) return;
-    const { tableId, row } = message as { readonly tableId: string; readonly row: string };
+    const { tableId, row, mutations } = message as Partial<RowMutations> & { tableId: string; row: string };
+    if (mutations !== undefined && effectiveMutations(mutations).length === 0) return;
     const durableMs = this.#durableMs.get(`${process.name} ${tableId} ${row}`);
     if (durableMs === undefined || durableMs < begunMs)
       this.#add(`${process.name} acknowledges ${method} of row ${quote(row)}, which is not durable`);

@@ -98,7 +98,14 @@ export class Cluster {
   readonly masters: readonly Seat[];
   readonly servers: readonly Seat[];
   readonly clients: ClientSeat[] = [];
-  readonly counts = { masterStarts: 0, serverStarts: 0, masterDeaths: 0, serverDeaths: 0, doorCalls: 0, callsPassedOn: 0 };
+  readonly counts = {
+    masterStarts: 0,
+    serverStarts: 0,
+    masterDeaths: 0,
+    serverDeaths: 0,
+    doorCalls: 0,
+    callsPassedOn: 0,
+  };
   /** By kind, the faults that have begun. */
   readonly faultCounts: Record<string, number> = {};
   /** Called when a fault begins or ends. */

@@ -9,7 +9,7 @@ import { type Outcome, outcomeOf } from '../../test/linearizability/calls.ts';
 import type { Verdicts } from './verdicts.ts';
 
 export const COUNTERS = 'counters';
-const ROWS = ['a0', 'a1', 'm0', 'm1'] as const;
+export const ROWS = ['a0', 'a1', 'm0', 'm1'] as const;
 const SUM = 'sum:x';
 const COUNT = 'count:x';
 const COLUMNS = [SUM, COUNT] as const;

@@ -4,6 +4,8 @@
  */
 export const FAMILY = 'h';
 export const COLUMN = `${FAMILY}:x`;
+/** Letters that rows begin with: some in each tablet. */
+export const LETTERS = 'afmtz';
 
 export class KnownTable {
   readonly name: string;
@@ -11,11 +13,19 @@ export class KnownTable {
   readonly rows = new Map<string, string>();
   /** By row, every value that a write was begun with. */
   readonly #begun = new Map<string, string>();
+  /** Rows whose write was acknowledged. */
+  readonly #written = new Set<string>();
   /** Rows whose write, and later deletion, were acknowledged. */
   readonly #gone = new Set<string>();
 
-  constructor(name: string) {
+  /**
+   * `former`: the table that had this name before, and was deleted. Of that one, writes of unknown outcome may yet come:
+   * they name the table.
+   */
+  constructor(name: string, former?: KnownTable) {
     this.name = name;
+    if (former === undefined) return;
+    for (const [row, value] of former.#begun) if (!former.#written.has(row)) this.#begun.set(row, value);
   }
 
   begin(row: string, value: string): void {
@@ -23,6 +33,7 @@ export class KnownTable {
   }
 
   wrote(row: string): void {
+    this.#written.add(row);
     this.rows.set(row, this.#begun.get(row)!);
   }
 

@@ -10,8 +10,8 @@ import { ClusterCalls } from './cluster-calls.ts';
 import type { ClientSeat } from './cluster.ts';
 import { COUNTERS } from './counters.ts';
 import type { Scheduler } from './scheduler.ts';
-import { COLUMN, FAMILY, KnownTable } from './known-table.ts';
-import { LETTERS, TableCalls } from './table-calls.ts';
+import { COLUMN, FAMILY, KnownTable, LETTERS } from './known-table.ts';
+import { TableCalls } from './table-calls.ts';
 import type { Verdicts } from './verdicts.ts';
 
 const MAX_THINK_MS = 1500;
@@ -24,6 +24,9 @@ const MAX_DIVISIONS = 3;
 /** The share of divisions with a sweep next to them. */
 const SWEPT_SHARE = 0.6;
 const MAX_SWEEP_DELAY_MS = 100;
+const REUSED_NAMES = 0.5;
+/** A family of tables that other clients write to, which nobody writes to. */
+const UNUSED = 'unused';
 /** Rows at which tables that others created are split and merged. */
 const DIVISIONS: Readonly<Record<string, readonly string[]>> = {
   [TABLE]: ['row-04', 'row-08', 'row-12', 'row-06'],
@@ -56,7 +59,7 @@ export class Operator {
   readonly #calls: TableCalls;
   readonly #clusterCalls: ClusterCalls;
   #tables: KnownTable[] = [];
-  readonly #deleted: string[] = [];
+  readonly #deleted: KnownTable[] = [];
   #sweeping: Promise<void> | undefined;
   #names = 0;
   #values = 0;
@@ -117,7 +120,8 @@ export class Operator {
     const what = this.#random.float();
     if (table === undefined || (what < 0.3 && this.#tables.length < MAX_TABLES)) return this.#create();
     if (what < 0.45) return this.#delete(table);
-    if (what < 0.65) return this.#replaceFamily(table);
+    if (what < 0.6) return this.#replaceFamily(table);
+    if (what < 0.7) return this.#changeUnused(this.#random.float() < 0.5 ? TABLE : COUNTERS);
     const others = [TABLE, TABLE, COUNTERS];
     return this.#divide(this.#random.float() < 0.5 ? table.name : others[Math.floor(this.#random.float() * 3)]!);
   }
@@ -151,14 +155,16 @@ export class Operator {
     this.#sweeping = undefined;
   }
 
+  /** Often under the name of a table that was deleted: locations and schemas of that one may be known. */
   async #create(): Promise<void> {
-    const name = `operated-${this.#names++}`;
+    const former = this.#random.float() < REUSED_NAMES ? this.#deleted.pop() : undefined;
+    const name = former?.name ?? `operated-${this.#names++}`;
     const failure = await this.#try(() =>
       this.#parts.database.createTable(name, { ...this.#drawTable(), ...this.#options() }),
     );
     if (failure !== undefined) return;
     this.counts.created++;
-    this.#tables.push(new KnownTable(name));
+    this.#tables.push(new KnownTable(name, former));
   }
 
   /** Some have families and groups that nobody writes to: the schemas are more than the one family. */
@@ -181,7 +187,8 @@ export class Operator {
     this.#forget(table);
     if ((await this.#try(() => this.#parts.database.deleteTable(table.name, this.#options()))) !== undefined) return;
     this.counts.deleted++;
-    this.#deleted.push(table.name);
+    this.#deleted.push(table);
+    await this.#try(() => this.#calls.callDeleted(table));
   }
 
   async #replaceFamily(table: KnownTable): Promise<void> {
@@ -197,6 +204,16 @@ export class Operator {
     }
     // the change may yet come about, and take with it what is written meanwhile
     else this.#forget(table);
+  }
+
+  /** Changes the schema of a table while other clients call it. */
+  async #changeUnused(table: string): Promise<void> {
+    const handle = this.#parts.database.table(table);
+    const failure = await this.#try(() => handle.createFamily(UNUSED, {}, this.#options()));
+    // an earlier deletion has failed
+    if (failure !== undefined && failure.codeName !== 'ALREADY_EXISTS') return;
+    await this.#try(() => handle.setGcRule(UNUSED, { kind: 'maxVersions', versions: 2 }, this.#options()));
+    await this.#try(() => handle.deleteFamily(UNUSED, this.#options()));
   }
 
   /** Writes some rows, and reads them and one of the earlier ones. */
@@ -224,8 +241,8 @@ export class Operator {
   async #callCluster(): Promise<void> {
     if (this.#random.float() < 0.5) return;
     this.counts.clusterCalls++;
-    const existing = this.#tables.map(({ name }) => name);
-    const failure = await this.#try(() => this.#clusterCalls.step(existing, this.#deleted));
+    const [existing, deleted] = [this.#tables, this.#deleted].map((tables) => tables.map(({ name }) => name));
+    const failure = await this.#try(() => this.#clusterCalls.step(existing!, deleted!));
     if (failure?.codeName === 'INTERNAL') this.#parts.verdicts.add('tables', failure.message);
   }
 

@@ -3,12 +3,11 @@
  * at most so many rows, and abandoned ones; batches over all tablets, deletions of ranges, what a table has and is. Each
  * answer is judged.
  */
-import { BatchError, type Database, RowMutation, type ScanOptions } from '../../src/embedded/index.ts';
+import { BatchError, BigtableError, type Database, RowMutation, type ScanOptions } from '../../src/embedded/index.ts';
 import type { Random } from '../../src/env/index.ts';
-import { COLUMN, FAMILY, type KnownTable } from './known-table.ts';
+import { COLUMN, FAMILY, type KnownTable, LETTERS } from './known-table.ts';
+import { LargeCalls } from './large-calls.ts';
 
-/** Letters that rows begin with: some in each tablet. */
-export const LETTERS = 'afmtz';
 const MAX_LIMIT = 4;
 const MAX_CANCEL_MS = 20;
 /** The share of calls on rows that go through front doors. */
@@ -45,10 +44,14 @@ export class TableCalls {
     (table) => this.#setGcRule(table),
     (table) => this.#setGroups(table),
     (table) => this.#refusals(table),
+    (table) => this.#large(table),
   ];
+  readonly #largeCalls: LargeCalls;
 
   constructor(parts: TableCallsParts) {
     this.#parts = parts;
+    const newRow = (): readonly [row: string, value: string] => parts.newRow(this.#letter());
+    this.#largeCalls = new LargeCalls({ ...parts, newRow });
   }
 
   /** Makes a call that is drawn. Fails as it does. */
@@ -113,16 +116,17 @@ export class TableCalls {
       return this.#judge(table, new Map([[name, cells[0]?.text]]), (row) => row <= name);
   }
 
-  /** A write or a read that its caller cancels soon: it ends, as cancelled or as if it were not. */
+  /** A call that its caller cancels soon, or gives little time: it ends, as cancelled or as if it were not. */
   async #cancel(table: KnownTable): Promise<void> {
     const { after, random } = this.#parts;
+    const soonMs = random.float() * MAX_CANCEL_MS;
     const controller = new AbortController();
-    after(random.float() * MAX_CANCEL_MS, () => controller.abort());
-    const options = { ...this.#options(), signal: controller.signal };
-    if (this.#isDrawn(0.5)) {
-      await this.#write(table, options);
-      return;
-    }
+    const isCancelled = this.#isDrawn(0.5);
+    if (isCancelled) after(soonMs, () => controller.abort());
+    const options = isCancelled ? { ...this.#options(), signal: controller.signal } : { timeoutMs: 1 + soonMs };
+    const what = this.#oneOf(['write', 'batch', 'read'] as const);
+    if (what === 'write') return this.#write(table, options);
+    if (what === 'batch') return this.#applyAll(table, options);
     const found = new Map<string, string | undefined>();
     for await (const { name, cells } of this.#rows(table).scan(options)) found.set(name, cells[0]?.text);
     this.#judge(table, found, () => true);
@@ -135,11 +139,11 @@ export class TableCalls {
     table.wrote(row);
   }
 
-  async #applyAll(table: KnownTable): Promise<void> {
+  async #applyAll(table: KnownTable, options: object = this.#options()): Promise<void> {
     const entries = [...LETTERS].map((letter) => this.#parts.newRow(letter));
     for (const [row, value] of entries) table.begin(row, value);
     const mutations = entries.map(([row, value]) => new RowMutation(row).set(COLUMN, value));
-    const failed = await this.#failedOf(this.#rows(table).applyAll(mutations, this.#options()));
+    const failed = await this.#failedOf(this.#rows(table).applyAll(mutations, options));
     for (const [i, [row]] of entries.entries()) if (!failed.has(i)) table.wrote(row);
   }
 
@@ -247,12 +251,33 @@ export class TableCalls {
       ['NOT_FOUND', () => database.table('absent').setGroups({}, this.#options())],
     ];
     const [code, call] = this.#oneOf(calls);
-    const answer = await call().then(
-      () => 'OK',
-      (thrown: { readonly codeName?: string }) => thrown.codeName,
-    );
+    const answer = await codeOf(call());
     if (answer !== code && !FAILURES.has(answer))
       this.#parts.violation(`${call.toString()} on table ${table.name} is answered with ${answer}, not ${code}`);
+  }
+
+  async #large(table: KnownTable): Promise<void> {
+    const wrong = await this.#largeCalls.step(table, this.#rows(table));
+    if (wrong !== undefined) this.#parts.violation(wrong);
+  }
+
+  /** Calls on a table that is deleted: it was answered, so none of its rows is found, and none written. */
+  async callDeleted({ name }: KnownTable): Promise<void> {
+    const { database, doors, violation } = this.#parts;
+    const row = this.#letter();
+    const mutation = (): RowMutation => new RowMutation(row).set(COLUMN, '');
+    const calls: readonly ((table: ReturnType<Database['table']>) => Promise<unknown>)[] = [
+      (table) => table.get(row, this.#options()),
+      (table) => table.apply(mutation(), this.#options()),
+      (table) => table.applyAll([mutation()], this.#options()),
+      (table) => table.scan({ ...this.#options(), reverse: true }).toArray(),
+    ];
+    for (const handle of [database.table(name), doors.table(name)]) {
+      const call = this.#oneOf(calls);
+      const answer = await codeOf(call(handle));
+      if (answer !== 'NOT_FOUND' && !FAILURES.has(answer))
+        violation(`table ${name} was deleted, and ${call.toString()} is answered with ${answer}`);
+    }
   }
 
   #judge(table: KnownTable, found: ReadonlyMap<string, string | undefined>, covers: (row: string) => boolean): void {
@@ -288,4 +313,22 @@ export class TableCalls {
 }
 
 /** With faults any call may fail so. */
-const FAILURES: ReadonlySet<string | undefined> = new Set(['UNAVAILABLE', 'DEADLINE_EXCEEDED', 'ABORTED', 'CANCELLED']);
+const FAILURES: ReadonlySet<string | undefined> = new Set([
+  'UNAVAILABLE',
+  'DEADLINE_EXCEEDED',
+  'ABORTED',
+  'CANCELLED',
+  // a front door has no memory for the call
+  'RESOURCE_EXHAUSTED',
+]);
+
+function codeOf(call: Promise<unknown>): Promise<string | undefined> {
+  return call.then(
+    () => 'OK',
+    (thrown: unknown) => {
+      const error = thrown instanceof BatchError ? thrown.failures[0]!.error : thrown;
+      if (!(error instanceof BigtableError)) throw error;
+      return error.codeName;
+    },
+  );
+}
