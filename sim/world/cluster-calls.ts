@@ -2,7 +2,7 @@
 import { BigtableError, Code } from '../../src/base/index.ts';
 import type { Client } from '../../src/client/index.ts';
 import { type Env, type Random, requestContext, type RequestContext } from '../../src/env/index.ts';
-import { DEFAULT_PARENT } from '../../src/model/index.ts';
+import { DEFAULT_PARENT, type RowMutations } from '../../src/model/index.ts';
 import { encodeOperationFile, OPERATION_FILES, operationPath } from '../../src/protocol/index.ts';
 import { COUNTERS, ROWS } from './counters.ts';
 
@@ -33,7 +33,7 @@ export class ClusterCalls {
       () => this.#consistency(existing),
       () => this.#counters(),
       () => this.#compactAll(),
-      () => this.#split(existing),
+      () => this.#divide(existing),
       () => this.#mergeNothing(),
     ];
     await kinds[Math.floor(this.#parts.random.float() * kinds.length)]!();
@@ -97,13 +97,19 @@ export class ClusterCalls {
     const { client, violation } = this.#parts;
     const nothing = { kind: 'mergeToCell', family: 'sum', qualifier: 'x', state: undefined, timestamp: 0 } as const;
     const entries = Array.from({ length: MANY }, (_, i) => ({ row: ROWS[i % ROWS.length]!, mutations: [nothing] }));
+    // nothing is in that column
+    const partly: RowMutations = {
+      row: ROWS[0]!,
+      mutations: [nothing, { kind: 'deleteFromColumn', family: 'sum', qualifier: 'y' }],
+    };
     const empty = { row: ROWS[0]!, mutations: [] };
     const table = fullName(COUNTERS);
     await client.mutateRow(this.#context(), table, entries[0]!);
-    const outcomes = await client.mutateRows(this.#context(), table, [...entries, empty]);
+    const outcomes = await client.mutateRows(this.#context(), table, [...entries, empty, partly]);
     const wrong = outcomes.findIndex((error, i) => error !== undefined && !error.retry && i < MANY);
     if (wrong >= 0) violation(`merge ${wrong} of nothing into a counter is answered with ${outcomes[wrong]!.message}`);
-    if (outcomes[MANY]?.code !== Code.INVALID_ARGUMENT) violation('an entry without mutations is not refused');
+    const refused = outcomes[MANY];
+    if (refused?.code !== Code.INVALID_ARGUMENT) violation('an entry without mutations is not refused');
   }
 
   async #counters(): Promise<void> {
@@ -122,9 +128,23 @@ export class ClusterCalls {
     }
   }
 
-  /** In the middle of its tablets, where they are large enough. */
-  async #split([table]: readonly string[]): Promise<void> {
-    if (table !== undefined) await this.#parts.client.splitTablets(this.#context(), fullName(table));
+  /** Splits, merges and compactions that meet one another: in the middle of tablets where they are large enough. */
+  async #divide([table]: readonly string[]): Promise<void> {
+    if (table === undefined) return;
+    const { client } = this.#parts;
+    const name = fullName(table);
+    const compact = async (): Promise<void> => {
+      for await (const _ of client.compactTables(this.#context(), name));
+    };
+    const outcomes = await Promise.allSettled([
+      client.splitTablets(this.#context(), name),
+      client.splitTablets(this.#context(), name, 'p'),
+      compact(),
+      client.splitTablets(this.#context(), name),
+      client.mergeTablets(this.#context(), name, 'k'),
+    ]);
+    const failure = outcomes.find((outcome) => outcome.status === 'rejected');
+    if (failure !== undefined) throw failure.reason;
   }
 
   #context(): RequestContext {

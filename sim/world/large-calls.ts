@@ -13,6 +13,9 @@ const LONG_KEYS = 20;
 const LONG_KEY_CHARS = 60_000;
 /** More mutations than are checked in one slice. */
 const MANY_MUTATIONS = 1100;
+/** A row that is larger than a tablet is to be. */
+const LARGE_CELLS = 18;
+const LARGE_CELL_CHARS = 2000;
 
 export interface LargeCallsParts {
   readonly random: Random;
@@ -33,7 +36,8 @@ export class LargeCalls {
     const drawn = this.#parts.random.float();
     if (drawn < 0.3) return this.#scan(table, handle, shortKeys());
     if (drawn < 0.6) return this.#scan(table, handle, longKeys());
-    return drawn < 0.7 ? this.#scanNothing(table, handle) : this.#write(table, handle);
+    if (drawn < 0.7) return this.#scanNothing(table, handle);
+    return this.#write(table, handle, drawn < 0.9 ? manyDeletions : largeCells);
   }
 
   /** Reads the known rows and those, which do not exist, in either direction. */
@@ -57,14 +61,23 @@ export class LargeCalls {
   }
 
   /** All of it is one change: the last mutation is seen. */
-  async #write(table: KnownTable, handle: Table): Promise<undefined> {
+  async #write(table: KnownTable, handle: Table, fill: (mutation: RowMutation) => void): Promise<undefined> {
     const [row, value] = this.#parts.newRow();
     const mutation = new RowMutation(row);
-    for (let i = 0; i < MANY_MUTATIONS; i++) mutation.deleteFamily(FAMILY);
+    fill(mutation);
     table.begin(row, value);
     await handle.apply(mutation.set(COLUMN, value), { timeoutMs: this.#parts.timeoutMs });
     table.wrote(row);
   }
+}
+
+function manyDeletions(mutation: RowMutation): void {
+  for (let i = 0; i < MANY_MUTATIONS; i++) mutation.deleteFamily(FAMILY);
+}
+
+/** Columns after that of the value. */
+function largeCells(mutation: RowMutation): void {
+  for (let i = 0; i < LARGE_CELLS; i++) mutation.set(`${COLUMN}${i}`, 'x'.repeat(LARGE_CELL_CHARS));
 }
 
 /** In no order. */

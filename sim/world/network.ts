@@ -15,6 +15,8 @@ import {
   LocalTransport,
   Metrics,
   notReached,
+  PullStream,
+  pullStreamOf,
   type RequestContext,
   type Transport,
   within,
@@ -143,7 +145,6 @@ export class SimNetwork {
       this.onCall(method, message);
       return { process, method, message, begunMs: this.#scheduler.nowMs };
     };
-    const network = this;
     return {
       call: async (method, message, context) => {
         const call = begin(method, message);
@@ -151,12 +152,10 @@ export class SimNetwork {
         this.onAnswer(call, answer);
         return answer;
       },
-      async *stream(method, message, context) {
+      stream: (method, message, context) => {
         const call = begin(method, message);
-        for await (const part of handler.stream(method, message, context)) {
-          network.onAnswer(call, part);
-          yield part;
-        }
+        const parts = pullStreamOf(handler.stream(method, message, context));
+        return new NotedStream(parts, (part) => this.onAnswer(call, part));
       },
     };
   }
@@ -310,6 +309,32 @@ class Port {
   }
 }
 
+/** A stream whose parts are noted. */
+class NotedStream extends PullStream<unknown> {
+  readonly #parts: PullStream<unknown>;
+  readonly #note: (part: unknown) => void;
+
+  constructor(parts: PullStream<unknown>, note: (part: unknown) => void) {
+    super();
+    this.#parts = parts;
+    this.#note = note;
+  }
+
+  pull(): unknown {
+    const part = this.#parts.pull();
+    return part instanceof Promise ? part.then((value) => this.#noted(value)) : this.#noted(part);
+  }
+
+  end(): void | Promise<void> {
+    return this.#parts.end();
+  }
+
+  #noted(part: unknown): unknown {
+    if (part !== undefined) this.#note(part);
+    return part;
+  }
+}
+
 /** The transport of one process: what it serves, and its connections to others. */
 class Node implements Transport {
   readonly #network: SimNetwork;
@@ -324,6 +349,8 @@ class Node implements Transport {
   readonly #budget: ByteBudget;
   readonly #metrics = new Metrics();
   readonly #peers = new Map<string, Promise<PortPeer>>();
+  /** Those that are connected. */
+  readonly #connected = new Map<string, PortPeer>();
 
   constructor(network: SimNetwork, process: SimProcess, codec: CallCodec | undefined, budgetBytes: number) {
     this.#network = network;
@@ -362,11 +389,22 @@ class Node implements Transport {
     return answer;
   }
 
-  async *stream(address: string, method: string, message: unknown, context: RequestContext): AsyncIterable<unknown> {
-    if (this.#served.has(address)) return yield* this.#local.stream(address, method, message, context);
-    const peer = await within(this.#peer(address), context, this.#process.clock);
-    const send = (sent: unknown): AsyncIterable<unknown> => peer.stream(address, method, sent, context);
-    yield* this.#codec === undefined ? send(message) : encodedStream(this.#codec, method, message, send);
+  stream(address: string, method: string, message: unknown, context: RequestContext): AsyncIterable<unknown> {
+    if (this.#served.has(address)) return this.#local.stream(address, method, message, context);
+    const open = (peer: PortPeer): AsyncIterable<unknown> => {
+      const send = (sent: unknown): AsyncIterable<unknown> => peer.stream(address, method, sent, context);
+      return this.#codec === undefined ? send(message) : encodedStream(this.#codec, method, message, send);
+    };
+    const peer = this.#connected.get(address);
+    return peer === undefined ? this.#streamOnceConnected(address, context, open) : open(peer);
+  }
+
+  async *#streamOnceConnected(
+    address: string,
+    context: RequestContext,
+    open: (peer: PortPeer) => AsyncIterable<unknown>,
+  ): AsyncIterable<unknown> {
+    yield* open(await within(this.#peer(address), context, this.#process.clock));
   }
 
   accept(port: Port): void {
@@ -374,7 +412,12 @@ class Node implements Transport {
   }
 
   peerOver(port: Port, address: string): PortPeer {
-    return this.#open(port, () => this.#peers.delete(address));
+    const peer = this.#open(port, () => {
+      this.#peers.delete(address);
+      if (this.#connected.get(address) === peer) this.#connected.delete(address);
+    });
+    this.#connected.set(address, peer);
+    return peer;
   }
 
   #open(port: Port, onClosed: () => void): PortPeer {

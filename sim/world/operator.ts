@@ -159,12 +159,14 @@ export class Operator {
   async #create(): Promise<void> {
     const former = this.#random.float() < REUSED_NAMES ? this.#deleted.pop() : undefined;
     const name = former?.name ?? `operated-${this.#names++}`;
-    const failure = await this.#try(() =>
-      this.#parts.database.createTable(name, { ...this.#drawTable(), ...this.#options() }),
-    );
+    const table = new KnownTable(name, former);
+    const [failure] = await Promise.all([
+      this.#try(() => this.#parts.database.createTable(name, { ...this.#drawTable(), ...this.#options() })),
+      this.#calls.callAbsent(table, { isGone: false }),
+    ]);
     if (failure !== undefined) return;
     this.counts.created++;
-    this.#tables.push(new KnownTable(name, former));
+    this.#tables.push(table);
   }
 
   /** Some have families and groups that nobody writes to: the schemas are more than the one family. */
@@ -185,10 +187,14 @@ export class Operator {
 
   async #delete(table: KnownTable): Promise<void> {
     this.#forget(table);
-    if ((await this.#try(() => this.#parts.database.deleteTable(table.name, this.#options()))) !== undefined) return;
+    const [failure] = await Promise.all([
+      this.#try(() => this.#parts.database.deleteTable(table.name, this.#options())),
+      this.#calls.callAbsent(table, { isGone: false }),
+    ]);
+    if (failure !== undefined) return;
     this.counts.deleted++;
     this.#deleted.push(table);
-    await this.#try(() => this.#calls.callDeleted(table));
+    await this.#calls.callAbsent(table, { isGone: true });
   }
 
   async #replaceFamily(table: KnownTable): Promise<void> {

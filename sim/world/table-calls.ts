@@ -10,6 +10,8 @@ import { LargeCalls } from './large-calls.ts';
 
 const MAX_LIMIT = 4;
 const MAX_CANCEL_MS = 20;
+/** A table that is being created or deleted is called within this time. */
+const MAX_ABSENT_MS = 100;
 /** The share of calls on rows that go through front doors. */
 const THROUGH_DOORS = 0.3;
 
@@ -261,23 +263,32 @@ export class TableCalls {
     if (wrong !== undefined) this.#parts.violation(wrong);
   }
 
-  /** Calls on a table that is deleted: it was answered, so none of its rows is found, and none written. */
-  async callDeleted({ name }: KnownTable): Promise<void> {
-    const { database, doors, violation } = this.#parts;
+  /**
+   * Calls on a table that is being created or deleted, soon, which may find it or not. `isGone`: it was deleted, which
+   * was answered, so each of them fails.
+   */
+  async callAbsent(table: KnownTable, { isGone }: { readonly isGone: boolean }): Promise<void> {
+    const { database, doors, violation, random, after } = this.#parts;
     const row = this.#letter();
+    table.begin(row, '');
     const mutation = (): RowMutation => new RowMutation(row).set(COLUMN, '');
-    const calls: readonly ((table: ReturnType<Database['table']>) => Promise<unknown>)[] = [
-      (table) => table.get(row, this.#options()),
-      (table) => table.apply(mutation(), this.#options()),
-      (table) => table.applyAll([mutation()], this.#options()),
-      (table) => table.scan({ ...this.#options(), reverse: true }).toArray(),
+    const calls: readonly ((handle: ReturnType<Database['table']>) => Promise<unknown>)[] = [
+      (handle) => handle.get(row, this.#options()),
+      (handle) => handle.apply(mutation(), this.#options()),
+      (handle) => handle.applyAll([mutation()], this.#options()),
+      (handle) => handle.scan({ ...this.#options(), reverse: true }).toArray(),
     ];
-    for (const handle of [database.table(name), doors.table(name)]) {
+    const callOne = async (handle: ReturnType<Database['table']>): Promise<void> => {
       const call = this.#oneOf(calls);
+      if (!isGone) await new Promise<void>((go) => after(random.float() * MAX_ABSENT_MS, go));
       const answer = await codeOf(call(handle));
-      if (answer !== 'NOT_FOUND' && !FAILURES.has(answer))
-        violation(`table ${name} was deleted, and ${call.toString()} is answered with ${answer}`);
-    }
+      const isExpected = answer === 'NOT_FOUND' || FAILURES.has(answer) || (!isGone && answer === 'OK');
+      if (!isExpected)
+        violation(
+          `table ${table.name} is ${isGone ? '' : 'being created or '}deleted, and ${call.toString()} is answered with ${answer}`,
+        );
+    };
+    await Promise.all([database, doors].map((each) => callOne(each.table(table.name))));
   }
 
   #judge(table: KnownTable, found: ReadonlyMap<string, string | undefined>, covers: (row: string) => boolean): void {

@@ -54,6 +54,8 @@ import { ServerRows } from './server-rows.ts';
 export interface ClientOptions {
   readonly env: Env;
   readonly limits: Limits;
+  /** Most locations of tablets that are kept. Default: the locator's. */
+  readonly cacheEntries?: number;
 }
 
 /** The approximate distance between two samples. */
@@ -72,13 +74,14 @@ export class Client implements Service {
   readonly #control: Control;
   readonly #master: MasterCaller;
 
-  private constructor({ env, limits }: ClientOptions) {
+  private constructor({ env, limits, cacheEntries }: ClientOptions) {
     this.#env = env;
     this.#limits = limits;
     this.operations = new OperationFiles(env);
     this.#slicer = (count, work) => inSlices(env.clock, count, work);
     this.#schemas = loggingSchemaCache(env);
-    this.#router = new Router({ ...env, schemas: this.#schemas, locator: new Locator(env) });
+    const locator = new Locator(cacheEntries === undefined ? env : { ...env, cacheEntries });
+    this.#router = new Router({ ...env, schemas: this.#schemas, locator });
     this.#master = new MasterCaller({ env, router: this.#router });
     this.#reads = { router: this.#router, transport: env.transport, clock: env.clock, random: env.random, limits };
     this.#writes = new RowWrites({ ...env, router: this.#router, limits });
