@@ -32,7 +32,7 @@ export class ClusterCalls {
       () => this.#operation(),
       () => this.#consistency(existing),
       () => this.#counters(),
-      () => this.#compactAll(),
+      () => this.compactAll(),
       () => this.#divide(existing),
       () => this.#mergeNothing(),
     ];
@@ -51,9 +51,9 @@ export class ClusterCalls {
   async #operation(): Promise<void> {
     const { client, random } = this.#parts;
     const contents = Buffer.from(random.uniqueName());
-    const other = await client.operations.keep(this.#context(), DEFAULT_PARENT, contents);
-    await this.#writeUnreadable();
-    const name = await client.operations.keep(this.#context(), DEFAULT_PARENT, contents);
+    const keep = (): Promise<string> => client.operations.keep(this.#context(), DEFAULT_PARENT, contents);
+    const [name, ...others] = await Promise.all([keep(), this.#writeUnreadable().then(keep), keep(), keep(), keep()]);
+    if (new Set([name, ...others]).size <= others.length) this.#parts.violation(`operations share the name ${name}`);
     const found = await client.operations.find(this.#context(), name);
     const listed = await client.operations.list(this.#context(), `operations/${DEFAULT_PARENT}`);
     for (const kept of [found, listed.find((operation) => operation.name === name)])
@@ -64,8 +64,8 @@ export class ClusterCalls {
     const forgotten = await Promise.all([1, 2].map(() => client.operations.forget(this.#context(), name)));
     if (forgotten.filter((isDone) => isDone).length > 1)
       this.#parts.violation(`operation ${name} was forgotten ${forgotten.length} times`);
-    await client.operations.forget(this.#context(), other);
-    for (const gone of [name, other, 'operations/absent'])
+    for (const other of others) await client.operations.forget(this.#context(), other);
+    for (const gone of [name, ...others, 'operations/absent'])
       if ((await client.operations.find(this.#context(), gone)) !== undefined)
         this.#parts.violation(`operation ${gone} was forgotten, and is found`);
   }
@@ -119,7 +119,7 @@ export class ClusterCalls {
   }
 
   /** Progress ascends, up to all tablets. */
-  async #compactAll(): Promise<void> {
+  async compactAll(): Promise<void> {
     let done = 0;
     for await (const { doneTablets, totalTablets } of this.#parts.client.compactTables(this.#context())) {
       if (doneTablets < done || doneTablets > totalTablets)

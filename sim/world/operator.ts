@@ -25,6 +25,10 @@ const MAX_DIVISIONS = 3;
 const SWEPT_SHARE = 0.6;
 const MAX_SWEEP_DELAY_MS = 100;
 const REUSED_NAMES = 0.5;
+/** The share of deletions during which all tables are compacted. */
+const COMPACTED_SHARE = 0.3;
+/** The share of tables that are created with one tablet. */
+const WHOLE_SHARE = 0.3;
 /** A family of tables that other clients write to, which nobody writes to. */
 const UNUSED = 'unused';
 /** Rows at which tables that others created are split and merged. */
@@ -171,7 +175,7 @@ export class Operator {
 
   /** Some have families and groups that nobody writes to: the schemas are more than the one family. */
   #drawTable(): TableOptions {
-    const splits = ['k', 't'];
+    const splits = this.#random.float() < WHOLE_SHARE ? [] : ['k', 't'];
     if (this.#random.float() < 0.6) return { families: { [FAMILY]: {} }, splits };
     return {
       families: {
@@ -187,9 +191,11 @@ export class Operator {
 
   async #delete(table: KnownTable): Promise<void> {
     this.#forget(table);
+    const compacts = this.#random.float() < COMPACTED_SHARE;
     const [failure] = await Promise.all([
       this.#try(() => this.#parts.database.deleteTable(table.name, this.#options())),
       this.#calls.callAbsent(table, { isGone: false }),
+      compacts ? this.#try(() => this.#clusterCalls.compactAll()) : undefined,
     ]);
     if (failure !== undefined) return;
     this.counts.deleted++;

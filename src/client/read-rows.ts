@@ -7,7 +7,7 @@
  * Invariant: every row is returned once and whole. A read that is cut short inside a row cannot continue, since the row
  * may have changed: it fails with UNAVAILABLE.
  */
-import { type ByteString, successor, unavailable } from '../base/index.ts';
+import { assert, type ByteString, successor, unavailable } from '../base/index.ts';
 import {
   type Clock,
   PullStream,
@@ -37,6 +37,8 @@ import { orderedRanges } from './row-ranges.ts';
  */
 const MESSAGE_RANGES = 2048;
 const MESSAGE_KEY_BYTES = 1024 * 1024;
+/** Hot path: an assert takes a constant. */
+const TABLET_IS_READ = 'a read goes to a tablet that has a part of its ranges';
 
 export interface ReadRowsParts {
   readonly router: Router;
@@ -301,7 +303,8 @@ class ReadPosition {
   rangesIn(tablet: RowRange): RowRange[] {
     if (this.#first === this.#ranges.length - 1) {
       const common = intersectRanges(this.#ranges[this.#first]!, tablet);
-      return isEmptyRange(common) ? [] : [common];
+      assert(!isEmptyRange(common), TABLET_IS_READ);
+      return [common];
     }
     const found: RowRange[] = [];
     const step = this.#reversed ? -1 : 1;
@@ -317,6 +320,7 @@ class ReadPosition {
       bytes += common.start.length + (common.end?.length ?? 0);
       if (found.length >= MESSAGE_RANGES || bytes >= MESSAGE_KEY_BYTES) break;
     }
+    assert(found.length > 0, TABLET_IS_READ);
     return this.#reversed ? found.reverse() : found;
   }
 
@@ -328,7 +332,7 @@ class ReadPosition {
     const next = this.#reversed
       ? this.#ranges[this.#ranges.length - 1 - ranges.length]
       : this.#ranges[this.#first + ranges.length];
-    if (next === undefined || ranges.length === 0) return tablet;
+    if (next === undefined) return tablet;
     if (this.#reversed)
       return next.end !== undefined && next.end > tablet.start ? { start: next.end, end: tablet.end } : tablet;
     return tablet.end === undefined || next.start < tablet.end ? { start: tablet.start, end: next.start } : tablet;

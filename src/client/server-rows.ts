@@ -5,7 +5,7 @@
  * Invariant: no call goes to another tablet server, nor again to this one. A row that the server does not have is "not
  * serving", and the server that passed the call on searches.
  */
-import { BigtableError, type ByteString, Code } from '../base/index.ts';
+import { assert, type ByteString } from '../base/index.ts';
 import type { Clock, RequestContext, Transport } from '../env/index.ts';
 import type { SchemaCache } from '../locator/index.ts';
 import { ALL_ROWS, type Cell, type Limits, type ReadBatch, type ReadModifyWriteRule } from '../model/index.ts';
@@ -70,9 +70,10 @@ export class ServerRows implements RowService, RowRouter {
     checkReadRows(request, limits);
     const { table, filter, rowsLimit = 0, reversed = false } = request;
     const ranges = orderedRanges(request.ranges?.length ? request.ranges : [ALL_ROWS], limits, clock, context);
-    if (ranges instanceof Promise || ranges.length === 0)
-      throw new BigtableError(Code.INTERNAL, 'a read that is passed on has one range that is not empty');
-    const tableId = this.#tableId(table, ranges[0]!.start);
+    assert(!(ranges instanceof Promise), 'a read that is passed on is put in order without a wait');
+    const [first] = ranges;
+    assert(first !== undefined, 'a read that is passed on has a range that is not empty');
+    const tableId = this.#tableId(table, first.start);
     const message = { tableId, ranges, filter, rowsLimit, reversed, schemaVersion: this.schemaVersion(tableId) };
     return readTablet(transport, address, message, context);
   }
