@@ -331,6 +331,8 @@ const FAILURES: ReadonlySet<string | undefined> = new Set([
   'CANCELLED',
   // a front door has no memory for the call
   'RESOURCE_EXHAUSTED',
+  // the storage returned wrong bytes; where it did not, the roles are judged by what they log
+  'DATA_LOSS',
 ]);
 
 function codeOf(call: Promise<unknown>): Promise<string | undefined> {
