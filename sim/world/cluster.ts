@@ -83,6 +83,8 @@ export interface Seat {
   closeDoor: (() => Promise<void>) | undefined;
   /** The same of a master. */
   master: Master | undefined;
+  /** What the process measures. */
+  metrics: Metrics | undefined;
 }
 
 export interface ClientSeat {
@@ -147,6 +149,7 @@ export class Cluster {
         server: undefined,
         closeDoor: undefined,
         master: undefined,
+        metrics: undefined,
       }));
     this.masters = seats('master', size.masters);
     this.servers = seats('server', size.servers);
@@ -276,7 +279,7 @@ export class Cluster {
     seat: Seat,
     process: SimProcess,
   ): Promise<{ readonly server: TabletServer; readonly closeDoor: () => Promise<void> }> {
-    const env = this.#env(process);
+    const env = this.#envOf(seat, process);
     const { decoder } = this.#doors;
     const client = await Client.open({ env, limits: LIMITS.default });
     const server = await TabletServer.start({
@@ -300,7 +303,7 @@ export class Cluster {
     const process = this.#occupy(seat);
     process.later(0, 'start', () => {
       Master.start({
-        env: this.#env(process),
+        env: this.#envOf(seat, process),
         address: seat.name,
         comparesClocks: this.#comparesClocks,
         onEnd: () => this.#ended(seat, process),
@@ -311,6 +314,12 @@ export class Cluster {
         (thrown: unknown) => this.#failed(seat, process, thrown),
       );
     });
+  }
+
+  #envOf(seat: Seat, process: SimProcess): Env {
+    const env = this.#env(process);
+    seat.metrics = env.metrics;
+    return env;
   }
 
   #occupy(seat: Seat): SimProcess {
@@ -334,6 +343,7 @@ export class Cluster {
     seat.server = undefined;
     seat.closeDoor = undefined;
     seat.master = undefined;
+    seat.metrics = undefined;
     if (!this.#restarts) return;
     this.scheduler.after(this.#draw.float() * MAX_RESTART_MS, undefined, `restart ${seat.name}`, () => {
       if (seat.process !== undefined || !this.#restarts) return;

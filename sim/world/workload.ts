@@ -10,6 +10,7 @@ import { EMPTY_ROW, FAMILIES, firstValueOf, RowStep } from '../../test/lineariza
 import type { ClientSeat, Cluster } from './cluster.ts';
 import { Counters } from './counters.ts';
 import { END_MS } from './faults.ts';
+import { judgeGauges, troubleOf } from './gauge-judge.ts';
 import { logPathOf } from '../../src/protocol/index.ts';
 import { judgeServing, StorageJudge } from './judges.ts';
 import { Operator } from './operator.ts';
@@ -117,7 +118,10 @@ export class Workload {
   async work(): Promise<void> {
     const workers = this.#cluster.clients.slice(0, -1);
     const checks = [
-      this.#repeatedly(CHECK_MS, () => this.#storage.check({ isQuick: true })),
+      this.#repeatedly(CHECK_MS, () => {
+        judgeGauges(this.#cluster, this.#verdicts);
+        return this.#storage.check({ isQuick: true });
+      }),
       this.#repeatedly(CHECK_SERVING_MS, async () => judgeServing(this.#cluster, this.#verdicts)),
     ];
     await Promise.all([
@@ -149,6 +153,19 @@ export class Workload {
     await this.#untilDone(() => this.#databases[0]!.openTable('last', { families: FAMILIES }));
     this.judgeHistories();
     await this.#leftOver();
+    await this.#inOrder();
+  }
+
+  /** Within a time no role reports trouble. */
+  async #inOrder(): Promise<void> {
+    const { scheduler } = this.#cluster;
+    const untilMs = scheduler.nowMs + HEALED_MS;
+    for (;;) {
+      const trouble = troubleOf(this.#cluster);
+      if (trouble === undefined) return;
+      if (scheduler.nowMs > untilMs) return this.#verdicts.add('in the end', trouble);
+      await this.#pause(SWEEP_MS);
+    }
   }
 
   judgeHistories(): void {

@@ -52,7 +52,7 @@ async function fixture(): Promise<Fixture> {
   const sessionId = await lockService.openSession();
   const lock = await lockService.tryAcquire('master', sessionId);
   assert.ok(lock);
-  const servers = new Servers(env, lock);
+  const servers = new Servers(env, lock, () => {});
   return {
     env,
     servers,

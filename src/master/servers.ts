@@ -70,7 +70,7 @@ export class Servers {
   #ended = false;
 
   /** `lock`: the master's. */
-  constructor(env: Env, lock: LockHandle, onGone: (name: string) => void = () => {}) {
+  constructor(env: Env, lock: LockHandle, onGone: (name: string) => void) {
     this.#env = env;
     this.#lock = lock;
     this.#onGone = onGone;

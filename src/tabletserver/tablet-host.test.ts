@@ -30,7 +30,8 @@ function fixture(): { host: ServedTabletHost; answer(...outcomes: CommitOutcome[
     nowMicros: () => 1,
     serverContext: () => undefined,
   } as unknown as HostServices;
-  const host = new ServedTabletHost(services, row, undefined as never, () => assert.fail('the tablet is lost'));
+  const fail = (): void => assert.fail('the tablet is lost, or has failed');
+  const host = new ServedTabletHost(services, row, undefined as never, fail, fail);
   return { host, answer: (...outcomes) => answer?.(outcomes) };
 }
 

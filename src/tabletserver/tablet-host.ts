@@ -62,7 +62,7 @@ export class ServedTabletHost implements TabletHost {
     row: MetadataRow,
     schema: TableSchema,
     onLost: (now: MetadataRow | undefined) => void,
-    onFailed: (error: BigtableError) => void = () => {},
+    onFailed: (error: BigtableError) => void,
   ) {
     this.#services = services;
     this.#row = row;

@@ -49,7 +49,7 @@ async function masterOf(): Promise<{ env: Env; lock: LockHandle }> {
 /** With a server that was found dead. */
 async function serversWithDead(name: string): Promise<Servers> {
   const { env, lock } = await masterOf();
-  const servers = new Servers(env, lock);
+  const servers = new Servers(env, lock, () => {});
   await servers.isDead(name);
   return servers;
 }

@@ -60,7 +60,8 @@ function commitOnHost(state: TabletState, times: number): Promise<unknown> {
     nowMicros: () => 1,
     serverContext: () => undefined,
   } as unknown as HostServices;
-  const host = new ServedTabletHost(services, ROW, undefined as never, () => {});
+  const ignore = (): void => {};
+  const host = new ServedTabletHost(services, ROW, undefined as never, ignore, ignore);
   const change = { files, redo, logs, clips: undefined, lastServerMicros: 0 };
   return Promise.all(Array.from({ length: times }, () => host.commit(state, change)));
 }
