@@ -28,7 +28,7 @@ export interface SlotLogsOptions {
   readonly retryForMs?: number;
   /**
    * An append this long after the last one is acknowledged only after a look whether its log was deleted meanwhile,
-   * ms. Default: 5000.
+   * ms. Default: 1000.
    */
   readonly doubtMs?: number;
   /** An append that is not durable after this time is written to the log's other row, too, ms. Default: 250. */
