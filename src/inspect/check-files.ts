@@ -4,12 +4,12 @@
  */
 import { BigtableError, Code, type CorruptionError, quote, toBigtableError } from '../base/index.ts';
 import type { FileInfo } from '../env/index.ts';
-import { describeSsTable, type SsTableLayout } from '../sstable/index.ts';
+import type { SsTable } from '../sstable/index.ts';
 import type { Findings } from './findings.ts';
 import { openTable, type SsTableComponents } from './ss-table.ts';
 
 /** The facts that a file states about itself. */
-export type CheckedTable = Pick<SsTableLayout['properties'], 'group' | 'newest' | 'lineage'>;
+export type CheckedTable = Pick<SsTable['properties'], 'group' | 'newest' | 'lineage'>;
 
 export interface FileTally {
   ssTables: number;
@@ -23,29 +23,24 @@ export async function checkFile(
   findings: Findings,
   tally: FileTally,
 ): Promise<CheckedTable | undefined> {
-  let layout: SsTableLayout;
+  let table: SsTable;
   try {
-    layout = await describeSsTable(components, path);
+    table = await openTable(components, path);
   } catch (thrown) {
     const error = toBigtableError(thrown);
     if (error.code !== Code.NOT_FOUND) findings.addError(error, path);
     return undefined;
   }
   tally.ssTables++;
-  const { group, newest, lineage } = layout.properties;
+  const { group, newest, lineage } = table.properties;
   try {
-    const table = await openTable(components, path);
-    try {
-      tally.entries += (
-        await table.verify((error) => findings.add(path, error.offset, withRows(error, layout)))
-      ).entries;
-    } finally {
-      table.close();
-    }
+    tally.entries += (await table.verify((error) => findings.add(path, error.offset, withRows(error, table)))).entries;
   } catch (thrown) {
     const error = toBigtableError(thrown);
     if (!(thrown instanceof BigtableError)) throw thrown;
     if (error.code !== Code.NOT_FOUND) findings.addError(error, path);
+  } finally {
+    table.close();
   }
   if (lineage !== undefined && lineage.path !== path)
     findings.add(path, 0, `another file stands in its place, which was written as ${lineage.path}`);
@@ -53,9 +48,7 @@ export async function checkFile(
 }
 
 /** The message, with the rows that the damage hides. */
-function withRows({ message, offset }: CorruptionError, { blocks }: SsTableLayout): string {
-  const block = blocks.find((one) => one.offset === offset);
-  return block === undefined
-    ? message
-    : `${message}; it holds rows ${quote(block.first.row)} to ${quote(block.lastRow)}`;
+function withRows({ message, offset }: CorruptionError, table: SsTable): string {
+  const rows = table.rowsAt(offset);
+  return rows === undefined ? message : `${message}; it holds rows ${quote(rows.first)} to ${quote(rows.last)}`;
 }

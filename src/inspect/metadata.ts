@@ -26,7 +26,7 @@ import {
 import type { Entry, RowRangeDeletion, TableSchema } from '../model/index.ts';
 import { MetadataLogs } from './metadata-logs.ts';
 import { OfflineRows } from './offline-rows.ts';
-import { openTable, ssTableEntries } from './ss-table.ts';
+import { entriesOf, openTable } from './ss-table.ts';
 
 export interface MetadataComponents {
   readonly fileSystem: FileSystem;
@@ -149,8 +149,8 @@ class OfflineMetadata {
   async #metadataTablet(holds: ByteString): Promise<TabletContents | undefined> {
     const below = lookupKey(METADATA_TABLE_ID, holds);
     const readRow = async (): Promise<MetadataRow | undefined> => {
-      for (const { row: key, cells } of (await this.#root())?.rows.rows() ?? []) {
-        const row = key > below ? decodeRow(key, cells) : undefined;
+      for (const { row: key, cells } of (await this.#root())?.rows.rows(below) ?? []) {
+        const row = decodeRow(key, cells);
         if (row !== undefined) return row;
       }
       return undefined;
@@ -225,11 +225,13 @@ class OfflineMetadata {
 
   async #readFile(path: string): Promise<FileContents> {
     const table = await openTable(this.#components, path);
-    const deletions = [...table.rowRangeDeletions()];
-    table.close();
-    const entries: Entry[] = [];
-    for await (const entry of ssTableEntries(this.#components, path)) entries.push(entry);
-    return { deletions, entries };
+    try {
+      const entries: Entry[] = [];
+      for await (const entry of entriesOf(table, this.#components.clock)) entries.push(entry);
+      return { deletions: table.rowRangeDeletions(), entries };
+    } finally {
+      table.close();
+    }
   }
 }
 

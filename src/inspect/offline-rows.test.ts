@@ -143,6 +143,20 @@ describe('rows of a METADATA tablet without a server', () => {
     );
   });
 
+  test('the rows above a row are those that follow it', () => {
+    const rows = new OfflineRows(ALL_ROWS);
+    for (const name of ['c', 'a', 'b'])
+      rows.applyRecord(
+        'log',
+        recordOf({ kind: 'rows', rows: [{ row: name, mutations: [setCell('location', 1, name)] }] }),
+      );
+    const above = (row?: string): string[] => [...rows.rows(row)].map((found) => found.row);
+    assert.deepEqual(
+      [above(), above(''), above('a'), above('bb'), above('c')],
+      [['a', 'b', 'c'], ['a', 'b', 'c'], ['b', 'c'], ['c'], []],
+    );
+  });
+
   test('rows outside of the tablet are skipped, in files and in the log', () => {
     const rows = new OfflineRows({ start: 'b', end: 'd' });
     for (const key of ['a', 'b', 'd']) {

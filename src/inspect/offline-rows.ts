@@ -90,9 +90,14 @@ export class OfflineRows {
     }
   }
 
-  /** Rows in key order with the cells that a read shows, newest versions first. */
-  *rows(): Iterable<{ readonly row: ByteString; readonly cells: readonly Cell[] }> {
-    for (const row of [...this.#rows.keys()].sort(ascending)) {
+  /**
+   * Rows in key order with the cells that a read shows, newest versions first. `above`: only those above this row.
+   * Default: all.
+   */
+  *rows(above?: ByteString): Iterable<{ readonly row: ByteString; readonly cells: readonly Cell[] }> {
+    const rows = [...this.#rows.keys()];
+    const wanted = above === undefined ? rows : rows.filter((row) => row > above);
+    for (const row of wanted.sort(ascending)) {
       const cells = this.cells(row);
       if (cells.length > 0) yield { row, cells };
     }

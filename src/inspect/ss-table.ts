@@ -41,8 +41,17 @@ export async function* ssTableEntries(
   startRow = '',
 ): AsyncIterable<Entry> {
   const table = await openTable(components, path);
+  try {
+    yield* entriesOf(table, components.clock, startRow);
+  } finally {
+    table.close();
+  }
+}
+
+/** Like `ssTableEntries`, of a file that is open. */
+export async function* entriesOf(table: SsTable, clock: Clock, startRow = ''): AsyncIterable<Entry> {
   const cursor = table.cursor();
-  const pacer = new Pacer(components.clock);
+  const pacer = new Pacer(clock);
   try {
     cursor.seekRow(startRow);
     for (;;) {
@@ -57,7 +66,6 @@ export async function* ssTableEntries(
     }
   } finally {
     cursor.close();
-    table.close();
   }
 }
 

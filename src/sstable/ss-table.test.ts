@@ -151,6 +151,17 @@ describe('SsTable', () => {
     }
   });
 
+  test('the rows of a block are found by its offset', async () => {
+    const table = await openFile(await writeFile(numberedRows(300, 100), { blockSizeBytes: 1000 }));
+    const boundaries = table.blockBoundaries();
+    for (const [i, { row, offsetBytes }] of boundaries.entries()) {
+      const rows = table.rowsAt(offsetBytes);
+      assert.equal(rows?.first, row);
+      assert.ok(rows && rows.last >= row && rows.last < (boundaries[i + 1]?.row ?? rowName(300)));
+      assert.equal(table.rowsAt(offsetBytes + 1), undefined);
+    }
+  });
+
   test('opens with one read, or two if the index is large', async () => {
     const small = await writeFile(numberedRows(1000, 1000));
     await openFile(small);

@@ -222,6 +222,14 @@ export class SsTable implements Layer {
     }));
   }
 
+  /** The first and the last row of the block at this offset of the file; undefined if none begins there. */
+  rowsAt(offset: number): { readonly first: ByteString; readonly last: ByteString } | undefined {
+    const { index } = this.#frame;
+    for (let block = 0; block < index.length; block++)
+      if (index.offset(block) === offset) return { first: index.firstRow(block), last: index.lastRow(block) };
+    return undefined;
+  }
+
   /** Bytes of the blocks that begin in [start, end), and of the block before them: an estimate of the rows' size. */
   sizeInRange(start: ByteString, end: ByteString | undefined): number {
     const { index } = this.#frame;
