@@ -2,7 +2,7 @@
  * Reads the fields of a section one after another; the counterpart of `byte-writer.ts`. A field that exceeds the bytes
  * throws RangeError, which `decodeSection` turns into a CorruptionError with the file and the offset.
  */
-import { type ByteString, CorruptionError, type Int64, readInt64BE, VarintReader } from '../../base/index.ts';
+import { type ByteString, CorruptionError, type Int64, readInt64BE, VarintReader, viewOf } from '../../base/index.ts';
 
 const TWO_32 = 0x1_0000_0000;
 
@@ -54,6 +54,13 @@ export class ByteReader {
     const length = this.varint();
     const at = this.skip(length);
     return length === 0 ? '' : this.#bytes.latin1Slice(at, at + length);
+  }
+
+  /** Bytes that follow their length, over the same memory. */
+  view(): Buffer {
+    const length = this.varint();
+    const at = this.skip(length);
+    return viewOf(this.#bytes, at, at + length);
   }
 
   /** Skips `length` bytes and returns their offset. */

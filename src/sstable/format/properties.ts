@@ -63,6 +63,7 @@ export interface SsTableProperties extends EntryStatistics {
 const COMPRESSION_KINDS: readonly CompressionKind[] = ['none', 'lz4', 'zstd', 'zstd-dict', 'two-pass'];
 const VERSION = 1;
 const KIND_NAMES = Object.keys(EntryKind) as EntryKindName[];
+const COUNT_NAMES = KIND_NAMES.map((name): [EntryKindName, string] => [name, `entries.${name}`]);
 const NAME_OF_KIND: (EntryKindName | undefined)[] = new Array(256).fill(undefined);
 for (const name of KIND_NAMES) NAME_OF_KIND[EntryKind[name]] = name;
 const TIMESTAMP_BYTES = 8;
@@ -124,8 +125,8 @@ export function totalEntries(entries: Readonly<Record<EntryKindName, number>>): 
 export function encodeProperties(properties: SsTableProperties): Buffer {
   const pairs: [string, (out: ByteWriter) => void][] = [];
   const put = (name: string, write: (out: ByteWriter) => void): void => void pairs.push([name, write]);
-  for (const name of KIND_NAMES)
-    if (properties.entries[name] > 0) put(`entries.${name}`, (out) => out.varint(properties.entries[name]));
+  for (const [name, property] of COUNT_NAMES)
+    if (properties.entries[name] > 0) put(property, (out) => out.varint(properties.entries[name]));
   put('rows', (out) => out.varint(properties.rows));
   const { firstRow, lastRow, minTimestamp, maxTimestamp } = properties;
   assert((firstRow ?? '') <= (lastRow ?? ''), 'the first row is at or below the last');
@@ -174,27 +175,31 @@ export function decodeProperties(
 ): SsTableProperties {
   const version = reader.varint();
   if (version !== VERSION) throw new RangeError(`version ${version} instead of ${VERSION}`);
-  const pairs = new Map<string, ByteString>();
+  const pairs = new Map<string, Buffer>();
   for (let left = reader.varint(); left > 0; left--) {
     const name = reader.string();
     if (pairs.has(name)) throw new RangeError(`"${name}" is listed twice`);
-    pairs.set(name, reader.string());
+    pairs.set(name, reader.view());
   }
   const optional = <T>(name: string, decode: (value: ByteReader) => T): T | undefined => {
     const value = pairs.get(name);
-    return value === undefined ? undefined : decode(new ByteReader(Buffer.from(value, 'latin1')));
+    return value === undefined ? undefined : decode(new ByteReader(value));
   };
   const required = <T>(name: string, decode: (value: ByteReader) => T): T => {
     const value = optional(name, decode);
     if (value === undefined) throw new RangeError(`"${name}" is missing`);
     return value;
   };
+  const text = (name: string): ByteString | undefined => {
+    const value = pairs.get(name);
+    return value?.latin1Slice(0, value.length);
+  };
   const varint = (value: ByteReader): number => value.varint();
   const int64 = (value: ByteReader): Int64 => value.int64();
   const oneOf = <T extends string>(name: string, values: readonly T[], absent: T): T => {
-    const text = pairs.get(name);
-    const value = text === undefined ? absent : values.find((each) => each === text);
-    if (value === undefined) throw new RangeError(`${name} "${text}"`);
+    const found = text(name);
+    const value = found === undefined ? absent : values.find((each) => each === found);
+    if (value === undefined) throw new RangeError(`${name} "${found}"`);
     return value;
   };
   const newestEpoch = optional('newestEpoch', varint);
@@ -212,18 +217,21 @@ export function decodeProperties(
       `the index tells of ${stored} bytes of blocks, ${raw} before compression, and the properties of others`,
     );
   }
-  const entries = KIND_NAMES.map((name): [EntryKindName, number] => [name, optional(`entries.${name}`, varint) ?? 0]);
+  const entries = COUNT_NAMES.map(([name, property]): [EntryKindName, number] => [
+    name,
+    optional(property, varint) ?? 0,
+  ]);
   return Object.freeze({
     entries: Object.freeze(Object.fromEntries(entries) as Record<EntryKindName, number>),
     rows: required('rows', varint),
-    firstRow: pairs.get('firstRow'),
-    lastRow: pairs.get('lastRow'),
+    firstRow: text('firstRow'),
+    lastRow: text('lastRow'),
     minTimestamp: optional('minTimestamp', int64),
     maxTimestamp: optional('maxTimestamp', int64),
     rawBytes: required('rawBytes', varint),
-    group: toText(pairs.get('group') ?? ''),
+    group: toText(text('group') ?? ''),
     createdMicros: required('createdMicros', int64),
-    origin: toText(pairs.get('origin') ?? ''),
+    origin: toText(text('origin') ?? ''),
     families: optional('families', decodeFamilies),
     newest:
       newestEpoch === undefined
