@@ -60,6 +60,8 @@ function origin(plain: PlainThrown): Error {
 }
 
 function cloneable(details: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  // a clone costs as much as the rest of the error, and most have no details
+  if (Object.keys(details).length === 0) return {};
   try {
     return structuredClone(details);
   } catch {
