@@ -11,10 +11,19 @@ import { ROOT } from './repository.mjs';
 const SILENCE_MS = 1_200_000;
 const CHECK_INVARIANTS = pathToFileURL(join(ROOT, 'scripts/lib/check-invariants.mjs')).href;
 /**
- * `--always-sparkplug`: much code of a cluster runs too rarely to be optimized, and often enough to be compiled. No
- * source maps: errors are passed on with their stacks, and each of those would be mapped.
+ * `--always-sparkplug`: much code of a cluster runs too rarely to be optimized, and often enough to be compiled. One
+ * thread collects garbage: each core has a process of its own. No source maps: errors are passed on with their stacks,
+ * and each of those would be mapped.
  */
-export const NODE_OPTIONS = ['--always-sparkplug', '--max-semi-space-size=64', '--import', CHECK_INVARIANTS];
+export const NODE_OPTIONS = [
+  '--always-sparkplug',
+  '--single-threaded-gc',
+  '--max-semi-space-size=64',
+  '--import',
+  CHECK_INVARIANTS,
+];
+/** Seeds make thousands of errors, whose stacks are read when they are passed on. The story of one seed has them. */
+const WITHOUT_STACKS = '--stack-trace-limit=0';
 
 /**
  * What sim/world/main.ts says of seeds.
@@ -57,7 +66,7 @@ export async function runSeeds({ from, end, maxMs = Number.POSITIVE_INFINITY, no
  */
 function runProcess(node, nextSeed, all) {
   return new Promise((resolve) => {
-    const child = spawn(node, [...NODE_OPTIONS, join(ROOT, 'dist/sim/world/main.js')], { cwd: ROOT });
+    const child = spawn(node, [...NODE_OPTIONS, WITHOUT_STACKS, join(ROOT, 'dist/sim/world/main.js')], { cwd: ROOT });
     let seed = nextSeed();
     let errors = '';
     let timer = setTimeout(() => {}, 0);
