@@ -42,13 +42,13 @@ function drawSettings(random: Random): TabletServerSettings {
     blockCacheBytes: MIB,
     scanCacheBytes: 0,
     inMemoryBytes: MIB,
-    logLimitBytes: oneOf(8, 16, 64, 64) * KIB,
+    logLimitBytes: oneOf(8, 16, 64, 64, 64) * KIB,
     tabletBytes: oneOf(8, 16, 32) * KIB,
     metadataTabletBytes: oneOf(6, 40) * KIB,
     majorCompactionMs: oneOf(5000, 20_000),
     compactionsAtOnce: oneOf(1, 2, 3),
     // while METADATA is not served no flush ends: little is enough to make writes wait for one
-    memtableBytes: oneOf(32, 256, 256, 256, 256, 256) * KIB,
+    memtableBytes: oneOf(48, 256, 256, 256, 256, 256) * KIB,
   };
 }
 
