@@ -14,7 +14,7 @@ import { COLUMN, FAMILY, KnownTable, LETTERS } from './known-table.ts';
 import { TableCalls } from './table-calls.ts';
 import type { Verdicts } from './verdicts.ts';
 
-const MAX_THINK_MS = 1500;
+const MAX_THINK_MS = 1700;
 const CALL_MS = 8000;
 const MAX_TABLES = 2;
 /** Rows that are written after each change: some in each tablet. */
@@ -26,7 +26,7 @@ const SWEPT_SHARE = 0.6;
 const MAX_SWEEP_DELAY_MS = 100;
 const REUSED_NAMES = 0.5;
 /** The share of deletions during which all tables are compacted. */
-const COMPACTED_SHARE = 0.3;
+const COMPACTED_SHARE = 0.15;
 /** The share of tables that are created with one tablet. */
 const WHOLE_SHARE = 0.3;
 /** A family of tables that other clients write to, which nobody writes to. */

@@ -20,7 +20,7 @@ import type { Verdicts } from './verdicts.ts';
 const WORK_MS = 61_000;
 /** After the faults have ceased everything is served within this time. */
 const HEALED_MS = 60_000;
-const MAX_THINK_MS = 90;
+const MAX_THINK_MS = 100;
 /** After a call of unknown outcome a client waits longer: too many of them, and a history explains anything. */
 const MAX_THINK_AFTER_UNKNOWN_MS = 2000;
 /** The storage is checked this often. */
@@ -35,7 +35,7 @@ const ROWS = 16;
 /** The share of the calls that are on counters. */
 const COUNTED = 0.1;
 /** The share of the clients that make all their calls through front doors. */
-const THROUGH_DOORS = 0.3;
+const THROUGH_DOORS = 0.2;
 /** Above this the checker gives up on a row. */
 const MAX_CONFIGURATIONS = 2000;
 

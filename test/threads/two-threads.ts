@@ -18,7 +18,7 @@ import {
   SeededRandom,
   silentLogger,
 } from '../../src/env/index.ts';
-import { rawCallHandler, registerCloudApi } from '../../src/grpc/index.ts';
+import { rawCallHandler, registerCloudApi, RequestDecoder } from '../../src/grpc/index.ts';
 import { Master } from '../../src/master/index.ts';
 import { LIMITS } from '../../src/model/index.ts';
 import { nativeCodecs, PortPeer, PortTransport, systemClock } from '../../src/platform/index.ts';
@@ -55,6 +55,7 @@ export class TestThread {
   readonly client: Client;
   readonly #index: number;
   readonly #methods = new Map<string, RpcMethod>();
+  readonly #decoder = new RequestDecoder();
 
   private constructor(index: number, env: TestThread['env'], peersBudget: ByteBudget, client: Client) {
     this.#index = index;
@@ -62,7 +63,7 @@ export class TestThread {
     this.peersBudget = peersBudget;
     this.client = client;
     const methods = { register: (path: string, method: RpcMethod) => void this.#methods.set(path, method) };
-    registerCloudApi(methods, client, env, client.callPasser(serverAddress(index)));
+    registerCloudApi(methods, client, env, client.callPasser(serverAddress(index)), this.#decoder);
   }
 
   static async open(index: number, env: TestThread['env'], peersBudget: ByteBudget): Promise<TestThread> {
@@ -72,7 +73,7 @@ export class TestThread {
   /** A new incarnation of its tablet server. */
   async startServer(): Promise<void> {
     const address = serverAddress(this.#index);
-    const handler = rawCallHandler(this.client.rowsOf(address), this.env);
+    const handler = rawCallHandler(this.client.rowsOf(address), this.env, this.#decoder);
     this.server = await TabletServer.start({
       env: this.env,
       address,
