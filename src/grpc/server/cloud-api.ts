@@ -22,8 +22,8 @@ export interface CloudApi {
 }
 
 /**
- * Registers all calls. `passer`: passes calls for rows of other servers on as bytes; by default none are. `decoder`: may
- * be shared with the server's `rawCallHandler`.
+ * Registers all calls. `passer`: passes calls for rows of other servers on as bytes; by default none are. `decoder`:
+ * may be shared with the server's `rawCallHandler`.
  */
 export function registerCloudApi(
   server: Pick<RpcServer, 'register'>,
