@@ -46,23 +46,23 @@ export async function openFrame(file: CheckedFile, checksum: (bytes: Uint8Array)
   const tailAt = Math.max(0, fileBytes - TAIL_BYTES);
   const tail = await file.read(tailAt, fileBytes - tailAt);
   const footer = decodeFooter(file.path, fileBytes, tail.subarray(Math.max(0, tail.length - FOOTER_BYTES)), checksum);
-  /** The bytes of a section. A copy, so that it does not keep the whole tail in memory. */
-  const part = async (extent: Extent): Promise<Buffer> => {
+  /** The bytes of a section. A copy, so that it does not keep the whole tail in memory, which is less than a slice. */
+  const part = (extent: Extent): Buffer | Promise<Buffer> => {
     const at = extent.offset - tailAt;
     if (at < 0) return file.readSection(extent);
     const stored = tail.subarray(at, at + extent.lengthBytes + TRAILER_BYTES);
-    return file.uncompressed(extent, Buffer.from(await file.checkPaced(extent, stored)), stored[extent.lengthBytes]!);
+    return file.uncompressed(extent, Buffer.from(file.check(extent, stored)), stored[extent.lengthBytes]!);
   };
   const sections = decodeDirectory(file.path, footer.directory, await part(footer.directory));
   const section = (name: string): Section => findSection(file.path, footer.directory, sections, name);
-  const optional = async (name: string): Promise<[Section, Buffer] | undefined> => {
+  const optional = (name: string): Buffer | Promise<Buffer> | undefined => {
     const found = optionalSection(sections, name);
-    return found && [found, await part(found)];
+    return found && part(found);
   };
   const indexAt = section(SectionName.index);
   const propertiesAt = section(SectionName.properties);
   const deletionsAt = section(SectionName.rowRangeDeletions);
-  const [indexBytes, propertiesBytes, deletionsBytes, bloomPart, shared, pagesPart] = await Promise.all([
+  const [indexBytes, propertiesBytes, deletionsBytes, bloomBytes, shared, pagesBytes] = await Promise.all([
     part(indexAt),
     part(propertiesAt),
     part(deletionsAt),
@@ -71,7 +71,7 @@ export async function openFrame(file: CheckedFile, checksum: (bytes: Uint8Array)
     optional(SectionName.pages),
   ]);
   const index = BlockIndex.decode(file.path, indexAt, indexBytes, sections[0]!.offset);
-  const pages = pagesPart && PageIndex.decode(file.path, ...pagesPart, index);
+  const pages = pagesBytes && PageIndex.decode(file.path, section(SectionName.pages), pagesBytes, index);
   const blockBytes = { raw: index.rawBytes, stored: index.storedBytes };
   const properties = decodeSection(file.path, propertiesAt.offset, propertiesAt.name, propertiesBytes, (reader) =>
     decodeProperties(reader, blockBytes),
@@ -83,15 +83,11 @@ export async function openFrame(file: CheckedFile, checksum: (bytes: Uint8Array)
     deletionsBytes,
     decodeRowRangeDeletions,
   );
-  const bloom =
-    bloomPart &&
-    decodeSection(
-      file.path,
-      bloomPart[0].offset,
-      bloomPart[0].name,
-      bloomPart[1],
-      (reader) => new BloomFilter(reader, bloomPart[1]),
-    );
+  let bloom: BloomFilter | undefined;
+  if (bloomBytes !== undefined) {
+    const { offset, name } = section(SectionName.bloom);
+    bloom = decodeSection(file.path, offset, name, bloomBytes, (reader) => new BloomFilter(reader, bloomBytes));
+  }
   const frame = {
     footer,
     sections,
@@ -100,7 +96,7 @@ export async function openFrame(file: CheckedFile, checksum: (bytes: Uint8Array)
     properties,
     rowRangeDeletions,
     bloom,
-    compressionShared: shared?.[1],
+    compressionShared: shared,
   };
   checkAgreement(file.path, propertiesAt, frame);
   return frame;
