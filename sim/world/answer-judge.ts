@@ -43,17 +43,13 @@ export class AnswerJudge {
   }
 
   answered({ process, method, message, begunMs }: NotedCall, answer: unknown): void {
-    if (!OF_ROWS.has(method)) return;
+    if (!OF_ROWS.has(method) || saysNothing(method, message, answer)) return;
     const isChange = OF_ONE_ROW.has(method);
     const endMs = this.#locks.endOfSessionMs(process);
-    // the failures of a batch are its answer
-    const isRefused =
-      method === 'mutateRows' && (answer as readonly unknown[]).every((failure) => failure !== undefined);
-    if (endMs !== undefined && (begunMs > endMs || isChange) && !isRefused)
+    if (endMs !== undefined && (begunMs > endMs || isChange))
       this.#add(`${process.name} answers ${method}, and its session was over at ${endMs.toFixed(3)} ms`);
     if (!isChange) return;
-    const { tableId, row, mutations } = message as Partial<RowMutations> & { tableId: string; row: string };
-    if (mutations !== undefined && effectiveMutations(mutations).length === 0) return;
+    const { tableId, row } = message as { readonly tableId: string; readonly row: string };
     const durableMs = this.#durableMs.get(`${process.name} ${tableId} ${row}`);
     if (durableMs === undefined || durableMs < begunMs)
       this.#add(`${process.name} acknowledges ${method} of row ${quote(row)}, which is not durable`);
@@ -66,4 +62,17 @@ export class AnswerJudge {
   #add(message: string): void {
     this.#verdicts.add('answers', message);
   }
+}
+
+/** The answer is true of any server: there was nothing to write, or nothing of it was written. */
+function saysNothing(method: string, message: unknown, answer: unknown): boolean {
+  if (method === 'mutateRow') return changesNothing(message as RowMutations);
+  if (method !== 'mutateRows') return false;
+  const { entries } = message as { readonly entries: readonly RowMutations[] };
+  // the failures of a batch are its answer
+  return (answer as readonly unknown[]).every((failure, i) => failure !== undefined || changesNothing(entries[i]!));
+}
+
+function changesNothing({ mutations }: RowMutations): boolean {
+  return effectiveMutations(mutations).length === 0;
 }

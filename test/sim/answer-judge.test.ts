@@ -9,7 +9,10 @@ import { recordsOf } from '../../src/commitlog/index.ts';
 import { appendsOf } from './appends.ts';
 
 const TABLE = '00000001';
-const CALL = { tableId: TABLE, row: 'a' };
+const CHANGE = { row: 'a', mutations: [{ kind: 'deleteFromRow' }] };
+const CALL = { tableId: TABLE, ...CHANGE, entries: [CHANGE] };
+/** A merge of NULL. */
+const NO_CHANGE = { row: 'a', mutations: [{ kind: 'mergeToCell', family: 'f', qualifier: 'x', state: undefined }] };
 
 describe('the judge of answers', () => {
   let scheduler: Scheduler;
@@ -55,6 +58,17 @@ describe('the judge of answers', () => {
     answer('mutateRows', scheduler.nowMs, [new Error('not serving')]);
     answer('status', scheduler.nowMs);
     assert.equal(verdicts.first, undefined);
+  });
+
+  test('accepts an answer to a write that changes nothing, at any time', async () => {
+    await loseSession();
+    const begunMs = scheduler.nowMs;
+    const call = { process, message: { ...NO_CHANGE, entries: [NO_CHANGE, CHANGE] }, begunMs };
+    judge.answered({ ...call, method: 'mutateRow' }, undefined);
+    judge.answered({ ...call, method: 'mutateRows' }, [undefined, new Error('not serving')]);
+    assert.equal(verdicts.first, undefined);
+    judge.answered({ ...call, method: 'mutateRows' }, [undefined, undefined]);
+    assert.match(verdicts.first!.message, /answers mutateRows, and its session was over/);
   });
 
   test('finds a write that is acknowledged before it is durable', async () => {
