@@ -88,6 +88,29 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'N12',
+    title: 'a master whose file was removed keeps its lock, and nobody finds it',
+    changes: [
+      {
+        file: 'master/master.ts',
+        text: "event.kind !== 'changed' && event.path === MASTER_PATH",
+        wrong: "event.kind === 'lock-lost' && event.path === MASTER_PATH",
+      },
+      {
+        file: 'master/master.ts',
+        text: '|| (isAnnounced && file === undefined)) this.#lockLost();',
+        wrong: ') this.#lockLost();',
+      },
+    ],
+  },
+  {
+    name: 'N13',
+    title: 'a recovery goes on after its server was forgotten',
+    changes: [
+      { file: 'master/recoveries.ts', text: 'if (!servers.remembersDead(name)) {', wrong: 'if (name === undefined) {' },
+    ],
+  },
+  {
     name: 'H1',
     title: 'a check on a hot row is answered before the change that it saw is durable',
     changes: [{ file: WRITES, text: 'else if (turn.seen !== undefined) await turn.seen.done;', wrong: '' }],
