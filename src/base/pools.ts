@@ -38,8 +38,8 @@ export class Pool<T> {
 }
 
 /**
- * A pool whose items leave their callers: one goes on its way with a key, and whoever has the key last returns it. A key
- * that is dropped takes its item with it.
+ * A pool whose items leave their callers: an item is lent under a key, and the last owner of the key returns it. If the
+ * key is dropped, the pool drops the item.
  */
 export class LendingPool<K extends object, T> {
   readonly #free: Pool<T>;
@@ -53,7 +53,7 @@ export class LendingPool<K extends object, T> {
     return this.#free.take();
   }
 
-  /** The item belongs to whoever has the key. */
+  /** From now on the item belongs to the owner of the key. */
   lend(key: K, item: T): void {
     assert(!this.#lent.has(key), 'a key stands for one item');
     this.#lent.set(key, item);

@@ -20,7 +20,7 @@ import type { Servers } from './servers.ts';
 /** A tablet that moves keeps its rows waiting for a moment, and its servers busy. */
 const MOVES_PER_SERVER = 4;
 const MOVE_AGAIN_MS = 600_000;
-/** The clock is looked at once for so many chosen moves: one takes 10 us. */
+/** The clock is read once in this number of chosen moves. A move takes 10 us to choose. */
 const MOVES_PER_LOOK = 16;
 
 export interface BalancerOptions {

@@ -1,7 +1,7 @@
 /**
  * A tablet server's standing in the lock service (paper section 5.2): a session, and a uniquely named file in `servers`
- * that is locked for as long as the server lives. A server that loses the lock stops serving, and so does one whose file
- * is removed: no master would find it.
+ * that is locked for as long as the server lives. A server that loses the lock stops serving, and so does one whose
+ * file is removed: no master would find it.
  *
  * Invariant: the file never exists without its lock having been taken first, so a master that sees the file unlocked
  * knows the server is dead.

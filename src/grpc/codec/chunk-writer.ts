@@ -113,7 +113,7 @@ export class ChunkWriter {
 
   /**
    * The message so far, in one buffer or several, no longer the writer's (but see `isShort`); undefined where there is
-   * nothing. The memory of one buffer is used again once a connection has sent it.
+   * nothing. The memory of one buffer is reused once a connection has sent it.
    */
   take(): Buffer | readonly Buffer[] | undefined {
     if (this.messageBytes === 0) return undefined;

@@ -3,7 +3,7 @@
  * pages, and V8 marks the whole heap for every 64 MiB of them. So a buffer goes back to this pool once the machine has
  * taken its message.
  *
- * Invariant: a buffer that is lent has one message, of which nobody but the connection has a view.
+ * Invariant: a buffer that is lent has one message, and the connection alone has a view of it.
  */
 import { LendingPool } from '../../base/index.ts';
 
@@ -17,7 +17,7 @@ export function takeMessageBuffer(): Buffer {
   return buffers.take() ?? Buffer.allocUnsafeSlow(MESSAGE_BUFFER_BYTES);
 }
 
-/** `message`, a view of the buffer, goes to a connection, which returns the buffer; the caller uses neither any more. */
+/** `message`, a view of the buffer, goes to a connection, which returns the buffer. The caller then uses neither. */
 export function lendMessage(message: Buffer, buffer: Buffer): void {
   buffers.lend(message, buffer);
 }

@@ -172,7 +172,7 @@ describe('the wire', () => {
     }
   });
 
-  test('the memory of a message that is lent is used again, and not before the message was sent', async () => {
+  test('the memory of a message that is lent is reused, and not before the message was sent', async () => {
     const count = 200;
     const calls = await Promise.all([1, 2, 3].map(() => wire.call('/t/Lent', [Buffer.from([count])])));
     for (const { code, messages } of calls) {
