@@ -33,13 +33,15 @@ export class ServerSession {
   static async open(parts: SessionParts, name: string, onLost: () => void): Promise<ServerSession> {
     const { lockService } = parts;
     const sessionId = await lockService.openSession();
+    let session: ServerSession | undefined;
     try {
       const lock = await lockService.tryAcquire(SERVERS_DIRECTORY + name, sessionId);
       assert(lock !== undefined, `the name ${name} of a new tablet server is free`);
-      const session = new ServerSession(lockService, lock, onLost);
+      session = new ServerSession(lockService, lock, onLost);
       await session.#watch(parts);
       return session;
     } catch (error) {
+      if (session !== undefined) session.#stopWatching();
       // the caller gets this error, not that of closing the session
       await lockService.closeSession(sessionId).catch(() => {});
       throw error;
