@@ -5,17 +5,10 @@ import { type Env, type Random, requestContext, type RequestContext } from '../.
 import { DEFAULT_PARENT, type RowMutations } from '../../src/model/index.ts';
 import { encodeOperationFile, OPERATION_FILES, operationPath } from '../../src/protocol/index.ts';
 import { COUNTERS, ROWS } from './counters.ts';
+import { FAILURES } from './verdicts.ts';
 
 /** More entries of a batch than are checked in one slice. */
 const MANY = 1001;
-/** Answers that say that a call is wrong, and are no faults. */
-const REFUSALS: ReadonlySet<Code> = new Set([
-  Code.INVALID_ARGUMENT,
-  Code.NOT_FOUND,
-  Code.FAILED_PRECONDITION,
-  Code.UNIMPLEMENTED,
-  Code.INTERNAL,
-]);
 const NO_BYTES = new Uint8Array(0);
 
 export interface ClusterCallsParts {
@@ -114,7 +107,7 @@ export class ClusterCalls {
     const table = fullName(COUNTERS);
     await client.mutateRow(this.#context(), table, entries[0]!);
     const outcomes = await client.mutateRows(this.#context(), table, [...entries, empty, partly]);
-    const wrong = outcomes.findIndex((error, i) => i < MANY && error !== undefined && REFUSALS.has(error.code));
+    const wrong = outcomes.findIndex((error, i) => i < MANY && error !== undefined && !FAILURES.has(error.codeName));
     if (wrong >= 0) violation(`merge ${wrong} of nothing into a counter is answered with ${outcomes[wrong]!.message}`);
     const refused = outcomes[MANY];
     if (refused?.code !== Code.INVALID_ARGUMENT) violation('an entry without mutations is not refused');

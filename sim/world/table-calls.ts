@@ -7,6 +7,7 @@ import { BatchError, BigtableError, type Database, RowMutation, type ScanOptions
 import type { Random } from '../../src/env/index.ts';
 import { COLUMN, FAMILY, type KnownTable, LETTERS } from './known-table.ts';
 import { LargeCalls } from './large-calls.ts';
+import { FAILURES } from './verdicts.ts';
 
 const MAX_LIMIT = 4;
 const MAX_CANCEL_MS = 20;
@@ -322,18 +323,6 @@ export class TableCalls {
     return choices[Math.floor(this.#parts.random.float() * choices.length)]!;
   }
 }
-
-/** With faults any call may fail so. */
-const FAILURES: ReadonlySet<string | undefined> = new Set([
-  'UNAVAILABLE',
-  'DEADLINE_EXCEEDED',
-  'ABORTED',
-  'CANCELLED',
-  // a front door has no memory for the call
-  'RESOURCE_EXHAUSTED',
-  // the storage returned wrong bytes; where it did not, the roles are judged by what they log
-  'DATA_LOSS',
-]);
 
 function codeOf(call: Promise<unknown>): Promise<string | undefined> {
   return call.then(

@@ -54,3 +54,15 @@ export class Verdicts {
     this.#resolve(this.#first);
   }
 }
+
+/** Names of codes: with faults any call may fail so. */
+export const FAILURES: ReadonlySet<string | undefined> = new Set([
+  'UNAVAILABLE',
+  'DEADLINE_EXCEEDED',
+  'ABORTED',
+  'CANCELLED',
+  // a front door has no memory for the call
+  'RESOURCE_EXHAUSTED',
+  // the storage returned wrong bytes; where it did not, the roles are judged by what they log
+  'DATA_LOSS',
+]);

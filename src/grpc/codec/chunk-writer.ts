@@ -119,8 +119,9 @@ export class ChunkWriter {
     if (this.messageBytes === 0) return undefined;
     if (this.isShort) firstBuffers.give(this.#bytes);
     const last = viewOf(this.#bytes, 0, this.#used);
-    if (this.#parts.length === 0 && this.#bytes.length === NEXT_BYTES) lendMessage(last, this.#bytes);
-    const message = this.#parts.length === 0 ? last : [...this.#parts, last];
+    const isOnePart = this.#parts.length === 0;
+    if (isOnePart && this.#bytes.length === NEXT_BYTES) lendMessage(last, this.#bytes);
+    const message = isOnePart ? last : [...this.#parts, last];
     this.#parts = [];
     this.#partsBytes = 0;
     this.#bytes = EMPTY_BYTES;

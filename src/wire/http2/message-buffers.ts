@@ -7,6 +7,7 @@
  */
 import { LendingPool } from '../../base/index.ts';
 
+/** A full message of rows, of 64 KiB, and the row that filled it. */
 export const MESSAGE_BUFFER_BYTES = 80 * 1024;
 /** As much as a few connections send in one turn of the event loop. */
 const MAX_FREE = 16;
