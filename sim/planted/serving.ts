@@ -230,4 +230,22 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
       { file: LOADER, text: 'assert(row.server?.name === this.#options.serverName,', wrong: 'assert(true,' },
     ],
   },
+  {
+    name: 'N14',
+    title: 'a server that is ending says that it has released a tablet that it has left to be replayed',
+    changes: [
+      {
+        file: LOADER,
+        text: 'if (this.#stopped) throw ending();\n    this.#damaged.delete(key);',
+        wrong: 'this.#damaged.delete(key);',
+      },
+    ],
+  },
+  {
+    name: 'N15',
+    title: 'a server that is ending trims its log without regard to tablets that it has left to be replayed',
+    changes: [
+      { file: LOADER, text: 'if (flush || !this.#stopped) budget.remove(served);', wrong: 'budget.remove(served);' },
+    ],
+  },
 ];

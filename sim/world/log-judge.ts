@@ -1,7 +1,7 @@
 /**
  * A judge of the commit logs, which sees each slot at the instant in which it is created or deleted:
  * - I5: nothing is created behind a FENCE while the log exists, and nothing there is acknowledged.
- * - I6: once a server has replayed the log of another to its end, no append lands in it while it exists.
+ * - I6: a server replays the log of another only once that is fenced, and finds every append.
  * - No slot is skipped, and no server writes in the log of another.
  * - What a reader has seen does not change: each append has the same bytes for every reader.
  */
@@ -32,8 +32,6 @@ interface JudgedLog {
   /** The newest append that was ever created. */
   newest: number;
   readonly appends: Map<number, JudgedAppend>;
-  /** The last append when another server had read it whole, and that server. */
-  replayed: { readonly last: number; readonly by: string } | undefined;
   /** It is being deleted: readers find no appends. */
   isRemoved: boolean;
   /** Checksums of the appends that were read, by position. */
@@ -74,10 +72,6 @@ export class LogJudge {
     if (isMarker(header)) this.#sealed(row, slot);
     else if (row.fence !== undefined && slot > row.fence)
       this.#violated(`${path}: slot ${slot} was created behind the FENCE in slot ${row.fence}`);
-    else if (judged.replayed !== undefined && sequence > judged.replayed.last)
-      this.#violated(
-        `${log}: append ${sequence} was created after ${judged.replayed.by} had read all to ${judged.replayed.last}`,
-      );
     row.slots.set(slot, sequence);
     row.highest = Math.max(row.highest, slot);
     if (sequence === 0) return;
@@ -156,9 +150,9 @@ export class LogJudge {
     const judged = this.#logs.get(log);
     if (judged === undefined || judged.isRemoved) return;
     this.counts.replays++;
+    if (!this.isSealed(log)) this.#violated(`${log}: ${by} has read it to ${last}, and it is not fenced`);
     if (last !== judged.newest)
       this.#violated(`${log}: ${by} has read all to ${last}, and not append ${judged.newest}`);
-    judged.replayed ??= { last, by };
   }
 
   #sealed(row: JudgedRow, slot: number): void {
@@ -177,7 +171,7 @@ export class LogJudge {
 }
 
 function newLog(): JudgedLog {
-  return { rows: new Map(), newest: 0, appends: new Map(), replayed: undefined, isRemoved: false, read: new Map() };
+  return { rows: new Map(), newest: 0, appends: new Map(), isRemoved: false, read: new Map() };
 }
 
 function removeSlot({ rows, appends }: JudgedLog, path: string, slot: number): void {

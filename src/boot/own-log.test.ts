@@ -6,8 +6,15 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Code } from '../base/index.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
-import { commitOfRow, keysOfTable, keyOfRow, type MetadataRow } from '../metadata/index.ts';
-import { callServer, logPathOf, type ServerStatus } from '../protocol/index.ts';
+import {
+  commitOfRow,
+  keysOfTable,
+  keyOfRow,
+  METADATA_TABLE_ID,
+  metadataKey,
+  type MetadataRow,
+} from '../metadata/index.ts';
+import { callServer, logPathOf, type ServerStatus, type TabletServerCalls } from '../protocol/index.ts';
 import { TabletServer } from '../tabletserver/index.ts';
 import { keepAlive, TABLES, type TestDatabase, World } from './fixtures.ts';
 import { checkSettings, tabletServerSettings } from './settings/settings.ts';
@@ -36,6 +43,9 @@ async function onlyRow(db: TestDatabase): Promise<MetadataRow> {
   throw new Error('METADATA has no row of the table');
 }
 
+/** The tablet of METADATA that holds the rows of all tables. */
+const METADATA_KEY = metadataKey(METADATA_TABLE_ID, undefined);
+
 const refOf = (row: MetadataRow) => ({ key: keyOfRow(row), epoch: row.epoch });
 const status = (db: TestDatabase, address: string): Promise<ServerStatus> =>
   callServer(db.env.transport, address, 'status', {}, db.context());
@@ -58,6 +68,34 @@ async function assign(
   );
   assert.equal(outcome?.kind, 'done');
   return next;
+}
+
+/** Moves the tablet to that server. Returns its row. */
+async function move(db: TestDatabase, row: MetadataRow, to: TabletServer): Promise<MetadataRow> {
+  const { transport } = db.env;
+  const unload = { tablets: [refOf(row)], flush: true };
+  assert.deepEqual(await callServer(transport, row.server!.address, 'unload', unload, db.context()), [undefined]);
+  const released = await metadataOf(db).readRow(keyOfRow(row), db.context());
+  const assigned = await assign(db, released!, to);
+  const load = { tablets: [refOf(assigned)] };
+  assert.deepEqual(await callServer(transport, to.address, 'load', load, db.context()), [undefined]);
+  return assigned;
+}
+
+/** A table with the row `a`, whose tablet was moved to a second server. */
+async function movedTablet(): Promise<{
+  world: World;
+  db: TestDatabase;
+  other: TabletServer;
+  assigned: MetadataRow;
+}> {
+  const { world } = watched();
+  const db = await world.start();
+  await db.create('t');
+  await db.set('t', 'a', '1');
+  const settings = tabletServerSettings(checkSettings({}), 2);
+  const other = await TabletServer.start({ env: db.env, address: 'tablet-server-1', settings });
+  return { world, db, other, assigned: await move(db, await onlyRow(db), other) };
 }
 
 /** The master reads all logs once, before it makes the root of a new database. */
@@ -169,24 +207,8 @@ describe('the own log of a tablet server', () => {
   });
 
   test('is not needed by a server that is ending and has released tablets without a flush: it loads no more', async () => {
-    const { world } = watched();
-    const db = await world.start();
-    await db.create('t');
-    await db.set('t', 'a', '1');
-    const row = await onlyRow(db);
-    const owner = row.server!;
+    const { db, other, assigned } = await movedTablet();
     const { env } = db;
-    const other = await TabletServer.start({
-      env,
-      address: 'tablet-server-1',
-      settings: tabletServerSettings(checkSettings({}), 2),
-    });
-    await callServer(env.transport, owner.address, 'unload', { tablets: [refOf(row)], flush: true }, db.context());
-    const assigned = await assign(db, await onlyRow(db), other);
-    assert.deepEqual(
-      await callServer(env.transport, other.address, 'load', { tablets: [refOf(assigned)] }, db.context()),
-      [undefined],
-    );
     await db.set('t', 'b', '2');
     await other.releaseTablets('users');
     const [refused] = await callServer(
@@ -204,5 +226,48 @@ describe('the own log of a tablet server', () => {
       ['b', '2'],
     ]);
     await db.close();
+  });
+
+  test('is whole when others read it: a server that is ending does not say that it has released a tablet', async () => {
+    const { world, db, other, assigned } = await movedTablet();
+    await db.set('t', 'b', '2');
+    const unload = (): Promise<TabletServerCalls['unload']['answer']> =>
+      callServer(db.env.transport, other.address, 'unload', { tablets: [refOf(assigned)], flush: true }, db.context());
+    const [, [meanwhile]] = await Promise.all([other.releaseTablets('users'), unload()]);
+    const [later] = await unload();
+    assert.deepEqual([meanwhile?.code, later?.code], [Code.UNAVAILABLE, Code.UNAVAILABLE]);
+    assert.match(later?.message ?? '', /is ending/);
+    await other.close();
+    await db.close();
+    const next = await world.start();
+    assert.deepEqual(await next.read('t'), [
+      ['a', '1'],
+      ['b', '2'],
+    ]);
+    await next.close();
+  });
+
+  test('keeps what a server that is ending has left to be replayed, though another tablet of it is flushed', async () => {
+    const { world, db, other } = await movedTablet();
+    const row = await metadataOf(db).readRow(METADATA_KEY, db.context());
+    assert.ok(row);
+    await move(db, row, other);
+    await db.set('t', 'b', '2');
+    // the newest append is never trimmed
+    await db.create('u');
+    await other.releaseTablets('users');
+    // METADATA's tablets are served until all servers have released those of users
+    const flush = { keys: [METADATA_KEY] };
+    assert.equal(await callServer(db.env.transport, other.address, 'flush', flush, db.context()), undefined);
+    // a trim takes effect with the next append
+    await db.service.deleteTable(db.context(), `${TABLES}u`);
+    await other.close();
+    await db.close();
+    const next = await world.start();
+    assert.deepEqual(await next.read('t'), [
+      ['a', '1'],
+      ['b', '2'],
+    ]);
+    await next.close();
   });
 });

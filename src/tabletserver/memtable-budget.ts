@@ -50,7 +50,7 @@ export interface MemtableBudgetOptions {
 export class MemtableBudget {
   readonly #options: MemtableBudgetOptions;
   readonly #metadataFlushBytes: number;
-  /** Tablets from their load to the end of their unloading: the log is kept for all of them. */
+  /** Tablets from their load on, until they need no record of the log: it is kept for all of them. */
   readonly #tablets = new Set<ServedTablet>();
   /** Tablets whose rows still list logs of dead servers. */
   readonly #replayed = new Set<ServedTablet>();

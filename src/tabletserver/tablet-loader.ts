@@ -10,7 +10,7 @@
  *   opened anew from it, under the same assignment, once nothing of the tablet is in flight
  *   (docs/decisions/0037-broken-invariants.md). A tablet that the server releases was flushed, or its row is gone. Once
  *   METADATA takes a tablet away from the server, or the server is ending, it loads no more tablets: others read its
- *   log after it is fenced.
+ *   log after it is fenced. What it leaves to be replayed then stays in the log, and is reported as released to nobody.
  */
 import { assert, BigtableError, type ByteString, Code, quote, toBigtableError, unavailable } from '../base/index.ts';
 import type { Logger, RequestContext } from '../env/index.ts';
@@ -109,7 +109,8 @@ export class TabletLoader {
 
   /**
    * Resolves when the tablet is released at that epoch, for ever, with nothing left to replay. Without `flush` the
-   * contents of memory are dropped, but only if the tablet's row is gone.
+   * contents of memory are dropped, but only if the tablet's row is gone. UNAVAILABLE once the server is ending: it may
+   * have left the tablet to be replayed.
    */
   async unload({ key, epoch }: TabletRef, flush: boolean): Promise<void> {
     const under = this.#loading.get(key);
@@ -127,6 +128,7 @@ export class TabletLoader {
       // if it is split meanwhile its upper part has the key
       await this.release(served, flush || !(await this.#isGone(key)));
     }
+    if (this.#stopped) throw ending();
     this.#damaged.delete(key);
     this.#floors.raise(key, epoch);
   }
@@ -150,7 +152,10 @@ export class TabletLoader {
     if (!tablets.has(served) && !this.#unfinished.has(served.key)) return;
     tablets.delete(served);
     this.#unfinished.set(served.key, served);
-    const closing = this.#close(served, flush).then(() => budget.remove(served));
+    const closing = this.#close(served, flush).then(() => {
+      // the log is kept for a tablet that is left to be replayed: a server that is ending may still flush others
+      if (flush || !this.#stopped) budget.remove(served);
+    });
     this.#unloading.set(served.key, closing);
     try {
       await closing;
