@@ -2,14 +2,21 @@
 import { BigtableError, Code } from '../../src/base/index.ts';
 import type { Client } from '../../src/client/index.ts';
 import { type Env, type Random, requestContext, type RequestContext } from '../../src/env/index.ts';
-import { DEFAULT_PARENT, type RowMutations } from '../../src/model/index.ts';
+import { DEFAULT_PARENT, type FamilySchema, type RowMutations, type TableSchema } from '../../src/model/index.ts';
 import { encodeOperationFile, OPERATION_FILES, operationPath } from '../../src/protocol/index.ts';
 import { COUNTERS, ROWS } from './counters.ts';
+import { FAMILY } from './known-table.ts';
 import { FAILURES } from './verdicts.ts';
 
+/** The share of runs in which some counters are called often, and how often: loads are uneven then. */
+const HOT_SHARE = 0.25;
+const MAX_RATE = 160;
+/** Entries for a row, at most, however long ago the last ones were. */
+const MAX_HOT_ENTRIES = 900;
 /** More entries of a batch than are checked in one slice. */
 const MANY = 1001;
 const NO_BYTES = new Uint8Array(0);
+const NOTHING = { kind: 'mergeToCell', family: 'sum', qualifier: 'x', state: undefined, timestamp: 0 } as const;
 
 export interface ClusterCallsParts {
   readonly client: Client;
@@ -21,9 +28,27 @@ export interface ClusterCallsParts {
 
 export class ClusterCalls {
   readonly #parts: ClusterCallsParts;
+  /** Calls a second for each row of counters; undefined where loads are left as they are. */
+  readonly #rates: readonly number[] | undefined;
+  #heatedMs = 0;
 
   constructor(parts: ClusterCallsParts) {
     this.#parts = parts;
+    if (parts.random.float() < HOT_SHARE) this.#rates = ROWS.map(() => parts.random.float() * MAX_RATE);
+  }
+
+  /** As many entries that change nothing as there would be calls, each counted as one. */
+  async heat(): Promise<void> {
+    const { client, env } = this.#parts;
+    if (this.#rates === undefined) return;
+    const nowMs = env.clock.monotonicMs();
+    const seconds = (nowMs - this.#heatedMs) / 1000;
+    this.#heatedMs = nowMs;
+    const entries = ROWS.flatMap((row, i) => {
+      const length = Math.min(MAX_HOT_ENTRIES, Math.floor(this.#rates![i]! * seconds));
+      return Array.from({ length }, () => ({ row, mutations: [NOTHING] }));
+    });
+    if (entries.length > 0) await client.mutateRows(this.#context(), fullName(COUNTERS), entries);
   }
 
   /** Makes a call that is drawn. `existing`, `deleted`: tables that surely exist, and that surely do not. */
@@ -36,6 +61,8 @@ export class ClusterCalls {
       () => this.compactAll(),
       () => this.#divide(existing),
       () => this.#mergeNothing(),
+      () => this.#protect(existing),
+      () => this.#changeSum(),
     ];
     await kinds[Math.floor(this.#parts.random.float() * kinds.length)]!();
   }
@@ -96,12 +123,11 @@ export class ClusterCalls {
   /** Merges of NULL change nothing, however many they are; an entry without a change is refused by itself. */
   async #mergeNothing(): Promise<void> {
     const { client, violation } = this.#parts;
-    const nothing = { kind: 'mergeToCell', family: 'sum', qualifier: 'x', state: undefined, timestamp: 0 } as const;
-    const entries = Array.from({ length: MANY }, (_, i) => ({ row: ROWS[i % ROWS.length]!, mutations: [nothing] }));
+    const entries = Array.from({ length: MANY }, (_, i) => ({ row: ROWS[i % ROWS.length]!, mutations: [NOTHING] }));
     // nothing is in that column
     const partly: RowMutations = {
       row: ROWS[0]!,
-      mutations: [nothing, { kind: 'deleteFromColumn', family: 'sum', qualifier: 'y' }],
+      mutations: [NOTHING, { kind: 'deleteFromColumn', family: 'sum', qualifier: 'y' }],
     };
     const empty = { row: ROWS[0]!, mutations: [] };
     const table = fullName(COUNTERS);
@@ -111,6 +137,48 @@ export class ClusterCalls {
     if (wrong >= 0) violation(`merge ${wrong} of nothing into a counter is answered with ${outcomes[wrong]!.message}`);
     const refused = outcomes[MANY];
     if (refused?.code !== Code.INVALID_ARGUMENT) violation('an entry without mutations is not refused');
+  }
+
+  /** A table that is protected, and its families, are not deleted. */
+  async #protect([table]: readonly string[]): Promise<void> {
+    if (table === undefined) return;
+    const { client } = this.#parts;
+    const name = fullName(table);
+    const change = async (deletionProtection: boolean): Promise<void> =>
+      void (await client.updateTable(this.#context(), name, {
+        deletionProtection,
+        extra: { protected: String(deletionProtection) },
+      }));
+    await change(true);
+    await this.#refused('FAILED_PRECONDITION', client.deleteTable(this.#context(), name));
+    const drop = { kind: 'drop', name: FAMILY } as const;
+    await this.#refused('FAILED_PRECONDITION', client.modifyFamilies(this.#context(), name, [drop]));
+    await change(false);
+  }
+
+  /** A family stays what it aggregates. */
+  async #changeSum(): Promise<void> {
+    const { client } = this.#parts;
+    const update = (valueType: FamilySchema['valueType']): Promise<TableSchema> => {
+      const family = { name: 'sum', ...(valueType && { valueType }) };
+      const change = { kind: 'update', family, fields: ['valueType'] } as const;
+      return client.modifyFamilies(this.#context(), fullName(COUNTERS), [change]);
+    };
+    const { families } = await client.getTable(this.#context(), fullName(COUNTERS));
+    await update(families['sum']?.valueType);
+    await this.#refused('INVALID_ARGUMENT', update(undefined));
+  }
+
+  async #refused(codeName: string, call: Promise<unknown>): Promise<void> {
+    const answer = await call.then(
+      () => 'OK',
+      (thrown: unknown) => {
+        if (thrown instanceof BigtableError) return thrown.codeName;
+        throw thrown;
+      },
+    );
+    if (answer !== codeName && !FAILURES.has(answer))
+      this.#parts.violation(`a change that is to be refused with ${codeName} is answered with ${answer}`);
   }
 
   async #counters(): Promise<void> {

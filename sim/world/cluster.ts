@@ -83,6 +83,8 @@ export interface Seat {
   closeDoor: (() => Promise<void>) | undefined;
   /** The same of a master. */
   master: Master | undefined;
+  /** Ends the wait of a master that stands by. */
+  standBy: AbortController | undefined;
   /** What the process measures. */
   metrics: Metrics | undefined;
 }
@@ -149,6 +151,7 @@ export class Cluster {
         server: undefined,
         closeDoor: undefined,
         master: undefined,
+        standBy: undefined,
         metrics: undefined,
       }));
     this.masters = seats('master', size.masters);
@@ -199,7 +202,8 @@ export class Cluster {
   async shutDown(seat: Seat): Promise<void> {
     const { process, server, master } = seat;
     const role = server ?? master;
-    if (process === undefined || role === undefined) return;
+    if (process === undefined) return;
+    if (role === undefined) return seat.standBy?.abort();
     await seat.closeDoor?.();
     await role.close().catch((thrown: unknown) => {
       const error = toBigtableError(thrown);
@@ -301,11 +305,14 @@ export class Cluster {
 
   #startMaster(seat: Seat): void {
     const process = this.#occupy(seat);
+    const standBy = new AbortController();
+    seat.standBy = standBy;
     process.later(0, 'start', () => {
       Master.start({
         env: this.#envOf(seat, process),
         address: seat.name,
         comparesClocks: this.#comparesClocks,
+        signal: standBy.signal,
         onEnd: () => this.#ended(seat, process),
       }).then(
         (master) => {
@@ -343,6 +350,7 @@ export class Cluster {
     seat.server = undefined;
     seat.closeDoor = undefined;
     seat.master = undefined;
+    seat.standBy = undefined;
     seat.metrics = undefined;
     if (!this.#restarts) return;
     this.scheduler.after(this.#draw.float() * MAX_RESTART_MS, undefined, `restart ${seat.name}`, () => {

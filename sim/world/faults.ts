@@ -6,7 +6,7 @@ import type { Random } from '../../src/env/index.ts';
 import { decodeRootFile, isMetadataTablet } from '../../src/metadata/index.ts';
 import { decodePeerFile, MASTER_PATH, SERVERS_DIRECTORY, type TabletServerCalls } from '../../src/protocol/index.ts';
 import type { Cluster, Seat } from './cluster.ts';
-import { type LockServiceHealth, SESSION_MS } from './locks.ts';
+import { type LockServiceHealth, ROOT_PATH, SESSION_MS } from './locks.ts';
 import type { Weather } from './network.ts';
 import type { Action } from './process.ts';
 import type { StoreHealth } from './store.ts';
@@ -20,6 +20,7 @@ export type FaultKind =
   | 'crash'
   | 'shutdown'
   | 'cascade'
+  | 'blackout'
   | 'pause'
   | 'cut'
   | 'cut off'
@@ -50,6 +51,7 @@ const KINDS: readonly (readonly [FaultKind, number])[] = [
   ['crash', 10],
   ['shutdown', 5],
   ['cascade', 6],
+  ['blackout', 2],
   ['pause', 12],
   ['cut', 6],
   ['cut off', 4],
@@ -110,8 +112,12 @@ const ACTIONS: readonly Action[] = [
   'message',
   'message',
   'lock service',
+  'table change',
+  'root file',
 ];
 const MAX_ACTIONS = 4;
+/** The share of machines without lock service that are the master: another one takes its place, and it works on. */
+const DEPOSED_SHARE = 0.4;
 /** A fault does not wait longer for the machine to act. */
 const MAX_WAIT_MS = 3000;
 /** The next machine of a cascade fails within this time after it was given tablets. */
@@ -132,17 +138,25 @@ export function drawFaults(random: Random, machines: readonly string[], clients:
     const kind = KINDS.find(([, weight]) => (left -= weight) < 0)?.[0] ?? 'crash';
     const followed = random.float() < FOLLOWING_SHARE ? before : undefined;
     const atMs = drawTime(random, beginMs, followed);
+    const during =
+      random.float() < DURING_SHARE
+        ? { action: oneOf(ACTIONS), count: 1 + Math.floor(random.float() * MAX_ACTIONS) }
+        : undefined;
     before = {
       kind,
       atMs,
       durationMs: Math.min(drawDuration(random, kind), END_MS - atMs),
-      machine: followed !== undefined && random.float() < SAME_MACHINE_SHARE ? followed.machine : machine(),
+      machine:
+        during?.action === 'table change' || (kind === 'no lock service' && random.float() < DEPOSED_SHARE)
+          ? THE_MASTER
+          : during?.action === 'root file'
+            ? oneOf([THE_MASTER, THE_ROOT])
+            : followed !== undefined && random.float() < SAME_MACHINE_SHARE
+              ? followed.machine
+              : machine(),
       other: kind === 'island' || random.float() < 0.3 ? oneOf(clients) : machine(),
       severity: random.float(),
-      during:
-        random.float() < DURING_SHARE
-          ? { action: oneOf(ACTIONS), count: 1 + Math.floor(random.float() * MAX_ACTIONS) }
-          : undefined,
+      during,
     };
     return before;
   });
@@ -209,7 +223,6 @@ interface Whole {
 }
 
 type Pair = readonly [string, string];
-const ROOT_PATH = 'root';
 
 /** Schedules the faults and their ends. */
 export function inflict(cluster: Cluster, faults: readonly Fault[]): void {
@@ -262,6 +275,12 @@ function begin(
     case 'cascade':
       cascade(cluster, seat, 1 + Math.round(severity));
       return undefined;
+    case 'blackout': {
+      // of the servers, or of all machines
+      const seats = severity < 0.5 ? cluster.servers : [...cluster.masters, ...cluster.servers];
+      for (const each of seats) cluster.crash(each);
+      return undefined;
+    }
     case 'pause':
       seat?.process?.pause(durationMs);
       return undefined;

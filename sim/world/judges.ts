@@ -23,7 +23,8 @@ const CODECS = nativeCodecs();
 
 /**
  * The whole storage at one instant: METADATA can be recovered as it is, it partitions every table, and no file that it
- * lists is missing or damaged (I3, I4). A check takes no simulated time.
+ * lists is missing or damaged (I3, I4). Lost files of the lock service are there, as far as it goes. A check takes no
+ * simulated time.
  */
 export class StorageJudge {
   readonly #cluster: Cluster;
@@ -43,7 +44,8 @@ export class StorageJudge {
    */
   async check({ isQuick }: { readonly isQuick: boolean }): Promise<CheckReport> {
     const { store, locks } = this.#cluster;
-    const files = (await locks.service.list('')).filter(({ sessionId }) => sessionId === undefined);
+    const all = [...(await locks.service.list('')), ...locks.lostFiles];
+    const files = all.filter(({ sessionId }) => sessionId === undefined).sort((a, b) => (a.path < b.path ? -1 : 1));
     const components = {
       fileSystem: isQuick ? withKnownLogs(store.files, store.logJudge) : withLogsReadOnce(store.files),
       codecs: CODECS,

@@ -28,6 +28,13 @@ const SHORT_PAGES = 0.2;
 /** The share of watches that do not outlive a change of the leader. */
 const ENDED_SHARE = 0.02;
 
+export const ROOT_PATH = 'root';
+/** Changes of tables: schemas, and marks of deletions. */
+const TABLE_CHANGE = /^(write|remove) (schemas|deletions)\//;
+/** The share of runs whose watches lag by up to as much, so that caches are out of date for a while. */
+const LAGGING_SHARE = 0.15;
+const LAGGING_MS = 3000;
+
 /** How calls fare now. A run's faults change it. */
 export interface LockServiceHealth {
   minDelayMs: number;
@@ -83,6 +90,8 @@ export class SimLockService {
   };
   /** Epochs in which a master had its lock. */
   readonly masterEpochs = new Set<number>();
+  /** They will be back (`loseFile`). */
+  readonly lostFiles = new Set<SmallFile>();
   /** Machines that cannot reach it. */
   readonly #cut = new Set<string>();
   readonly #watches = new Set<Watch>();
@@ -102,6 +111,7 @@ export class SimLockService {
   constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;
     this.#draw = scheduler.fork('lock service');
+    if (this.#draw.float() < LAGGING_SHARE) this.health.watchLagMs = LAGGING_MS;
   }
 
   /** The lock service as the process reaches it. */
@@ -113,6 +123,8 @@ export class SimLockService {
     const { health, counts } = this;
     counts.calls++;
     process.acts('lock service');
+    if (TABLE_CHANGE.test(name)) process.acts('table change');
+    else if (name === `read ${ROOT_PATH}`) process.acts('root file');
     const isFailed = this.#draw.float() < health.failedShare || (health.failsLists && name.startsWith('list '));
     const isUnanswered = this.#draw.float() < health.unansweredShare;
     const isLate = health.lateShare > 0 && this.#draw.float() < health.lateShare;
@@ -177,6 +189,17 @@ export class SimLockService {
         if (this.#draw.float() < ENDED_SHARE) watch.end();
         else if (!this.isCut(watch.machine)) watch.catchUp();
     };
+  }
+
+  /** A file is gone for a while, as by an operator's mistake, and then as it was. Resolves when it is back. */
+  async loseFile(path: string, lostMs: number): Promise<void> {
+    const file = await this.service.read(path);
+    if (file === undefined) return;
+    await this.service.remove(path);
+    this.lostFiles.add(file);
+    await new Promise<void>((resolve) => this.#scheduler.after(lostMs, undefined, `end of lost ${path}`, resolve));
+    this.lostFiles.delete(file);
+    await this.service.write(path, file.contents, { version: 0 });
   }
 
   /** Adds a watch; returns a function that removes it. */

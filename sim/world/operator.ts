@@ -31,6 +31,9 @@ const COMPACTED_SHARE = 0.15;
 const WHOLE_SHARE = 0.3;
 /** A family of tables that other clients write to, which nobody writes to. */
 const UNUSED = 'unused';
+/** The share of changes that lose the schema of a table for a while. */
+const LOST_SHARE = 0.03;
+const MAX_LOST_MS = 8000;
 /** Rows at which tables that others created are split and merged. */
 const DIVISIONS: Readonly<Record<string, readonly string[]>> = {
   [TABLE]: ['row-04', 'row-08', 'row-12', 'row-06'],
@@ -46,6 +49,8 @@ export interface OperatorParts {
   readonly verdicts: Verdicts;
   /** Has the master sweep. */
   readonly sweep: () => Promise<void>;
+  /** The schema of the table is lost for that time, and put back. */
+  readonly loseSchema: (table: string, lostMs: number) => Promise<void>;
 }
 
 export class Operator {
@@ -53,6 +58,7 @@ export class Operator {
     created: 0,
     deleted: 0,
     familiesReplaced: 0,
+    lostSchemas: 0,
     divisions: 0,
     probes: 0,
     tableCalls: 0,
@@ -64,6 +70,9 @@ export class Operator {
   readonly #clusterCalls: ClusterCalls;
   #tables: KnownTable[] = [];
   readonly #deleted: KnownTable[] = [];
+  /** Those whose schema was lost: they are as they were once it is back, and everyone knows that. */
+  readonly #lost: KnownTable[] = [];
+  readonly #putBack: Promise<void>[] = [];
   #sweeping: Promise<void> | undefined;
   #names = 0;
   #values = 0;
@@ -100,18 +109,19 @@ export class Operator {
       }
       await sleep(seat.process.clock, this.#random.float() * MAX_THINK_MS);
     }
+    await Promise.all(this.#putBack);
   }
 
   /** Reads all that was acknowledged. Returns what was not answered; undefined if all was. */
   async readAll(): Promise<string | undefined> {
-    for (const table of this.#tables) {
+    for (const table of [...this.#tables, ...this.#lost]) {
       const found = new Map<string, string>();
       const failure = await this.#try(async () => {
         for await (const row of this.#parts.database.table(table.name).scan(this.#options()))
           found.set(row.name, row.cells[0]?.text ?? '');
       });
       if (failure !== undefined) {
-        this.#judgeFailure(table, failure);
+        if (this.#tables.includes(table)) this.#judgeFailure(table, failure);
         return failure.message;
       }
       for (const [row, value] of table.rows) this.#judge(table, row, value, found.get(row));
@@ -126,6 +136,7 @@ export class Operator {
     if (what < 0.45) return this.#delete(table);
     if (what < 0.6) return this.#replaceFamily(table);
     if (what < 0.7) return this.#changeUnused(this.#random.float() < 0.5 ? TABLE : COUNTERS);
+    if (what < 0.7 + LOST_SHARE) return this.#loseSchema(table);
     const others = [TABLE, TABLE, COUNTERS];
     return this.#divide(this.#random.float() < 0.5 ? table.name : others[Math.floor(this.#random.float() * 3)]!);
   }
@@ -196,11 +207,20 @@ export class Operator {
       this.#try(() => this.#parts.database.deleteTable(table.name, this.#options())),
       this.#calls.callAbsent(table, { isGone: false }),
       compacts ? this.#try(() => this.#clusterCalls.compactAll()) : undefined,
+      compacts ? this.#try(() => this.#parts.database.merge(table.name, 'k', this.#options())) : undefined,
     ]);
     if (failure !== undefined) return;
     this.counts.deleted++;
     this.#deleted.push(table);
     await this.#calls.callAbsent(table, { isGone: true });
+  }
+
+  /** Its data is kept meanwhile. */
+  #loseSchema(table: KnownTable): void {
+    this.#forget(table);
+    this.#lost.push(table);
+    this.counts.lostSchemas++;
+    this.#putBack.push(this.#parts.loseSchema(table.name, this.#random.float() * MAX_LOST_MS));
   }
 
   async #replaceFamily(table: KnownTable): Promise<void> {
@@ -251,6 +271,7 @@ export class Operator {
 
   /** After half of the changes: some of these calls are about all tables, and take their time. */
   async #callCluster(): Promise<void> {
+    await this.#try(() => this.#clusterCalls.heat());
     if (this.#random.float() < 0.5) return;
     this.counts.clusterCalls++;
     const [existing, deleted] = [this.#tables, this.#deleted].map((tables) => tables.map(({ name }) => name));
@@ -275,7 +296,7 @@ export class Operator {
   }
 
   #judge(table: KnownTable, row: string, value: string, found: string | undefined): void {
-    if (found === value || !this.#tables.includes(table)) return;
+    if (found === value || !(this.#tables.includes(table) || this.#lost.includes(table))) return;
     const message = `row ${row} of table ${table.name} was written as ${value} and acknowledged, and is read as ${found}`;
     this.#parts.verdicts.add('schemas', message);
   }

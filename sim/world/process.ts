@@ -13,7 +13,15 @@ const MAX_LATE_MS = 0.5;
 const MAX_YIELD_MS = 0.05;
 
 /** What a process does that others notice: a fault can begin in its midst. */
-export type Action = 'append' | 'file' | 'message' | 'lock service';
+export type Action =
+  | 'append'
+  | 'file'
+  | 'message'
+  | 'lock service'
+  /** A change of a file of the lock service that makes, changes or deletes a table. */
+  | 'table change'
+  /** A reading of the root file. */
+  | 'root file';
 
 interface AwaitedAction {
   readonly action: Action;

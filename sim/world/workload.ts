@@ -2,6 +2,8 @@
 import { BigtableError } from '../../src/base/index.ts';
 import { type Database, overService } from '../../src/embedded/index.ts';
 import { sleep } from '../../src/env/index.ts';
+import { schemaPath } from '../../src/metadata/index.ts';
+import { DEFAULT_PARENT } from '../../src/model/index.ts';
 import { NoVerdictError } from '../../test/linearizability/checker.ts';
 import { type Call, perform, TABLE } from '../../test/linearizability/calls.ts';
 import { Draw } from '../../test/linearizability/draw.ts';
@@ -97,6 +99,8 @@ export class Workload {
       doors: doors.at(-1)!,
       verdicts: this.#verdicts,
       sweep: () => this.#cluster.sweep(),
+      loseSchema: (table: string, lostMs: number) =>
+        this.#cluster.locks.loseFile(schemaPath(`${DEFAULT_PARENT}/tables/${table}`), lostMs),
     };
     this.#operator = new Operator(parts);
   }
