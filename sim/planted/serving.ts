@@ -248,4 +248,9 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
       { file: LOADER, text: 'if (flush || !this.#stopped) budget.remove(served);', wrong: 'budget.remove(served);' },
     ],
   },
+  {
+    name: 'N16',
+    title: 'a change of a schema is forgotten where the file cannot be read at first',
+    changes: [{ file: 'locator/schema-cache.ts', text: 'if (!cannotBeUnderstood(thrown)) missed();', wrong: '' }],
+  },
 ];

@@ -57,6 +57,31 @@ test('a cache of schemas reads what changed while changes were not reported', as
   schemas.stop();
 });
 
+test('a cache of schemas reads a file that has changed until it can', async () => {
+  let isAway = false;
+  class Away extends MemoryLockService {
+    override async read(path: string) {
+      if (isAway) throw unavailable('away');
+      return super.read(path);
+    }
+  }
+  const lockService = new Away();
+  const clock = new ManualClock();
+  const errors: unknown[] = [];
+  const schemas = new SchemaCache({ lockService, clock }, (error) => errors.push(error));
+  await schemas.start();
+  isAway = true;
+  await lockService.write(
+    schemaPath('t'),
+    encodeSchema({ name: 't', id: '00000010', granularity: 'micros', families: {}, deletionProtection: false }),
+  );
+  clock.timer(5000, () => (isAway = false));
+  await inSimulatedTime(clock, sleep(clock, 10_000));
+  assert.equal(schemas.byName('t')?.id, '00000010');
+  assert.ok(errors.length > 0);
+  schemas.stop();
+});
+
 test('and tries again until it can read', async () => {
   let isAway = false;
   class Away extends MemoryLockService {

@@ -59,11 +59,14 @@ export class SchemaCache {
     const prefix = schemaPath('');
     const changed = new Set<string>();
     this.#stopWatching = await followChanges(this.#parts, prefix, {
-      onChange: (event) => {
+      onChange: (event, missed) => {
         if (event.kind !== 'changed' && event.kind !== 'deleted') return;
         const name = event.path.slice(prefix.length);
         changed.add(name);
-        this.refresh(name).catch(this.#onError);
+        this.refresh(name).catch((thrown: unknown) => {
+          this.#onError(thrown);
+          if (!cannotBeUnderstood(thrown)) missed();
+        });
       },
       readAgain: async () => void (await this.refreshAll()),
       onEnd: () => this.#onError(unavailable('changes of schemas are no longer reported')),
@@ -143,9 +146,7 @@ export class SchemaCache {
         await this.refresh(name);
       } catch (thrown) {
         this.#onError(thrown);
-        const { code } = toBigtableError(thrown);
-        // a later version has written it
-        if (code !== Code.DATA_LOSS && code !== Code.FAILED_PRECONDITION) throw thrown;
+        if (!cannotBeUnderstood(thrown)) throw thrown;
         isWhole = false;
       }
     };
@@ -190,4 +191,10 @@ export class SchemaCache {
       this.#byId.set(next.schema.id, next.schema);
     }
   }
+}
+
+/** The file is damaged, or a later version has written it. */
+function cannotBeUnderstood(thrown: unknown): boolean {
+  const { code } = toBigtableError(thrown);
+  return code === Code.DATA_LOSS || code === Code.FAILED_PRECONDITION;
 }

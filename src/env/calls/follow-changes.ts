@@ -10,7 +10,8 @@ import type { LockChange, LockService } from '../seams/lock-service.ts';
 const READ_AGAIN_MS = 1000;
 
 export interface Follower {
-  onChange(change: LockChange): void;
+  /** `missed`: to be called if what the change is about could not be read. */
+  onChange(change: LockChange, missed: () => void): void;
   /** Changes may have been missed. Called again if it fails. */
   readAgain(): Promise<void>;
   /** No change will be reported any more. */
@@ -38,6 +39,10 @@ export function followChanges(
     }
     isReading = false;
   };
+  const missed = (): void => {
+    isGap = true;
+    if (!isReading) void readAgain();
+  };
   return new Promise((resolve, reject) => {
     const stopWatching = lockService.watch(prefix, (event) => {
       if (event.kind === 'established') {
@@ -50,10 +55,9 @@ export function followChanges(
         if (isEstablished) follower.onEnd();
         else reject(unavailable('the lock service cannot be watched'));
       } else if (event.kind === 'gap') {
-        isGap = true;
-        if (!isReading) void readAgain();
+        missed();
       } else {
-        follower.onChange(event);
+        follower.onChange(event, missed);
       }
     });
   });
