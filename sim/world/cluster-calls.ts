@@ -63,6 +63,7 @@ export class ClusterCalls {
       () => this.#mergeNothing(),
       () => this.#protect(existing),
       () => this.#changeSum(),
+      () => this.#createTwice(),
     ];
     await kinds[Math.floor(this.#parts.random.float() * kinds.length)]!();
   }
@@ -149,11 +150,36 @@ export class ClusterCalls {
         deletionProtection,
         extra: { protected: String(deletionProtection) },
       }));
-    await change(true);
+    await Promise.all([change(true), change(true)]);
     await this.#refused('FAILED_PRECONDITION', client.deleteTable(this.#context(), name));
     const drop = { kind: 'drop', name: FAMILY } as const;
     await this.#refused('FAILED_PRECONDITION', client.modifyFamilies(this.#context(), name, [drop]));
     await change(false);
+  }
+
+  /** Of two creations of one table at most one is answered, and makes it as it was asked to. */
+  async #createTwice(): Promise<void> {
+    const { client, random, violation } = this.#parts;
+    const name = fullName(`twice-${random.uniqueName().slice(0, 8)}`);
+    const extra = { made: random.uniqueName() };
+    const groups = { other: { families: [FAMILY] } };
+    const families = [{ name: FAMILY }];
+    const table = {
+      name,
+      families,
+      splits: ['m'],
+      granularity: 'micros',
+      deletionProtection: false,
+      groups,
+      extra,
+    } as const;
+    const created = await Promise.allSettled([1, 2].map(() => client.createTable(this.#context(), table)));
+    const answered = created.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    if (answered.length > 1) violation(`table ${name} was created twice`);
+    const [schema] = answered;
+    if (schema !== undefined && (schema.extra?.['made'] !== extra.made || schema.families[FAMILY]?.group !== 'other'))
+      violation(`table ${name} was created as ${JSON.stringify(schema)}`);
+    await client.deleteTable(this.#context(), name);
   }
 
   /** A family stays what it aggregates. */

@@ -116,8 +116,9 @@ const ACTIONS: readonly Action[] = [
   'root file',
 ];
 const MAX_ACTIONS = 4;
-/** The share of machines without lock service that are the master: another one takes its place, and it works on. */
-const DEPOSED_SHARE = 0.4;
+/** The share of these that hit the master: another one takes its place, and it works on. */
+const DEPOSING_SHARE = 0.35;
+const DEPOSING = new Set<FaultKind>(['no lock service', 'pause']);
 /** A fault does not wait longer for the machine to act. */
 const MAX_WAIT_MS = 3000;
 /** The next machine of a cascade fails within this time after it was given tablets. */
@@ -138,16 +139,16 @@ export function drawFaults(random: Random, machines: readonly string[], clients:
     const kind = KINDS.find(([, weight]) => (left -= weight) < 0)?.[0] ?? 'crash';
     const followed = random.float() < FOLLOWING_SHARE ? before : undefined;
     const atMs = drawTime(random, beginMs, followed);
+    const isDeposing = DEPOSING.has(kind) && random.float() < DEPOSING_SHARE;
+    const action = isDeposing && random.float() < 0.5 ? 'table change' : oneOf(ACTIONS);
     const during =
-      random.float() < DURING_SHARE
-        ? { action: oneOf(ACTIONS), count: 1 + Math.floor(random.float() * MAX_ACTIONS) }
-        : undefined;
+      random.float() < DURING_SHARE ? { action, count: 1 + Math.floor(random.float() * MAX_ACTIONS) } : undefined;
     before = {
       kind,
       atMs,
       durationMs: Math.min(drawDuration(random, kind), END_MS - atMs),
       machine:
-        during?.action === 'table change' || (kind === 'no lock service' && random.float() < DEPOSED_SHARE)
+        isDeposing || during?.action === 'table change'
           ? THE_MASTER
           : during?.action === 'root file'
             ? oneOf([THE_MASTER, THE_ROOT])

@@ -32,7 +32,7 @@ export const ROOT_PATH = 'root';
 /** Changes of tables: schemas, and marks of deletions. */
 const TABLE_CHANGE = /^(write|remove) (schemas|deletions)\//;
 /** The share of runs whose watches lag by up to as much, so that caches are out of date for a while. */
-const LAGGING_SHARE = 0.15;
+const LAGGING_SHARE = 0.2;
 const LAGGING_MS = 3000;
 
 /** How calls fare now. A run's faults change it. */
