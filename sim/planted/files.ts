@@ -197,8 +197,8 @@ export const FILE_BUGS: readonly PlantedBug[] = [
     changes: [
       {
         file: 'locator/schema-cache.ts',
-        text: 'if (code !== Code.DATA_LOSS && code !== Code.FAILED_PRECONDITION) throw thrown;',
-        wrong: 'if (code !== Code.DATA_LOSS && code !== Code.FAILED_PRECONDITION) return;',
+        text: 'if (!cannotBeUnderstood(thrown)) throw thrown;',
+        wrong: 'if (!cannotBeUnderstood(thrown)) return;',
       },
     ],
   },

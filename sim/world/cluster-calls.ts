@@ -185,14 +185,15 @@ export class ClusterCalls {
   /** A family stays what it aggregates. */
   async #changeSum(): Promise<void> {
     const { client } = this.#parts;
-    const update = (valueType: FamilySchema['valueType']): Promise<TableSchema> => {
-      const family = { name: 'sum', ...(valueType && { valueType }) };
+    const update = (valueType: FamilySchema['valueType'], name = 'sum'): Promise<TableSchema> => {
+      const family = { name, ...(valueType && { valueType }) };
       const change = { kind: 'update', family, fields: ['valueType'] } as const;
       return client.modifyFamilies(this.#context(), fullName(COUNTERS), [change]);
     };
     const { families } = await client.getTable(this.#context(), fullName(COUNTERS));
     await update(families['sum']?.valueType);
     await this.#refused('INVALID_ARGUMENT', update(undefined));
+    await this.#refused('INVALID_ARGUMENT', update(families['sum']?.valueType, 'count'));
   }
 
   async #refused(codeName: string, call: Promise<unknown>): Promise<void> {

@@ -52,6 +52,8 @@ function drawSettings(random: Random): TabletServerSettings {
   };
 }
 
+/** The share of masters whose wait for the lock can be ended in good order. */
+const ENDED_STANDBY_SHARE = 0.7;
 /** Delay between the end of a role and its next start, at most. */
 const MAX_RESTART_MS = 3000;
 const OPEN_AGAIN_MS = 500;
@@ -305,14 +307,13 @@ export class Cluster {
 
   #startMaster(seat: Seat): void {
     const process = this.#occupy(seat);
-    const standBy = new AbortController();
-    seat.standBy = standBy;
+    if (this.#draw.float() < ENDED_STANDBY_SHARE) seat.standBy = new AbortController();
     process.later(0, 'start', () => {
       Master.start({
         env: this.#envOf(seat, process),
         address: seat.name,
         comparesClocks: this.#comparesClocks,
-        signal: standBy.signal,
+        ...(seat.standBy && { signal: seat.standBy.signal }),
         onEnd: () => this.#ended(seat, process),
       }).then(
         (master) => {

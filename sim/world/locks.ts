@@ -29,8 +29,8 @@ const SHORT_PAGES = 0.2;
 const ENDED_SHARE = 0.02;
 
 export const ROOT_PATH = 'root';
-/** Changes of tables: schemas, and marks of deletions. */
-const TABLE_CHANGE = /^(write|remove) (schemas|deletions)\//;
+/** Changes of tables: their ids, schemas, and marks of deletions. */
+const TABLE_CHANGE = /^(write|remove) (next-table-id$|schemas\/|deletions\/)/;
 /** The share of runs whose watches lag by up to as much, so that caches are out of date for a while. */
 const LAGGING_SHARE = 0.2;
 const LAGGING_MS = 3000;

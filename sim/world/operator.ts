@@ -204,7 +204,7 @@ export class Operator {
     this.#forget(table);
     const compacts = this.#random.float() < COMPACTED_SHARE;
     const [failure] = await Promise.all([
-      this.#try(() => this.#parts.database.deleteTable(table.name, this.#options())),
+      this.#deleteTable(table),
       this.#calls.callAbsent(table, { isGone: false }),
       compacts ? this.#try(() => this.#clusterCalls.compactAll()) : undefined,
       compacts ? this.#try(() => this.#parts.database.merge(table.name, 'k', this.#options())) : undefined,
@@ -221,6 +221,13 @@ export class Operator {
     this.#lost.push(table);
     this.counts.lostSchemas++;
     this.#putBack.push(this.#parts.loseSchema(table.name, this.#random.float() * MAX_LOST_MS));
+  }
+
+  /** Once more where it is not known whether it was deleted. */
+  async #deleteTable({ name }: KnownTable): Promise<BigtableError | undefined> {
+    const failure = await this.#try(() => this.#parts.database.deleteTable(name, this.#options()));
+    if (failure?.codeName !== 'UNAVAILABLE' && failure?.codeName !== 'DEADLINE_EXCEEDED') return failure;
+    return this.#try(() => this.#parts.database.deleteTable(name, this.#options()));
   }
 
   async #replaceFamily(table: KnownTable): Promise<void> {

@@ -13,6 +13,8 @@ import { Workload } from './workload.ts';
 
 /** The last of them is the operator. */
 const CLIENTS = 5;
+/** The share of runs in which two masters stand by. */
+const MANY_MASTERS_SHARE = 0.3;
 /** No run lasts longer. */
 const MAX_MS = 400_000;
 /** The last events and log lines that the report of a failure has. */
@@ -58,7 +60,7 @@ export async function run({
   const scheduler = new Scheduler(seed);
   const draw = scheduler.fork('run');
   const size = {
-    masters: 2,
+    masters: draw.float() < MANY_MASTERS_SHARE ? 3 : 2,
     servers: 3 + Math.floor(draw.float() * 5),
     clients: CLIENTS,
     maxOffsetMs: 500,

@@ -433,7 +433,8 @@ export class AssignmentQueue {
       if (isMetadataTablet(entry.key)) onMetadataFailure(error);
     }
     entry.retry = env.clock.timer(error.code === Code.DATA_LOSS ? DAMAGED_AGAIN_MS : RETRY_MS, () => {
-      if (entry.phase === 'failing') this.#begin(entry, undefined);
+      assert(entry.phase === 'failing', 'a tablet that is begun is not tried again later');
+      this.#begin(entry, undefined);
     });
     this.#notify();
   }

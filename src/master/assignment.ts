@@ -302,7 +302,7 @@ export class Assignment {
     const { metadata, servers, env } = this.#options;
     for (const commit of commits) for (const one of commit.rows) assertGiven(one);
     if (commits.length === 0) return Promise.resolve([]);
-    const names = commits.flatMap(({ rows }) => rows.flatMap(({ row }) => row?.server?.name ?? []));
+    const names = commits.flatMap(({ rows }) => rows.map(({ row }) => row!.server!.name));
     const known = servers.giving(names);
     const committing = metadata
       .commit(commits, { ...context, signal: undefined, deadlineMs: Number.POSITIVE_INFINITY })

@@ -404,9 +404,9 @@ export class Servers {
     }
     return () => {
       for (const name of names) {
-        const left = (this.#giving.get(name) ?? 0) - 1;
-        assert(left >= 0, 'the end of a commit is reported once');
-        if (left > 0) this.#giving.set(name, left);
+        const commits = this.#giving.get(name);
+        assert(commits !== undefined, 'the end of a commit is reported once');
+        if (commits > 1) this.#giving.set(name, commits - 1);
         else this.#giving.delete(name);
       }
     };

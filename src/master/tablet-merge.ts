@@ -96,8 +96,10 @@ async function neighbours(
   const low = await metadata.readRow(key, context);
   if (low === undefined)
     throw new BigtableError(Code.FAILED_PRECONDITION, `no two tablets of table ${name} meet at row ${quote(row)}`);
-  for await (const rows of metadata.scan({ start: successor(key), end: keysOfTable(id).end }, context))
-    if (rows[0] !== undefined) return [low, rows[0]];
+  for await (const [high] of metadata.scan({ start: successor(key), end: keysOfTable(id).end }, context)) {
+    assert(high !== undefined, 'a scan of METADATA yields rows');
+    return [low, high];
+  }
   // the table is being deleted
   throw changed();
 }
