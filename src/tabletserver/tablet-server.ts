@@ -104,6 +104,7 @@ export class TabletServer {
   #phase: Phase = 'starting';
   /** The reason why the server ended itself. */
   #failure: BigtableError | undefined;
+  #closing: Promise<void> | undefined;
   /** While closing: true if all memtables are written to files. */
   #flushesAll = false;
   /** While closing: the time after which commits to METADATA are not retried. */
@@ -254,7 +255,12 @@ export class TabletServer {
   }
 
   /** Ends in good order: nothing is in flight afterwards, and the lock is free. */
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     for (const kind of TABLET_KINDS) await this.releaseTablets(kind);
     if (this.#phase === 'ended') return;
     await this.#stopServing?.();
