@@ -157,7 +157,7 @@ export class ClusterCalls {
     await change(false);
   }
 
-  /** Of two creations of one table at most one is answered, and makes it as it was asked to. */
+  /** At most one of two creations of a table is answered, and it makes the table as requested. */
   async #createTwice(): Promise<void> {
     const { client, random, violation } = this.#parts;
     const name = fullName(`twice-${random.uniqueName().slice(0, 8)}`);

@@ -236,7 +236,7 @@ describe('a tablet server', () => {
   );
 
   test(
-    'that is closed loads nothing more, and is closed once, however often that is asked for',
+    'that is closed loads nothing more, and is closed once, also where two callers end it concurrently',
     inTime(async (clock) => {
       const env = envWith(new MemoryLockService(), clock);
       const onEnd = (): void => assert.fail('a server that is closed has no other end');
