@@ -139,6 +139,34 @@ describe('a tablet server', () => {
   );
 
   test(
+    'that has lost its lock is closed when its log is',
+    inTime(async (clock) => {
+      const lockService = new MemoryLockService();
+      const env = envWith(lockService, clock);
+      const { fileSystem } = env;
+      const openLog = fileSystem.openLog.bind(fileSystem);
+      let isClosed = false;
+      fileSystem.openLog = async (path) => {
+        const log = await openLog(path);
+        return Object.assign(log, {
+          close: async () => {
+            await sleep(clock, 1000);
+            isClosed = true;
+          },
+        });
+      };
+      const server = await TabletServer.start({ env, settings, address: 'a' });
+      const lock = await lockService.holder(`servers/${server.name}`);
+      assert.ok(lock);
+      await lockService.closeSession(lock.sessionId);
+      await sleep(clock, 10);
+      assert.equal(isClosed, false);
+      await server.close();
+      assert.equal(isClosed, true);
+    }),
+  );
+
+  test(
     'whose lease lapses serves nothing, and serves again if the lock turns out to be held; it ends when it is lost',
     inTime(async (clock) => {
       const lockService = new MemoryLockService({ clock, leaseMs: 10_000 });

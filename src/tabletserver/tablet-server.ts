@@ -104,6 +104,8 @@ export class TabletServer {
   #phase: Phase = 'starting';
   /** The reason why the server ended itself. */
   #failure: BigtableError | undefined;
+  /** Resolves when a server that ended itself has nothing in flight. */
+  #failing: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
   /** While closing: true if all memtables are written to files. */
   #flushesAll = false;
@@ -188,7 +190,8 @@ export class TabletServer {
       rawCalls,
       onMaster: () => clocks?.masterCalled(),
     });
-    this.#removeGauges = serverGauges(metrics, { ...shared, cache: opener.cache, memory: opener.memory, log });
+    const { cache, rowCache, memory } = opener;
+    this.#removeGauges = serverGauges(metrics, { ...shared, cache, rowCache, memory, log });
   }
 
   /** Starts an incarnation: takes its lock, opens its log, announces itself, and waits for tablets. */
@@ -262,10 +265,10 @@ export class TabletServer {
 
   async #close(): Promise<void> {
     for (const kind of TABLET_KINDS) await this.releaseTablets(kind);
-    if (this.#phase === 'ended') return;
+    if (this.#phase === 'ended') return this.#failing;
     await this.#stopServing?.();
     // its log has failed or its lock was lost meanwhile
-    if (this.#failure) return;
+    if (this.#failure) return this.#failing;
     this.#enter('ended');
     await this.#finish();
   }
@@ -284,7 +287,7 @@ export class TabletServer {
     this.#failure = reason;
     this.#env.logger.error('a tablet server ends itself', { server: this.name, reason: reason.message });
     this.#halt();
-    if (!isStarting) void this.#finishFailed(reason);
+    if (!isStarting) this.#failing = this.#finishFailed(reason);
   }
 
   /** Stops serving immediately. */
