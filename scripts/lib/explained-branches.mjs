@@ -5,9 +5,6 @@
  * what can be taken is not listed.
  */
 
-const BUFFERED =
-  'only with `durability: buffered`, where a crash may lose acknowledged writes: the judges of the simulator hold a cluster to the opposite';
-
 const UNKNOWN_BYTES =
   'refuse bytes that have the right checksum, and that no version up to this one has written: those of later versions, which the tests beside the code and the fuzzing of the formats make';
 const HOLES =
@@ -18,11 +15,6 @@ const BROKEN = 'only after an assert has tripped, which is a mistake in the prog
 
 /** @type {readonly { file: string, functions: readonly string[], only?: 'refusals', reason: string }[]} */
 export const EXPLAINED = [
-  {
-    file: 'src/commitlog/server-log.ts',
-    functions: ['appendReserved', '#whenReserved', '#reserve'],
-    reason: BUFFERED,
-  },
   {
     file: 'src/commitlog/append-decoder.ts',
     functions: ['nextEncoded', '#header', '#find', '#record', '#fields'],

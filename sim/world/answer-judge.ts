@@ -3,7 +3,8 @@
  * - A server whose session is over answers nothing that was begun after that, and acknowledges no write. A read that was
  *   begun earlier may be answered later: its layers were taken while the lease held.
  * - A lease, as its process sees it, ends before the session.
- * - A write of a row is acknowledged after a record of that row has become durable, unless it changes nothing.
+ * - A write of a row is acknowledged after a record of that row has become durable, unless it changes nothing or writes
+ *   are buffered.
  */
 import { quote } from '../../src/base/index.ts';
 import type { EncodedRecord } from '../../src/commitlog/index.ts';
@@ -24,13 +25,15 @@ export class AnswerJudge {
   readonly #scheduler: Scheduler;
   readonly #locks: SimLockService;
   readonly #verdicts: Verdicts;
+  readonly #isBuffered: boolean;
   /** By process, table and row: when a record of it became durable last. */
   readonly #durableMs = new Map<string, number>();
 
-  constructor(scheduler: Scheduler, locks: SimLockService, verdicts: Verdicts) {
+  constructor(scheduler: Scheduler, locks: SimLockService, verdicts: Verdicts, isBuffered = false) {
     this.#scheduler = scheduler;
     this.#locks = locks;
     this.#verdicts = verdicts;
+    this.#isBuffered = isBuffered;
   }
 
   /** An append of the process with these records became durable. */
@@ -48,7 +51,7 @@ export class AnswerJudge {
     const endMs = this.#locks.endOfSessionMs(process);
     if (endMs !== undefined && (begunMs > endMs || isChange))
       this.#add(`${process.name} answers ${method}, and its session was over at ${endMs.toFixed(3)} ms`);
-    if (!isChange) return;
+    if (!isChange || this.#isBuffered) return;
     const { tableId, row } = message as { readonly tableId: string; readonly row: string };
     const durableMs = this.#durableMs.get(`${process.name} ${tableId} ${row}`);
     if (durableMs === undefined || durableMs < begunMs)

@@ -24,6 +24,7 @@ import type { Service } from '../../src/service/index.ts';
 import { COMPACTION_TASK, type CompactionJob, compactFiles } from '../../src/tablet/index.ts';
 import { TabletServer, type TabletServerSettings } from '../../src/tabletserver/index.ts';
 import { DoorClient, doorOf, type DoorParts, FrontDoor } from './front-door.ts';
+import { LateCalls } from './late-calls.ts';
 import { SimLockService } from './locks.ts';
 import { SimNetwork } from './network.ts';
 import { type ClockErrors, SimProcess } from './process.ts';
@@ -49,9 +50,12 @@ function drawSettings(random: Random): TabletServerSettings {
     compactionsAtOnce: oneOf(1, 2, 3),
     // while METADATA is not served no flush ends: little is enough to make writes wait for one
     memtableBytes: oneOf(48, 256, 256, 256, 256, 256) * KIB,
+    durability: random.float() < BUFFERED_SHARE ? 'buffered' : 'synced',
   };
 }
 
+/** The share of runs in which users' writes are acknowledged before they are durable: what they lose is judged less. */
+const BUFFERED_SHARE = 0.12;
 /** The share of masters whose wait for the lock can be ended in good order. */
 const ENDED_STANDBY_SHARE = 0.7;
 /** Delay between the end of a role and its next start, at most. */
@@ -114,6 +118,8 @@ export class Cluster {
     serverDeaths: 0,
     doorCalls: 0,
     callsPassedOn: 0,
+    logsWithLosses: 0,
+    lateCalls: 0,
   };
   /** By kind, the faults that have begun. */
   readonly faultCounts: Record<string, number> = {};
@@ -121,8 +127,11 @@ export class Cluster {
   onFault: (what: string) => void = () => {};
   /** Called when the tablets that a server serves, or may serve, have changed. */
   onServing: () => void = () => {};
+  /** Called, once a log, when those who replay it may miss changes that its server has acknowledged. */
+  onLoss: (log: string) => void = () => {};
   /** Called with each line of a log. */
   onLog: ((process: string, level: string, message: string, fields: object) => void) | undefined;
+  readonly #lateCalls: LateCalls;
   readonly #size: ClusterSize;
   readonly #doors: DoorParts;
   readonly #doorBytes: number;
@@ -131,6 +140,10 @@ export class Cluster {
   readonly #codecs = nativeCodecs();
   readonly #draw;
   readonly #settings: TabletServerSettings;
+  /** Logs of servers that ended in good order. */
+  readonly #wholeLogs = new Set<string>();
+  /** Logs that were reported to `onLoss`. */
+  readonly #lost = new Set<string>();
   /** False: what ends is not started again. */
   #restarts = true;
 
@@ -142,6 +155,7 @@ export class Cluster {
     this.#doorBytes = DOOR_BYTES[this.#draw.float() < 0.3 ? 0 : 1]!;
     this.#comparesClocks = this.#draw.float() < 0.5;
     this.#settings = drawSettings(scheduler.fork('settings'));
+    this.#lateCalls = new LateCalls(scheduler.fork('late calls'), this.counts);
     this.network = new SimNetwork(scheduler);
     this.store = new SimStore(scheduler);
     this.locks = new SimLockService(scheduler);
@@ -159,6 +173,11 @@ export class Cluster {
     this.masters = seats('master', size.masters);
     this.servers = seats('server', size.servers);
     this.#observe();
+  }
+
+  /** True: users' writes are acknowledged before they are durable. */
+  get isBuffered(): boolean {
+    return this.#settings.durability === 'buffered';
   }
 
   /** Starts everything; resolves when the clients are open. */
@@ -207,10 +226,13 @@ export class Cluster {
     if (process === undefined) return;
     if (role === undefined) return seat.standBy?.abort();
     await seat.closeDoor?.();
-    await role.close().catch((thrown: unknown) => {
+    try {
+      await role.close();
+      if (server !== undefined) this.#wholeLogs.add(logPathOf(server.name));
+    } catch (thrown) {
       const error = toBigtableError(thrown);
       this.onLog?.(process.name, 'warn', 'did not end in good order', { error: error.message });
-    });
+    }
     this.#ended(seat, process);
   }
 
@@ -243,6 +265,13 @@ export class Cluster {
       await callMaster(env.transport, name, 'sweep', {}, context).catch(() => undefined);
   }
 
+  /** A call of a master reaches its server once more. */
+  repeatCall(): Promise<void> {
+    const addressOf = (name: string): string | undefined =>
+      this.liveServers().find((server) => server.name === name)?.address;
+    return this.#lateCalls.repeatOne(this.clients[0]!.env, addressOf);
+  }
+
   /** Shows the judges what happens. */
   #observe(): void {
     const judge = this.store.metadataJudge;
@@ -251,9 +280,17 @@ export class Cluster {
       holderOf: (file) =>
         this.liveServers().find((server) => server.leaseHeld() && server.heldFiles().includes(file))?.address,
     };
+    const { logJudge } = this.store;
+    logJudge.onSealed = (log) => {
+      if (!this.isBuffered || this.#lost.has(log) || (this.#wholeLogs.has(log) && !logJudge.broken.has(log))) return;
+      this.#lost.add(log);
+      this.counts.logsWithLosses++;
+      this.onLoss(log);
+    };
     this.locks.onChange = (path, contents) => judge.lockFileChanged(path, contents);
     this.locks.onKeptAlive = () => this.onServing();
     this.network.onCall = (method, message) => {
+      this.#lateCalls.called(method, message);
       if (method.startsWith('/')) this.counts.doorCalls++;
       else if (method === 'passedWrite' || method === 'passedRead') this.counts.callsPassedOn++;
       if (method === 'commit') judge.asked((message as TabletServerCalls['commit']['message']).commits);

@@ -1,7 +1,8 @@
 /**
  * Counters that clients add to: sums, whose additions read nothing, and increments, which read and write. An addition
  * that was answered counts once, one of unknown outcome once or never, one that failed never. So a read lies between
- * what was answered before it began and what had begun when it ended.
+ * what was answered before it began and what had begun when it ended. What was answered before acknowledged changes were
+ * lost does not count.
  */
 import { type Database, RowMutation } from '../../src/embedded/index.ts';
 import type { Random } from '../../src/env/index.ts';
@@ -30,6 +31,7 @@ export class Counters {
   readonly counts = { additions: 0, counterReads: 0 };
   readonly #verdicts: Verdicts;
   readonly #random: Random;
+  #losses = 0;
   readonly #counters: readonly Counter[] = ROWS.flatMap((row) =>
     COLUMNS.map((column): Counter => ({ row, column, answered: 0, begun: 0 })),
   );
@@ -42,6 +44,12 @@ export class Counters {
   async create(database: Database): Promise<void> {
     const families = { sum: { aggregate: 'sum' }, count: { maxVersions: 1 } } as const;
     await database.openTable(COUNTERS, { families, splits: ROWS.slice(1) });
+  }
+
+  /** Changes that were acknowledged may be lost. */
+  lose(): void {
+    this.#losses++;
+    for (const counter of this.#counters) counter.answered = 0;
   }
 
   /** Adds to a counter, or reads a row. */
@@ -63,26 +71,32 @@ export class Counters {
   async #add(database: Database, counter: Counter, amount: number): Promise<void> {
     const table = database.table(COUNTERS);
     const { row, column, answered } = counter;
+    const losses = this.#losses;
     this.counts.additions++;
     counter.begun += amount;
     const failure = await this.#try(async () => {
       if (column === SUM) return table.apply(new RowMutation(row).add(SUM, amount));
       const increment = { family: 'count', qualifier: 'x', change: { kind: 'increment', amount } } as const;
       const [cell] = await table.readModifyWrite(row, [increment]);
-      this.#judge(counter, answered + amount, Number(cell!.int));
+      this.#judge(counter, losses === this.#losses ? answered + amount : amount, Number(cell!.int));
     });
-    if (failure === undefined) counter.answered += amount;
+    if (failure === undefined) counter.answered += losses === this.#losses ? amount : 0;
     else if (failure.kind === 'failed') counter.begun -= amount;
   }
 
   async #read(database: Database, row: string): Promise<Failure | undefined> {
     const counters = this.#counters.filter((counter) => counter.row === row);
     const before = counters.map(({ answered }) => answered);
+    const losses = this.#losses;
     this.counts.counterReads++;
     return this.#try(async () => {
       const { cells = [] } = (await database.table(COUNTERS).get(row)) ?? {};
       for (const [i, counter] of counters.entries())
-        this.#judge(counter, before[i]!, Number(cells.find(({ column }) => column === counter.column)?.int ?? 0));
+        this.#judge(
+          counter,
+          losses === this.#losses ? before[i]! : 0,
+          Number(cells.find(({ column }) => column === counter.column)?.int ?? 0),
+        );
     });
   }
 

@@ -1,6 +1,7 @@
 /**
  * A table of the operator, and what must be found in it. Only one client writes to it, one call after another, and each
- * row at most once: so each row is known to be there, known to be gone, or not known, after a call of unknown outcome.
+ * row at most once: so each row is known to be there, known to be gone, or not known, after a call of unknown outcome, or
+ * after a server may have lost what it had acknowledged.
  */
 export const FAMILY = 'h';
 export const COLUMN = `${FAMILY}:x`;
@@ -17,6 +18,8 @@ export class KnownTable {
   readonly #written = new Set<string>();
   /** Rows whose write, and later deletion, were acknowledged. */
   readonly #gone = new Set<string>();
+  /** Rows that were begun before acknowledged changes were lost, perhaps theirs. */
+  readonly #doubtful = new Set<string>();
 
   /**
    * `former`: the table that had this name before, and was deleted. Of that one, writes of unknown outcome may yet come:
@@ -34,7 +37,7 @@ export class KnownTable {
 
   wrote(row: string): void {
     this.#written.add(row);
-    this.rows.set(row, this.#begun.get(row)!);
+    if (!this.#doubtful.has(row)) this.rows.set(row, this.#begun.get(row)!);
   }
 
   /** A deletion of these rows has begun: until it is answered nothing is known of them. Returns them. */
@@ -45,7 +48,14 @@ export class KnownTable {
   }
 
   deleted(rows: readonly string[]): void {
-    for (const row of rows) this.#gone.add(row);
+    for (const row of rows) if (!this.#doubtful.has(row)) this.#gone.add(row);
+  }
+
+  /** Changes that were acknowledged may be lost: nothing is known any more of the rows so far. */
+  lose(): void {
+    for (const row of this.#begun.keys()) this.#doubtful.add(row);
+    this.rows.clear();
+    this.#gone.clear();
   }
 
   /** What is wrong with rows that a read found where it looked at all rows for which `covers`; undefined: nothing. */

@@ -5,8 +5,14 @@
  * - No slot is skipped, and no server writes in the log of another.
  * - What a reader has seen does not change: each append has the same bytes for every reader.
  */
-import { CorruptionError, crc32c } from '../../src/base/index.ts';
-import { decodeSlotHeader, isMarker, type LogAppend, SLOT_HEADER_BYTES } from '../../src/env/index.ts';
+import { type BigtableError, CorruptionError, crc32c } from '../../src/base/index.ts';
+import {
+  decodeSlotHeader,
+  isMarker,
+  isStorageRefusal,
+  type LogAppend,
+  SLOT_HEADER_BYTES,
+} from '../../src/env/index.ts';
 
 /** The number of rows of each log. */
 const ROWS = 2;
@@ -46,6 +52,10 @@ export class LogJudge {
   readonly counts = { fences: 0, holeFences: 0, replays: 0, appends: 0, twice: 0 };
   /** Called with each append when it is in a slot for the first time. */
   onAppend: (log: string, position: number, bytes: Buffer, lowWater: number) => void = () => {};
+  /** Called when a row of a log ends: what its writer has not appended yet is lost to those who replay it. */
+  onSealed: (log: string) => void = () => {};
+  /** Logs of which an append or a reservation has failed, unless it was refused for lack of space. */
+  readonly broken = new Set<string>();
   /** Called when the deletion of a log begins. */
   onRemoval: (log: string) => void = () => {};
   /** By log, the process that writes it. */
@@ -69,7 +79,7 @@ export class LogJudge {
     }
     if (slot > row.highest + 1 && !this.#ended.has(log))
       this.#violated(`${path}: slot ${slot} was created after slot ${row.highest}, with none between them`);
-    if (isMarker(header)) this.#sealed(row, slot);
+    if (isMarker(header)) this.#sealed(log, row, slot);
     else if (row.fence !== undefined && slot > row.fence)
       this.#violated(`${path}: slot ${slot} was created behind the FENCE in slot ${row.fence}`);
     row.slots.set(slot, sequence);
@@ -131,9 +141,11 @@ export class LogJudge {
     if (position > newest) this.#violated(`${log}: append ${position} was acknowledged, and is not in the log`);
   }
 
-  /** Its writer was told that an append has failed. */
-  failed(log: string, message: string): void {
-    if (message.includes('another writer')) this.#violated(`${log}: its writer has taken its own slot for another's`);
+  /** Its writer was told that an append, or a reservation, has failed. */
+  failed(log: string, error: BigtableError): void {
+    if (!isStorageRefusal(error)) this.broken.add(log);
+    if (error.message.includes('another writer'))
+      this.#violated(`${log}: its writer has taken its own slot for another's`);
   }
 
   appendRead(log: string, { position, bytes }: LogAppend): void {
@@ -155,13 +167,14 @@ export class LogJudge {
       this.#violated(`${log}: ${by} has read all to ${last}, and not append ${judged.newest}`);
   }
 
-  #sealed(row: JudgedRow, slot: number): void {
+  #sealed(log: string, row: JudgedRow, slot: number): void {
     if (slot <= row.highest) {
       this.counts.holeFences++;
       return;
     }
     this.counts.fences++;
     row.fence ??= slot;
+    this.onSealed(log);
   }
 
   #violated(what: string): void {

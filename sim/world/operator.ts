@@ -70,6 +70,8 @@ export class Operator {
   readonly #clusterCalls: ClusterCalls;
   #tables: KnownTable[] = [];
   readonly #deleted: KnownTable[] = [];
+  /** All that there were. */
+  readonly #known: KnownTable[] = [];
   /** Those whose schema was lost: they are as they were once it is back, and everyone knows that. */
   readonly #lost: KnownTable[] = [];
   readonly #putBack: Promise<void>[] = [];
@@ -110,6 +112,11 @@ export class Operator {
       await sleep(seat.process.clock, this.#random.float() * MAX_THINK_MS);
     }
     await Promise.all(this.#putBack);
+  }
+
+  /** Changes that were acknowledged may be lost. */
+  lose(): void {
+    for (const table of this.#known) table.lose();
   }
 
   /** Reads all that was acknowledged. Returns what was not answered; undefined if all was. */
@@ -175,6 +182,7 @@ export class Operator {
     const former = this.#random.float() < REUSED_NAMES ? this.#deleted.pop() : undefined;
     const name = former?.name ?? `operated-${this.#names++}`;
     const table = new KnownTable(name, former);
+    this.#known.push(table);
     const [failure] = await Promise.all([
       this.#try(() => this.#parts.database.createTable(name, { ...this.#drawTable(), ...this.#options() })),
       this.#calls.callAbsent(table, { isGone: false }),
@@ -268,7 +276,8 @@ export class Operator {
       else this.#judgeFailure(table, failure);
       if (failure === undefined) await this.#read(table, row, value);
     }
-    if (earlier !== undefined) await this.#read(table, earlier, table.rows.get(earlier)!);
+    const value = earlier === undefined ? undefined : table.rows.get(earlier);
+    if (earlier !== undefined && value !== undefined) await this.#read(table, earlier, value);
   }
 
   #newRow(letter: string): readonly [row: string, value: string] {
@@ -303,7 +312,8 @@ export class Operator {
   }
 
   #judge(table: KnownTable, row: string, value: string, found: string | undefined): void {
-    if (found === value || !(this.#tables.includes(table) || this.#lost.includes(table))) return;
+    const isKnown = this.#tables.includes(table) || this.#lost.includes(table);
+    if (found === value || !isKnown || table.rows.get(row) !== value) return;
     const message = `row ${row} of table ${table.name} was written as ${value} and acknowledged, and is read as ${found}`;
     this.#parts.verdicts.add('schemas', message);
   }

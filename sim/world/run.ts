@@ -90,9 +90,13 @@ export async function run({
   cluster.store.metadataJudge.onChange = (what) => note(`${seconds()} METADATA | ${what}`);
   cluster.onFault = (what) => note(`${seconds()} fault | ${what}`);
   cluster.store.metadataJudge.onViolation = (what) => verdicts.add('METADATA', what);
+  cluster.onLoss = (log) => {
+    note(`${seconds()} buffered changes in ${log} may be lost`);
+    workload.lose();
+  };
   cluster.onServing = () => judgeServing(cluster, verdicts);
   cluster.store.recoveryJudge.onViolation = (what) => verdicts.add('recovery', what);
-  const answers = new AnswerJudge(scheduler, cluster.locks, verdicts);
+  const answers = new AnswerJudge(scheduler, cluster.locks, verdicts, cluster.isBuffered);
   cluster.locks.onOutlasted = (process) => answers.outlasted(process);
   cluster.store.onAppend = (...append) => answers.appended(...append);
   cluster.network.onAnswer = (call, answer) => {

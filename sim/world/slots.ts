@@ -119,11 +119,15 @@ function judgedWriter(log: LogWriter, path: string, judge: LogJudge): LogWriter 
         judge.acknowledged(path, position);
         return position;
       } catch (error) {
-        judge.failed(path, toBigtableError(error).message);
+        judge.failed(path, toBigtableError(error));
         throw error;
       }
     },
-    reserve: (bytes) => log.reserve(bytes),
+    reserve: (bytes) =>
+      log.reserve(bytes).catch((error: unknown) => {
+        judge.failed(path, toBigtableError(error));
+        throw error;
+      }),
     trimBefore: (position) => log.trimBefore(position),
     sizeBytes: () => log.sizeBytes(),
     close: () => log.close(),

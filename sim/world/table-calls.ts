@@ -174,9 +174,12 @@ export class TableCalls {
     if (await this.#rows(table).checkAndMutate(row, { column: COLUMN }, otherwise, this.#options()))
       this.#parts.violation(`row ${row} of table ${table.name} was never written, and a predicate found it`);
     table.wrote(row);
-    if (earlier === undefined) return;
-    const equals = table.rows.get(earlier)!;
-    if (!(await this.#rows(table).checkAndMutate(earlier, { column: COLUMN, equals }, otherwise, this.#options())))
+    const equals = earlier === undefined ? undefined : table.rows.get(earlier);
+    if (earlier === undefined || equals === undefined) return;
+    const predicate = { column: COLUMN, equals };
+    const isFound = await this.#rows(table).checkAndMutate(earlier, predicate, otherwise, this.#options());
+    // it may have been lost meanwhile
+    if (!isFound && table.rows.has(earlier))
       this.#parts.violation(`row ${earlier} of table ${table.name} is ${equals}, and a predicate did not find it`);
   }
 

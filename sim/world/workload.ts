@@ -118,6 +118,16 @@ export class Workload {
     }
   }
 
+  /**
+   * Buffered changes that were acknowledged before this instant may be lost. Rows are judged by what was answered before
+   * it, the rest by what begins after it.
+   */
+  lose(): void {
+    for (const history of this.#histories.values()) history.end();
+    this.#counters.lose();
+    this.#operator?.lose();
+  }
+
   /** Returns when the clients have ended. */
   async work(): Promise<void> {
     const workers = this.#cluster.clients.slice(0, -1);

@@ -78,6 +78,7 @@ export class History {
   #operations: Recorded[] = [];
   /** Operations of unknown outcome that may still take effect. */
   #unbounded: Recorded[] = [];
+  #hasEnded = false;
 
   constructor(initial: string, clock = new EventClock(), maxConfigurations?: number) {
     this.#checker = new Checker(initial, maxConfigurations);
@@ -91,8 +92,14 @@ export class History {
 
   begin(step: Step): Recorded {
     const operation = new Recorded(step, this.#clock);
-    this.#operations.push(operation);
+    if (!this.#hasEnded) this.#operations.push(operation);
     return operation;
+  }
+
+  /** What is answered from now on is not checked. */
+  end(): void {
+    for (const operation of this.#operations) operation.unknown();
+    this.#hasEnded = true;
   }
 
   /** Records an operation that `work` does. `hasFailed` is true for an error if the operation surely had no effect. */

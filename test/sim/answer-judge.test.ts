@@ -78,6 +78,15 @@ describe('the judge of answers', () => {
     assert.match(verdicts.first!.message, /acknowledges readModifyWriteRow of row "a", which is not durable/);
   });
 
+  test('accepts a write that is not durable where writes are buffered, and not after the end of the session', async () => {
+    judge = new AnswerJudge(scheduler, locks, verdicts, true);
+    answer('mutateRow', scheduler.nowMs);
+    assert.equal(verdicts.first, undefined);
+    await loseSession();
+    answer('mutateRow', 0);
+    assert.match(verdicts.first!.message, /server-0.1 answers mutateRow, and its session was over/);
+  });
+
   test('finds a write that is acknowledged after the end of the session', async () => {
     await loseSession();
     await write();

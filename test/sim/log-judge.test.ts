@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { LogJudge } from '../../sim/world/log-judge.ts';
+import { unavailable } from '../../src/base/index.ts';
 import { ManualClock, MemoryFileSystem, MemorySlotStore, SeededRandom, withSlotLogs } from '../../src/env/index.ts';
 
 const LOG = 'logs/server';
@@ -79,9 +80,9 @@ describe('the judge of logs', () => {
     judge.created(ROW, 2, slots[2]!);
     assert.match(judge.violation!, /slot 2 was created after slot 0, with none between them/);
     const other = new LogJudge();
-    other.failed(LOG, 'the log is fenced');
+    other.failed(LOG, unavailable('the log is fenced'));
     assert.equal(other.violation, undefined);
-    other.failed(LOG, 'slot 3 was written by another writer');
+    other.failed(LOG, unavailable('slot 3 was written by another writer'));
     assert.match(other.violation!, /has taken its own slot for another's/);
   });
 
