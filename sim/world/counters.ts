@@ -15,6 +15,14 @@ const SUM = 'sum:x';
 const COUNT = 'count:x';
 const COLUMNS = [SUM, COUNT] as const;
 const MAX_AMOUNT = 9;
+/** Together more than memtables may take. */
+const FLOOD_ROWS = 6;
+const FLOOD_CHARS = 60_000;
+const FLOOD_PREFIX = 'b-';
+/** The share of additions that have others with them. */
+const OTHERS_SHARE = 0.1;
+/** The state of an empty sum. */
+const ZERO = new Uint8Array(8);
 
 interface Counter {
   readonly row: string;
@@ -28,7 +36,7 @@ interface Counter {
 type Failure = Exclude<Outcome, { readonly kind: 'answered' }>;
 
 export class Counters {
-  readonly counts = { additions: 0, counterReads: 0 };
+  readonly counts = { additions: 0, counterReads: 0, floods: 0 };
   readonly #verdicts: Verdicts;
   readonly #random: Random;
   #losses = 0;
@@ -42,7 +50,7 @@ export class Counters {
   }
 
   async create(database: Database): Promise<void> {
-    const families = { sum: { aggregate: 'sum' }, count: { maxVersions: 1 } } as const;
+    const families = { sum: { aggregate: 'sum' }, count: { maxVersions: 1 }, distinct: { aggregate: 'hll' } } as const;
     await database.openTable(COUNTERS, { families, splits: ROWS.slice(1) });
   }
 
@@ -68,6 +76,17 @@ export class Counters {
     return undefined;
   }
 
+  /** Writes rows that together are more than memtables take without a wait, and deletes them. */
+  async flood(database: Database): Promise<void> {
+    const table = database.table(COUNTERS);
+    const rows = Array.from({ length: FLOOD_ROWS }, (_, i) =>
+      new RowMutation(`${FLOOD_PREFIX}${i}`).set('count:flood', 'x'.repeat(FLOOD_CHARS)),
+    );
+    const failure = await this.#try(() => table.applyAll(rows));
+    const after = await this.#try(() => table.deleteRows({ prefix: FLOOD_PREFIX }));
+    this.counts.floods += failure === undefined && after === undefined ? 1 : 0;
+  }
+
   async #add(database: Database, counter: Counter, amount: number): Promise<void> {
     const table = database.table(COUNTERS);
     const { row, column, answered } = counter;
@@ -75,13 +94,20 @@ export class Counters {
     this.counts.additions++;
     counter.begun += amount;
     const failure = await this.#try(async () => {
-      if (column === SUM) return table.apply(new RowMutation(row).add(SUM, amount));
+      if (column === SUM) return table.apply(this.#addition(row, amount));
       const increment = { family: 'count', qualifier: 'x', change: { kind: 'increment', amount } } as const;
       const [cell] = await table.readModifyWrite(row, [increment]);
       this.#judge(counter, losses === this.#losses ? answered + amount : amount, Number(cell!.int));
     });
     if (failure === undefined) counter.answered += losses === this.#losses ? amount : 0;
     else if (failure.kind === 'failed') counter.begun -= amount;
+  }
+
+  /** Some have states and inputs of other aggregates with them, which change no counter. */
+  #addition(row: string, amount: number): RowMutation {
+    const mutation = new RowMutation(row).add(SUM, amount);
+    if (this.#random.float() >= OTHERS_SHARE) return mutation;
+    return mutation.merge('sum:none', ZERO).add('distinct:x', 'an input');
   }
 
   async #read(database: Database, row: string): Promise<Failure | undefined> {

@@ -29,6 +29,8 @@ const MAX_THINK_AFTER_UNKNOWN_MS = 2000;
 const CHECK_MS = 4000;
 /** What servers serve is judged this often, besides each time that it changes. */
 const CHECK_SERVING_MS = 500;
+/** A call of a master is repeated this often. */
+const LATE_CALL_MS = 1500;
 /** Files that nothing refers to are gone within this time after the faults. */
 const SWEPT_MS = 120_000;
 const SWEEP_MS = 3000;
@@ -136,6 +138,7 @@ export class Workload {
         judgeGauges(this.#cluster, this.#verdicts);
         return this.#storage.check({ isQuick: true });
       }),
+      this.#repeatedly(LATE_CALL_MS, () => this.#cluster.repeatCall()),
       this.#repeatedly(CHECK_SERVING_MS, async () => judgeServing(this.#cluster, this.#verdicts)),
     ];
     await Promise.all([

@@ -6,7 +6,7 @@
  */
 import { assert } from '../base/index.ts';
 import type { LogAppend } from '../env/index.ts';
-import { type Mutations, rangeContains, type RowRange } from '../model/index.ts';
+import type { Mutations, RowRange } from '../model/index.ts';
 import { APPEND_VERSION, type AppendHeader, RecordField, RecordKind } from './append-format.ts';
 import { AppendReader, INT64_BYTES } from './append-reader.ts';
 import { BodyDecoder, type RowSpan } from './body-decoder.ts';
@@ -59,8 +59,8 @@ class RecordInAppend implements EncodedRecord {
     if (this.#span === undefined && this.#decoder.beginsIn(this, range)) return true;
     const { first, last } = (this.#span ??= this.#decoder.spanOf(this));
     if (first > last || last < range.start || (range.end !== undefined && first >= range.end)) return false;
-    // one end of the span is in the range, or the range lies inside the span: then every row has to be compared
-    return rangeContains(range, first) || rangeContains(range, last) || this.#decoder.touches(this, range);
+    // every row has to be compared
+    return this.#decoder.touches(this, range);
   }
 }
 

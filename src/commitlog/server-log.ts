@@ -429,7 +429,8 @@ function reject(batch: Batch, error: BigtableError): void {
 
 /** Length of the header, the first part of an append. */
 function headerBytes([header]: readonly Uint8Array[]): number {
-  return header?.length ?? 0;
+  assert(header !== undefined, 'an append begins with a header');
+  return header.length;
 }
 
 /** The bytes to be written are those that were counted. */

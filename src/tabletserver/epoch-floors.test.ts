@@ -53,7 +53,7 @@ describe('floors of epochs', () => {
       else if (i % 3 === 0) rows.set(keyOf(i), rowOf('another', 9));
       else if (i % 3 === 1) rows.set(keyOf(i), rowOf('me', 5));
       floors.raise(keyOf(i), 4);
-      await floors.checked;
+      await floors.checking;
       assert.ok(floors.size <= 65 + 2 * 10, `${floors.size} floors`);
     }
     for (let i = 7; i < 1000; i += 100) assert.equal(floors.of(keyOf(i)), 4, `${i}`);
@@ -65,7 +65,7 @@ describe('floors of epochs', () => {
     for (let i = 0; i < 200; i++) {
       errors.length = 1;
       floors.raise(keyOf(i), 4);
-      await floors.checked;
+      await floors.checking;
     }
     assert.equal(floors.size, 200);
   });

@@ -32,9 +32,9 @@ export class EpochFloors {
     return this.#floors.size;
   }
 
-  /** Resolves when no check against METADATA is under way. */
-  get checked(): Promise<void> {
-    return this.#checking ?? Promise.resolve();
+  /** The check against METADATA that is under way. */
+  get checking(): Promise<void> | undefined {
+    return this.#checking;
   }
 
   /** 0 if the tablet has no floor. */

@@ -7,7 +7,7 @@
  *
  * Hot path: a call that names no later version makes no promise.
  */
-import { toBigtableError } from '../base/index.ts';
+import { assert, toBigtableError } from '../base/index.ts';
 import { callRefused, type Clock, PullStream, pullStreamOf, type RequestContext, within } from '../env/index.ts';
 import type { SchemaCache } from '../locator/index.ts';
 import type { OfSchema } from '../protocol/index.ts';
@@ -56,7 +56,7 @@ export class LaterSchemas {
   async #reach({ tableId, schemaVersion = 0 }: RowCall, context: RequestContext): Promise<void> {
     const { schemas, clock } = this.#parts;
     const schema = schemas.byId(tableId);
-    if (schema === undefined) return;
+    assert(schema !== undefined, 'a table of which a version is known is known');
     const { name } = schema;
     const reading = schemas.reach(tableId, name, schemaVersion).catch((thrown: unknown) => {
       throw callRefused(`a later schema of table ${name} cannot be read: ${toBigtableError(thrown).message}`);

@@ -5,7 +5,7 @@
  * Memory: the bytes of the logs, which the log limit bounds. A record is decoded when its tablet applies it, and not
  * before: only those after the redo point and in the range ever are.
  */
-import { CorruptionError } from '../base/index.ts';
+import { assert, CorruptionError } from '../base/index.ts';
 import { type Clock, Pacer, type Timer } from '../env/index.ts';
 import {
   type EncodedRecord,
@@ -109,21 +109,20 @@ function* recordsInRange(records: readonly EncodedRecord[], range: RowRange): It
   for (const record of records) {
     // written twice
     if (last !== undefined && !isAfter(record, last)) continue;
-    const clipped = clipRecord(record.redo(), range);
-    if (clipped === undefined) continue;
     last = record;
-    yield clipped;
+    yield clipRecord(record.redo(), range);
   }
 }
 
 /** The part of the record that lies in the range: after a split both children find their parent's records. */
-function clipRecord(record: RedoRecord, range: RowRange): RedoRecord | undefined {
+function clipRecord(record: RedoRecord, range: RowRange): RedoRecord {
   const { body } = record;
   if (body.kind === 'dropRows') {
     const common = intersectRanges(body.range, range);
-    return isEmptyRange(common) ? undefined : { ...record, body: { kind: 'dropRows', range: common } };
+    assert(!isEmptyRange(common), 'a record that touches a range has rows there');
+    return { ...record, body: { kind: 'dropRows', range: common } };
   }
   const rows = body.rows.filter(({ row }) => rangeContains(range, row));
-  if (rows.length === 0) return undefined;
+  assert(rows.length > 0, 'a record that touches a range has rows there');
   return rows.length === body.rows.length ? record : { ...record, body: { kind: 'rows', rows } };
 }

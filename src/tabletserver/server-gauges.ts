@@ -1,13 +1,14 @@
 /** The gauges of a tablet server: the sizes of its caches, memtables and log, and the work in progress. */
 import type { ServerLog } from '../commitlog/index.ts';
 import type { Metrics } from '../env/index.ts';
-import type { BlockCache, MemoryBudget } from '../sstable/index.ts';
+import type { BlockCache, MemoryBudget, RowCache } from '../sstable/index.ts';
 import type { CompactionSchedule } from './compaction-schedule.ts';
 import type { MemtableBudget } from './memtable-budget.ts';
 import type { TabletMap } from './tablet-map.ts';
 
 export interface ServerParts {
   readonly cache: BlockCache;
+  readonly rowCache: RowCache;
   readonly memory: MemoryBudget;
   readonly budget: MemtableBudget;
   readonly compactions: CompactionSchedule;
@@ -18,13 +19,13 @@ export interface ServerParts {
 /** Measures until the returned function is called. */
 export function serverGauges(
   metrics: Metrics,
-  { cache, memory, budget, compactions, log, tablets }: ServerParts,
+  { cache, rowCache, memory, budget, compactions, log, tablets }: ServerParts,
 ): () => void {
   return metrics.gauges({
     'blockCache.usedBytes': () => cache.usedBytes,
     'blockCache.limitBytes': () => cache.limitBytes,
-    'rowCache.usedBytes': () => cache.rowCache?.usedBytes ?? 0,
-    'rowCache.limitBytes': () => cache.rowCache?.limitBytes ?? 0,
+    'rowCache.usedBytes': () => rowCache.usedBytes,
+    'rowCache.limitBytes': () => rowCache.limitBytes,
     'inMemory.usedBytes': () => memory.usedBytes,
     'inMemory.limitBytes': () => memory.limitBytes,
     'memtables.usedBytes': () => budget.totalBytes,

@@ -86,7 +86,8 @@ export class TabletMap {
     if (!this.has(served)) return;
     this.#byKey.delete(served.key);
     const { tableId } = served;
-    const list = this.#tables.get(tableId) ?? [];
+    const list = this.#tables.get(tableId);
+    assert(list !== undefined, 'a tablet known by its key is known by its range');
     const at = list.indexOf(served);
     assert(at >= 0, 'a tablet known by its key is known by its range');
     list.splice(at, 1);

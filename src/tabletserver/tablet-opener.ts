@@ -26,6 +26,7 @@ export interface TabletSettings {
 
 export class TabletOpener {
   readonly cache: BlockCache;
+  readonly rowCache: RowCache;
   readonly memory: MemoryBudget;
   /** Without a limit: METADATA must always be served. */
   readonly #metadataMemory = new MemoryBudget(Number.POSITIVE_INFINITY);
@@ -41,8 +42,8 @@ export class TabletOpener {
     this.#settings = settings;
     this.#filters = new FilterCompiler({ limits: settings.limits, random });
     this.memory = new MemoryBudget(settings.inMemoryBytes);
-    const rowCache = new RowCache({ limitBytes: settings.scanCacheBytes, metrics });
-    this.cache = new BlockCache({ limitBytes: settings.blockCacheBytes, metrics, rowCache });
+    this.rowCache = new RowCache({ limitBytes: settings.scanCacheBytes, metrics });
+    this.cache = new BlockCache({ limitBytes: settings.blockCacheBytes, metrics, rowCache: this.rowCache });
   }
 
   /** `records`: those to be replayed. */
