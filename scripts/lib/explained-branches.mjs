@@ -24,7 +24,7 @@ export const EXPLAINED = [
     only: 'refusals',
     reason: UNKNOWN_BYTES,
   },
-  { file: 'src/commitlog/append-decoder.ts', functions: ['#fields'], reason: OPTIONAL },
+  { file: 'src/commitlog/append-decoder.ts', functions: ['#optionalFields'], reason: OPTIONAL },
   { file: 'src/commitlog/append-reader.ts', functions: ['take'], only: 'refusals', reason: UNKNOWN_BYTES },
   { file: 'src/commitlog/append-reader.ts', functions: ['checked'], reason: UNKNOWN_BYTES },
   {

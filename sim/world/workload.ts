@@ -31,6 +31,12 @@ const CHECK_MS = 4000;
 const CHECK_SERVING_MS = 500;
 /** A call of a master is repeated this often. */
 const LATE_CALL_MS = 1500;
+/** Large values are written this often in runs with buffered writes, and in a share of the others. */
+const FLOOD_MS = 13_000;
+const FLOODED_SHARE = 0.15;
+/** They find the storage full: after this time, for that time, at most. */
+const FULL_AFTER_MS = 20;
+const FULL_MS = 400;
 /** Files that nothing refers to are gone within this time after the faults. */
 const SWEPT_MS = 120_000;
 const SWEEP_MS = 3000;
@@ -141,6 +147,8 @@ export class Workload {
       this.#repeatedly(LATE_CALL_MS, () => this.#cluster.repeatCall()),
       this.#repeatedly(CHECK_SERVING_MS, async () => judgeServing(this.#cluster, this.#verdicts)),
     ];
+    if (this.#cluster.isBuffered || this.#think.float() < FLOODED_SHARE)
+      checks.push(this.#repeatedly(FLOOD_MS, () => this.#flood()));
     await Promise.all([
       this.#pauseUntil(WORK_MS),
       this.#idle.has(this.#cluster.clients.at(-1)!.process.name) ? undefined : this.#operator!.work(WORK_MS),
@@ -148,6 +156,16 @@ export class Workload {
     ]);
     this.#isOver = true;
     await Promise.all(checks);
+  }
+
+  async #flood(): Promise<void> {
+    const { health } = this.#cluster.store;
+    const flood = this.#counters.flood(this.#databases[0]!);
+    await this.#pause(this.#think.float() * FULL_AFTER_MS);
+    health.isFull = true;
+    await this.#pause(this.#think.float() * FULL_MS);
+    health.isFull = false;
+    await flood;
   }
 
   /** Waits until all is served, and swept; then judges the histories. */

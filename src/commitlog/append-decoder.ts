@@ -211,8 +211,12 @@ export class AppendDecoder {
 
   /** The optional fields: the token, if there is one. */
   #fields(): Uint8Array | undefined {
+    const size = this.#reader.varint();
+    return size === 0 ? undefined : this.#optionalFields(size);
+  }
+
+  #optionalFields(size: number): Uint8Array | undefined {
     const reader = this.#reader;
-    const size = reader.varint();
     const end = reader.offset + size;
     let token: Uint8Array | undefined;
     while (reader.offset < end) {

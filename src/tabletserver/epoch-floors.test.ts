@@ -54,7 +54,7 @@ describe('floors of epochs', () => {
       else if (i % 3 === 1) rows.set(keyOf(i), rowOf('me', 5));
       floors.raise(keyOf(i), 4);
       await floors.checking;
-      assert.ok(floors.size <= 65 + 2 * 10, `${floors.size} floors`);
+      assert.ok(floors.size <= 9 + 2 * 10, `${floors.size} floors`);
     }
     for (let i = 7; i < 1000; i += 100) assert.equal(floors.of(keyOf(i)), 4, `${i}`);
   });

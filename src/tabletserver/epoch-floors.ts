@@ -8,8 +8,8 @@
 import { assert } from '../base/index.ts';
 import type { MetadataKey, MetadataRow } from '../metadata/index.ts';
 
-/** The number that is kept without a check. */
-const MIN_CHECK_SIZE = 64;
+/** The number that is kept without a check. However large it is, a released tablet costs about one read of its row. */
+const MIN_CHECK_SIZE = 8;
 
 export interface EpochFloorsOptions {
   readonly serverName: string;
