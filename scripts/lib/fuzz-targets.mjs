@@ -28,7 +28,7 @@ import { FrameReader, FrameType, frame, Http2Error, settingsFrame } from '../../
 /** @typedef {import('@bufbuild/protobuf').MessageInitShape<Data['RowFilterSchema']>} RowFilter */
 
 const clock = new ManualClock();
-const decoder = new RequestDecoder();
+const decoder = new RequestDecoder(clock);
 const pacer = new Pacer(clock, 1e9);
 const MAX_FRAME_BYTES = 16_384;
 const MAX_HEADER_BYTES = 8192;

@@ -6,7 +6,7 @@
  * As on the wire, what crosses of an error is its status: code and message.
  */
 import { asBuffer, assert, BigtableError, Code, notFound } from '../../src/base/index.ts';
-import { CallContext, callCancelled, type CallHandler } from '../../src/env/index.ts';
+import { CallContext, callCancelled, type CallHandler, ManualClock } from '../../src/env/index.ts';
 import type { Random, RequestContext, Transport } from '../../src/env/index.ts';
 import { loadServiceOverRpc, registerCloudApi, RequestDecoder, wireStatus } from '../../src/grpc/index.ts';
 import type { RawCallPasser, Service } from '../../src/service/index.ts';
@@ -22,7 +22,7 @@ export interface DoorParts {
 }
 
 export async function loadDoorParts(): Promise<DoorParts> {
-  const decoder = new RequestDecoder();
+  const decoder = new RequestDecoder(new ManualClock());
   await decoder.load();
   return { decoder, serviceOverRpc: await loadServiceOverRpc() };
 }

@@ -55,11 +55,12 @@ export class TestThread {
   readonly client: Client;
   readonly #index: number;
   readonly #methods = new Map<string, RpcMethod>();
-  readonly #decoder = new RequestDecoder();
+  readonly #decoder: RequestDecoder;
 
   private constructor(index: number, env: TestThread['env'], peersBudget: ByteBudget, client: Client) {
     this.#index = index;
     this.env = env;
+    this.#decoder = new RequestDecoder(env.clock);
     this.peersBudget = peersBudget;
     this.client = client;
     const methods = { register: (path: string, method: RpcMethod) => void this.#methods.set(path, method) };

@@ -144,13 +144,14 @@ interface ThreadProgramParts {
 /** Answers the calls of the main thread. */
 class ThreadProgram implements CallHandler {
   readonly #parts: ThreadProgramParts;
-  readonly #decoder = new RequestDecoder();
+  readonly #decoder: RequestDecoder;
   #server: TabletServer | undefined;
   #client: Client | undefined;
   #listener: Listener | undefined;
 
   constructor(parts: ThreadProgramParts) {
     this.#parts = parts;
+    this.#decoder = new RequestDecoder(parts.env.clock);
   }
 
   async call(method: string, message: unknown): Promise<unknown> {

@@ -27,7 +27,7 @@ import { Mutation_TimestampOrigin, MutationSchema } from '../generated/google/bi
 import { RequestDecoder } from './request-decoder.ts';
 import { MutationReader } from './mutation-reader.ts';
 
-const decoder = new RequestDecoder();
+const decoder = new RequestDecoder(new ManualClock());
 before(() => decoder.load());
 
 const TABLE = 'projects/p/instances/i/tables/t';

@@ -18,7 +18,7 @@ import { toBytes } from '../../base/index.ts';
 import { RequestDecoder } from './request-decoder.ts';
 import { MutationReader } from './mutation-reader.ts';
 
-const decoder = new RequestDecoder();
+const decoder = new RequestDecoder(new ManualClock());
 before(() => decoder.load());
 
 const TABLE = 'projects/p/instances/i/tables/t';

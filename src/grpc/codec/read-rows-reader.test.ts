@@ -16,7 +16,7 @@ import { RowFilterSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { RequestDecoder } from './request-decoder.ts';
 import { ReadRowsReader } from './read-rows-reader.ts';
 
-const decoder = new RequestDecoder();
+const decoder = new RequestDecoder(new ManualClock());
 before(() => decoder.load());
 
 async function read(init: MessageInitShape<typeof ReadRowsRequestSchema>) {

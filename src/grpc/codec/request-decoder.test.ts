@@ -19,7 +19,7 @@ import { MutationReader } from './mutation-reader.ts';
 import { ReadRowsReader } from './read-rows-reader.ts';
 import { RequestDecoder } from './request-decoder.ts';
 
-const decoder = new RequestDecoder();
+const decoder = new RequestDecoder(new ManualClock());
 before(() => decoder.load());
 
 const bytesOf = (filter: RowFilter): Buffer => Buffer.from(toBinary(RowFilterSchema, filterMessage(filter)));
@@ -53,7 +53,7 @@ describe('the generated codec', () => {
       async (by: RequestDecoder) => new MutationReader(rules, by, new ManualClock()).readModifyWriteRow(),
     ];
     for (const reader of readers) {
-      const fresh = new RequestDecoder();
+      const fresh = new RequestDecoder(new ManualClock());
       assert.equal(fresh.generated, undefined);
       const outcome = (by: RequestDecoder) => reader(by).catch((error: Error) => error.message);
       const first = await outcome(fresh);
@@ -63,7 +63,7 @@ describe('the generated codec', () => {
   });
 
   test('is not loaded for a request that does not need it', async () => {
-    const fresh = new RequestDecoder();
+    const fresh = new RequestDecoder(new ManualClock());
     const request = bytesOfRequest(MutateRowRequestSchema, { rowKey, mutations: [setCell] });
     assert.ok(!(new MutationReader(request, fresh, new ManualClock()).mutateRow() instanceof Promise));
     const read = bytesOfRequest(ReadRowsRequestSchema, { rowsLimit: 7n });

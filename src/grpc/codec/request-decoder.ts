@@ -7,10 +7,12 @@
  * request that needs it.
  */
 import { assert, invalidArgument } from '../../base/index.ts';
+import type { Clock } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import { LIMITS } from '../../model/index.ts';
 import type { WireReader } from '../../protobuf/index.ts';
 import type { GeneratedCodec } from './generated-codec.ts';
+import { loadGenerated } from './generated-in-steps.ts';
 
 const MAX_FILTERS = 64;
 /** Decoding a larger filter costs little compared with running it. */
@@ -19,7 +21,12 @@ const MAX_KEPT_FILTER_BYTES = 512;
 export class RequestDecoder {
   #generated: GeneratedCodec | undefined;
   readonly #filters = new Map<string, RowFilter>();
+  readonly #clock: Clock;
   #table = '';
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   /** Undefined until `load` has resolved once. */
   get generated(): GeneratedCodec | undefined {
@@ -27,7 +34,9 @@ export class RequestDecoder {
   }
 
   async load(): Promise<GeneratedCodec> {
-    this.#generated ??= (await import('./generated-codec.ts')).GENERATED_CODEC;
+    if (this.#generated !== undefined) return this.#generated;
+    await loadGenerated('data', this.#clock);
+    this.#generated = (await import('./generated-codec.ts')).GENERATED_CODEC;
     return this.#generated;
   }
 

@@ -7,7 +7,7 @@ import { MutationReader } from './mutation-reader.ts';
 import { RequestDecoder } from './request-decoder.ts';
 import { MAX_TARGET_BYTES, readTarget, type RowTarget } from './target-reader.ts';
 
-const decoder = new RequestDecoder();
+const decoder = new RequestDecoder(new ManualClock());
 before(() => decoder.load());
 
 /** A field with a length, as bytes. */

@@ -8,6 +8,7 @@
  */
 import type { RawCallPasser, Service } from '../../service/index.ts';
 import type { ApiEnv, RpcMethod, RpcServer } from '../../wire/index.ts';
+import { loadGenerated } from '../codec/generated-in-steps.ts';
 import { RequestDecoder } from '../codec/request-decoder.ts';
 import { API_METHODS, API_SERVICES } from '../generated/api-methods.ts';
 import { dataApi } from './data-api.ts';
@@ -30,7 +31,7 @@ export function registerCloudApi(
   service: Service,
   env: ApiEnv,
   passer?: RawCallPasser,
-  decoder = new RequestDecoder(),
+  decoder = new RequestDecoder(env.clock),
 ): CloudApi {
   const health = new Health(API_SERVICES.filter((name) => !name.startsWith('grpc.reflection.')));
   const data = dataApi(service, env, decoder, passer);
@@ -45,7 +46,6 @@ export function registerCloudApi(
     health,
     async load() {
       await decoder.load();
-      await env.clock.yield();
       await cold.load();
     },
   };
@@ -66,6 +66,8 @@ class ColdMethods {
 
   /** By path. */
   async load(): Promise<ReadonlyMap<string, RpcMethod>> {
+    if (this.#methods !== undefined) return this.#methods;
+    await loadGenerated('all', this.#env.clock);
     const { coldMethods } = await import('./cold-methods.ts');
     this.#methods ??= coldMethods(this.#service, this.#env, this.#health);
     return this.#methods;

@@ -7,7 +7,7 @@ import { DecodedWrites } from './decoded-writes.ts';
 import { Reads } from './read-rows.ts';
 
 /** `decoder`: may be that of the API of this server, so that equal filters are one object for both. */
-export function rawCallHandler(rows: RowService, env: ApiEnv, decoder = new RequestDecoder()): RawCallHandler {
+export function rawCallHandler(rows: RowService, env: ApiEnv, decoder = new RequestDecoder(env.clock)): RawCallHandler {
   const writes = new DecodedWrites(rows, env, decoder);
   const reads = new Reads(rows, env, decoder, undefined);
   return {
