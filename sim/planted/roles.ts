@@ -98,8 +98,8 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
       },
       {
         file: 'master/master.ts',
-        text: '|| (isAnnounced && file === undefined)) this.#lockLost();',
-        wrong: ') this.#lockLost();',
+        text: 'hasPlace(this.#env.lockService, this.#lock, this.#isStarted)',
+        wrong: 'hasPlace(this.#env.lockService, this.#lock, false)',
       },
     ],
   },

@@ -11,11 +11,11 @@ import { BigtableError, Code } from '../../src/base/index.ts';
 import {
   ByteBudget,
   type CallHandler,
+  ChangedStream,
   type Clock,
   LocalTransport,
   Metrics,
   notReached,
-  PullStream,
   pullStreamOf,
   type RequestContext,
   type Transport,
@@ -155,7 +155,10 @@ export class SimNetwork {
       stream: (method, message, context) => {
         const call = begin(method, message);
         const parts = pullStreamOf(handler.stream(method, message, context));
-        return new NotedStream(parts, (part) => this.onAnswer(call, part));
+        return new ChangedStream(parts, (part) => {
+          this.onAnswer(call, part);
+          return part;
+        });
       },
     };
   }
@@ -306,32 +309,6 @@ class Port {
       for (const listener of this.#onClose) listener();
       this.other?.breakLater(this.#network.weather.maxDelayMs);
     });
-  }
-}
-
-/** A stream whose parts are noted. */
-class NotedStream extends PullStream<unknown> {
-  readonly #parts: PullStream<unknown>;
-  readonly #note: (part: unknown) => void;
-
-  constructor(parts: PullStream<unknown>, note: (part: unknown) => void) {
-    super();
-    this.#parts = parts;
-    this.#note = note;
-  }
-
-  pull(): unknown {
-    const part = this.#parts.pull();
-    return part instanceof Promise ? part.then((value) => this.#noted(value)) : this.#noted(part);
-  }
-
-  end(): void | Promise<void> {
-    return this.#parts.end();
-  }
-
-  #noted(part: unknown): unknown {
-    if (part !== undefined) this.#note(part);
-    return part;
   }
 }
 

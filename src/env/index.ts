@@ -77,7 +77,7 @@ export {
   toPlainError,
   toPlainThrown,
 } from './calls/plain-error.ts';
-export { PullStream, pullStreamOf } from './calls/pull-stream.ts';
+export { ChangedStream, PullStream, pullStreamOf } from './calls/pull-stream.ts';
 export { isOutcomeUnknown, removeSettled, writeSettled } from './calls/settled-changes.ts';
 export { SeededRandom } from './memory/seeded-random.ts';
 export {

@@ -23,6 +23,7 @@ import {
 import { Locator, loggingSchemaCache, MetadataClient, type SchemaCache } from '../locator/index.ts';
 import {
   encodePeerFile,
+  hasPlace,
   isDeposed,
   MASTER_PATH,
   PROTOCOL,
@@ -272,10 +273,7 @@ export class Master {
   }
 
   async #checkLock(): Promise<void> {
-    const { lockService } = this.#env;
-    const isAnnounced = this.#isStarted;
-    const [holder, file] = await Promise.all([lockService.holder(MASTER_PATH), lockService.read(MASTER_PATH)]);
-    if (holder?.epoch !== this.#lock.epoch || (isAnnounced && file === undefined)) this.#lockLost();
+    if (!(await hasPlace(this.#env.lockService, this.#lock, this.#isStarted))) this.#lockLost();
   }
 
   #lockLost(): void {

@@ -46,6 +46,7 @@ export {
   OPERATIONS_DIRECTORY,
   operationPath,
 } from './operation-file.ts';
+export { hasPlace } from './own-lock.ts';
 export {
   checkProtocol,
   decodeCallablePeer,

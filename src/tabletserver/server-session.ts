@@ -8,7 +8,7 @@
  */
 import { assert } from '../base/index.ts';
 import { type Clock, followChanges, type LockHandle, type LockService } from '../env/index.ts';
-import { encodePeerFile, type PeerFile, SERVERS_DIRECTORY } from '../protocol/index.ts';
+import { encodePeerFile, hasPlace, type PeerFile, SERVERS_DIRECTORY } from '../protocol/index.ts';
 
 interface SessionParts {
   readonly lockService: LockService;
@@ -92,10 +92,7 @@ export class ServerSession {
   }
 
   async #checkLock(): Promise<void> {
-    const { path, epoch } = this.lock;
-    const isAnnounced = this.#isAnnounced;
-    const [holder, file] = await Promise.all([this.#lockService.holder(path), this.#lockService.read(path)]);
-    if (holder?.epoch !== epoch || (isAnnounced && file === undefined)) this.#lose();
+    if (!(await hasPlace(this.#lockService, this.lock, this.#isAnnounced))) this.#lose();
   }
 
   #lose(): void {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { PullStream, pullStreamOf } from './pull-stream.ts';
+import { ChangedStream, PullStream, pullStreamOf } from './pull-stream.ts';
 
 class Counting extends PullStream<number> {
   ends = 0;
@@ -74,5 +74,22 @@ describe('pull streams', () => {
     assert.equal(await failing.pull(), 1);
     await assert.rejects(async () => failing.pull(), /as planned/);
     assert.equal(await failing.pull(), undefined);
+  });
+
+  test('are changed value by value', async () => {
+    const counting = new Counting(4);
+    const stream = new ChangedStream(counting, (value) => (value as number) * 10);
+    assert.equal(stream.pull(), 0);
+    assert.equal(await stream.pull(), 10);
+    assert.deepEqual(await all(stream), [20, 30]);
+  });
+
+  test('end where a change throws', () => {
+    const counting = new Counting(4);
+    const stream = new ChangedStream<number>(counting, () => {
+      throw new Error('no number');
+    });
+    assert.throws(() => stream.pull(), /no number/);
+    assert.equal(counting.ends, 1);
   });
 });

@@ -72,3 +72,36 @@ class Iterated<T> extends PullStream<T> {
     await this.#values.return?.();
   }
 }
+
+/** The values of `values`, each changed. A change that throws ends the stream. */
+export class ChangedStream<T> extends PullStream<T> {
+  readonly #values: PullStream<unknown>;
+  readonly #change: (value: unknown) => T;
+
+  constructor(values: PullStream<unknown>, change: (value: unknown) => T) {
+    super();
+    this.#values = values;
+    this.#change = change;
+  }
+
+  pull(): T | undefined | Promise<T | undefined> {
+    const value = this.#values.pull();
+    return value instanceof Promise ? value.then((late) => this.#changed(late)) : this.#changed(value);
+  }
+
+  end(): void | Promise<void> {
+    return this.#values.end();
+  }
+
+  #changed(value: unknown): T | undefined {
+    if (value === undefined) return undefined;
+    try {
+      return this.#change(value);
+    } catch (error) {
+      // no caller waits for the clean-up
+      const ending = this.end();
+      if (ending instanceof Promise) ending.catch(() => {});
+      throw error;
+    }
+  }
+}

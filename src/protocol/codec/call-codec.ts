@@ -7,10 +7,11 @@
 import { asBuffer, assert, BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import {
   type CallHandler,
+  ChangedStream,
   type Clock,
   fromPlainThrown,
   Pacer,
-  PullStream,
+  type PullStream,
   pullStreamOf,
   toPlainThrown,
 } from '../../env/index.ts';
@@ -176,39 +177,6 @@ export function encodedStream(
       throw unreadableAnswer(method, thrown);
     }
   });
-}
-
-/** Another stream, each item changed. It ends where an item cannot be changed. */
-class ChangedStream extends PullStream<unknown> {
-  readonly #items: PullStream<unknown>;
-  readonly #change: (item: unknown) => unknown;
-
-  constructor(items: PullStream<unknown>, change: (item: unknown) => unknown) {
-    super();
-    this.#items = items;
-    this.#change = change;
-  }
-
-  pull(): unknown {
-    const item = this.#items.pull();
-    return item instanceof Promise ? item.then((value) => this.#changed(value)) : this.#changed(item);
-  }
-
-  end(): void | Promise<void> {
-    return this.#items.end();
-  }
-
-  #changed(item: unknown): unknown {
-    if (item === undefined) return undefined;
-    try {
-      return this.#change(item);
-    } catch (error) {
-      // no caller waits for the clean-up
-      const ending = this.end();
-      if (ending instanceof Promise) ending.catch(() => {});
-      throw error;
-    }
-  }
 }
 
 /** A stack is cut to this, and an error that is still longer has no details: they cross in the header of an answer. */
