@@ -13,9 +13,12 @@
 import { join } from 'node:path';
 import { buildOrExit } from './lib/build.mjs';
 import { compare } from './lib/compare.mjs';
+import { helpIfAsked } from './lib/command-line.mjs';
 import { filesUnder, ROOT, run } from './lib/repository.mjs';
 import { serverBench } from './lib/server-bench.mjs';
 import { goMissing } from './lib/tools.mjs';
+
+helpIfAsked(import.meta.url);
 
 const [what, ...words] = process.argv.slice(2);
 

@@ -6,6 +6,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, install } from './lib/build.mjs';
+import { helpIfAsked } from './lib/command-line.mjs';
 import { capture, closingLine, dependency, ROOT, secondsSince } from './lib/repository.mjs';
 import { assertDensities } from './lint/asserts.mjs';
 import { brokenCitations } from './lint/citations.mjs';
@@ -14,6 +15,8 @@ import { LOCK_FILES, missingEntries, readLock } from './lint/lock-file.mjs';
 import { moduleState } from './lint/module-state.mjs';
 import { casts, longest, MAX_COLUMNS, wideComments } from './lint/sizes.mjs';
 import { repositoryFiles, untidy } from './lint/tidy.mjs';
+
+helpIfAsked(import.meta.url);
 
 /** Bounds of the figures that check prints. Lower one when its figure falls; never raise one. */
 const MAX_FILE_LINES = 700;

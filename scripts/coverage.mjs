@@ -17,11 +17,13 @@ import { SourceMap } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { parseArgs } from 'node:util';
 import ts from 'typescript';
 import { buildOrExit } from './lib/build.mjs';
 import { EXPLAINED } from './lib/explained-branches.mjs';
+import { argumentsOf, helpIfAsked } from './lib/command-line.mjs';
 import { closingLine, filesUnder, ROOT, run } from './lib/repository.mjs';
+
+helpIfAsked(import.meta.url);
 
 /**
  * The least share of branches in percent, by room.
@@ -159,7 +161,7 @@ function countAt(functions, position) {
   return best?.count ?? 0;
 }
 
-const { values } = parseArgs({
+const { values } = argumentsOf({
   options: {
     show: { type: 'boolean', default: false },
     sim: { type: 'string' },

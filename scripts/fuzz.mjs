@@ -7,9 +7,11 @@
  * MAX_INPUT_MS; it is printed in hexadecimal. The run fails as a whole when memory grows beyond MAX_HEAP_BYTES. One
  * seed makes one run, as far as the number of inputs is the same.
  */
-import { parseArgs } from 'node:util';
 import { buildOrExit } from './lib/build.mjs';
+import { argumentsOf, helpIfAsked } from './lib/command-line.mjs';
 import { closingLine, secondsSince } from './lib/repository.mjs';
+
+helpIfAsked(import.meta.url);
 
 const MAX_INPUT_MS = 1000;
 const MAX_HEAP_BYTES = 512 * 1024 * 1024;
@@ -18,7 +20,7 @@ const MAX_FAILURES = 10;
 /** Inputs between two looks at the clock. */
 const ROUND = 512;
 
-const { values } = parseArgs({
+const { values } = argumentsOf({
   options: {
     seconds: { type: 'string' },
     inputs: { type: 'string' },

@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { btbench, buildBtbench, buildProbe, errorKinds, lookAgain, WORKLOADS, writeUntilGone } from './lib/btbench.mjs';
 import { buildOrExit } from './lib/build.mjs';
+import { helpIfAsked } from './lib/command-line.mjs';
 import { Report } from './lib/report.mjs';
 import { capture, ROOT } from './lib/repository.mjs';
 import { edubbaCommand, freePort, startEdubba, startEmulator } from './lib/server.mjs';
@@ -27,6 +28,8 @@ import {
   pythonMissing,
 } from './lib/tools.mjs';
 import { AUTHORITY, grpcCases, h2spec, SERVER_TLS } from './lib/wire-peers.mjs';
+
+helpIfAsked(import.meta.url);
 
 /** @typedef {import('./lib/server.mjs').RunningServer} RunningServer */
 /** @typedef {Record<string, string | undefined>} Environment */

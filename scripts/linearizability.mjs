@@ -13,19 +13,21 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { buildOrExit } from './lib/build.mjs';
+import { argumentsOf, helpIfAsked } from './lib/command-line.mjs';
 import { Report } from './lib/report.mjs';
 import { capture, ROOT, secondsSince } from './lib/repository.mjs';
 import { edubbaCommand } from './lib/server.mjs';
 import { goMissing, goProgram } from './lib/tools.mjs';
+
+helpIfAsked(import.meta.url);
 
 const HISTORIES = 5000;
 const FORMS = ['server', 'threads', 'embedded'];
 const MAX_ROWS = 16;
 const MIN_CLIENTS = 8;
 
-const { values } = parseArgs({
+const { values } = argumentsOf({
   options: {
     operations: { type: 'string', default: '10000' },
     form: { type: 'string' },

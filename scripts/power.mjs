@@ -15,10 +15,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildBtbench, lookAgain, writeUntilGone } from './lib/btbench.mjs';
 import { buildOrExit } from './lib/build.mjs';
+import { helpIfAsked } from './lib/command-line.mjs';
 import { Report } from './lib/report.mjs';
 import { capture, ROOT, which } from './lib/repository.mjs';
 import { startEdubba } from './lib/server.mjs';
 import { goMissing } from './lib/tools.mjs';
+
+helpIfAsked(import.meta.url);
 
 const IMAGE_BYTES = 3 * 1024 ** 3;
 const AFTER_LOSS_MS = 150;

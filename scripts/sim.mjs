@@ -14,17 +14,19 @@
  * As many processes as there are cores share the seeds. A seed is one run, the same each time.
  */
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { buildOrExit } from './lib/build.mjs';
+import { argumentsOf, helpIfAsked } from './lib/command-line.mjs';
 import { MAX_SEEDS, plantedBugs, replayPlanted, searchPlanted } from './lib/planted-bugs.mjs';
 import { closingLine, ROOT, run, secondsSince } from './lib/repository.mjs';
 import { NODE_OPTIONS, runSeeds, traceOf } from './lib/simulated-seeds.mjs';
 import { nodeProgram } from './lib/tools.mjs';
 
+helpIfAsked(import.meta.url);
+
 /** Without the costly checks of invariants: 100,000 tablets are many. */
 const SCALE_OPTIONS = ['--enable-source-maps', '--max-semi-space-size=64'];
 
-const { values } = parseArgs({
+const { values } = argumentsOf({
   options: {
     seeds: { type: 'string' },
     minutes: { type: 'string' },

@@ -8,10 +8,12 @@
  * use stays flat after a warm-up.
  */
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { buildOrExit } from './lib/build.mjs';
+import { argumentsOf, helpIfAsked } from './lib/command-line.mjs';
 import { Report } from './lib/report.mjs';
 import { capture, ROOT } from './lib/repository.mjs';
+
+helpIfAsked(import.meta.url);
 
 /**
  * MiB by which memory in use may seem to grow after the warm-up, by chance: caches and scans come and go.
@@ -21,7 +23,7 @@ const MAX_GROWN_MIB = 24;
 const MAX_RESIDENT_GROWN_MIB = 96;
 const PLACES = ['memory', 'directory'];
 
-const { values } = parseArgs({
+const { values } = argumentsOf({
   options: { minutes: { type: 'string' }, seed: { type: 'string' }, place: { type: 'string' } },
 });
 const minutes = Number(values.minutes ?? 2);

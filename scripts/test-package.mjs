@@ -7,8 +7,11 @@
  *   npm run test:package -- --nodes=22.12.0,24   on these alone
  */
 import { buildOrExit } from './lib/build.mjs';
+import { helpIfAsked } from './lib/command-line.mjs';
 import { capture, closingLine, filesUnder } from './lib/repository.mjs';
 import { nodeProgram } from './lib/tools.mjs';
+
+helpIfAsked(import.meta.url);
 
 const NODES = '20.19.0,20,22.12.0,22,24';
 const MAX_MS = 900_000;

@@ -10,8 +10,11 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { run } from 'node:test';
 import { buildOrExit } from './lib/build.mjs';
+import { helpIfAsked } from './lib/command-line.mjs';
 import { filesUnder, ROOT } from './lib/repository.mjs';
 import TestReport from './lib/test-report.mjs';
+
+helpIfAsked(import.meta.url);
 
 const APART = /^dist\/test\/(interop|power)\//;
 const MAX_FILE_SECONDS = 600;

@@ -10,8 +10,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildOrExit } from './lib/build.mjs';
 import { checkOut } from './lib/compare.mjs';
+import { helpIfAsked } from './lib/command-line.mjs';
 import { Report } from './lib/report.mjs';
 import { capture, ROOT, run } from './lib/repository.mjs';
+
+helpIfAsked(import.meta.url);
 
 const PROGRAM = join(ROOT, 'scripts/lib/upgrade-program.mjs');
 const STEP_MS = 300_000;

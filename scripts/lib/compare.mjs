@@ -16,6 +16,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { btbench, buildBtbench, errorKinds, TIMED_WORKLOADS } from './btbench.mjs';
+import { argumentsOf } from './command-line.mjs';
 import { ROOT, run } from './repository.mjs';
 import { edubbaCommand, startServer } from './server.mjs';
 import { goMissing } from './tools.mjs';
@@ -282,10 +283,18 @@ async function measure(kind, roots, scratch, settings) {
  * @param {string[]} words
  */
 export async function compare(words) {
-  /** @type {(name: string, fallback: string) => string} */
-  const option = (name, fallback) =>
-    words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;
-  const [commit, name = 'server'] = words.filter((word) => !word.startsWith('--'));
+  const { values, positionals } = argumentsOf({
+    args: words,
+    allowPositionals: true,
+    options: {
+      rounds: { type: 'string' },
+      rows: { type: 'string' },
+      secs: { type: 'string', default: '2' },
+      lines: { type: 'string' },
+      json: { type: 'string' },
+    },
+  });
+  const [commit, name = 'server'] = positionals;
   const kind = KINDS[name];
   if (commit === undefined || kind === undefined) {
     console.log(
@@ -293,7 +302,7 @@ export async function compare(words) {
     );
     return 2;
   }
-  const lines = option('lines', kind.lines.join(',')).split(',');
+  const lines = (values.lines ?? kind.lines.join(',')).split(',');
   const unknown = lines.find((line) => !kind.lines.includes(line));
   const missing =
     unknown === undefined ? await kind.missing() : `line '${unknown}'; there are ${kind.lines.join(', ')}`;
@@ -304,9 +313,9 @@ export async function compare(words) {
   const judging = await import('../../dist/bench/compare/verdict.js');
   const settings = {
     lines,
-    rows: Number(option('rows', String(kind.rows))),
-    secs: Number(option('secs', '2')),
-    rounds: Number(option('rounds', String(judging.MIN_ROUNDS))),
+    rows: Number(values.rows ?? kind.rows),
+    secs: Number(values.secs),
+    rounds: Number(values.rounds ?? judging.MIN_ROUNDS),
   };
   const scratch = mkdtempSync(join(tmpdir(), 'edubba-compare-'));
   try {
@@ -318,9 +327,11 @@ export async function compare(words) {
       const ratios = first.lines.map(({ line, ratio }) => `${line} ${ratio.toFixed(3)}`).join(', ');
       console.log(`cold, not judged: mean ${first.meanRatio.toFixed(3)}; ${ratios}`);
     }
-    const file = option('json', '');
-    if (file !== '')
-      writeFileSync(file, `${JSON.stringify({ commit, kind: name, ...settings, ...verdict, cold: first?.lines })}\n`);
+    if (values.json !== undefined)
+      writeFileSync(
+        values.json,
+        `${JSON.stringify({ commit, kind: name, ...settings, ...verdict, cold: first?.lines })}\n`,
+      );
     return verdict.passes ? 0 : 1;
   } catch (error) {
     console.log(`not measured: ${error.message}`);

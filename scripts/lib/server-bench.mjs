@@ -15,6 +15,7 @@ import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeFileSync,
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { btbench, buildBtbench, errorKinds, TIMED_WORKLOADS, workloadResults } from './btbench.mjs';
+import { argumentsOf } from './command-line.mjs';
 import { startEdubba, startEmulator, startHbase } from './server.mjs';
 import { emulator, hbase, javaMissing, nodeProgram } from './tools.mjs';
 
@@ -428,15 +429,20 @@ async function chosen(only) {
  * @param {string[]} words
  */
 export async function serverBench(words) {
-  /** @type {(name: string, fallback: string) => string} */
-  const option = (name, fallback) =>
-    words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;
-  const settings = {
-    secs: option('secs', '3'),
-    warmSecs: Number(option('warm', '0')),
-    workloads: option('workloads', ORDER.join(',')).split(','),
-  };
-  const servers = await chosen(option('only', ''));
+  const { values } = argumentsOf({
+    args: words,
+    options: {
+      rows: { type: 'string', default: '100000' },
+      load: { type: 'string', default: '2x16' },
+      secs: { type: 'string', default: '3' },
+      warm: { type: 'string', default: '0' },
+      workloads: { type: 'string', default: ORDER.join(',') },
+      only: { type: 'string', default: '' },
+      json: { type: 'string' },
+    },
+  });
+  const settings = { secs: values.secs, warmSecs: Number(values.warm), workloads: values.workloads.split(',') };
+  const servers = await chosen(values.only);
   const unknown = servers.find((name) => !(name in SERVERS));
   if (unknown !== undefined) {
     console.log(`no server '${unknown}'; there are ${Object.keys(SERVERS).join(', ')}`);
@@ -449,8 +455,8 @@ export async function serverBench(words) {
   /** @type {Result[]} */
   const all = [];
   let failed = false;
-  for (const rows of option('rows', '100000').split(',')) {
-    for (const load of option('load', '2x16').split(',')) {
+  for (const rows of values.rows.split(',')) {
+    for (const load of values.load.split(',')) {
       if (load === '1x1')
         console.log(`the disk writes and syncs a kilobyte in ${diskSyncMs().toFixed(3)} ms (median of ${SYNCS})`);
       const contestants = servers.map((name) => new Contestant(name, prepared[name], { rows, load }, settings.secs));
@@ -470,8 +476,8 @@ export async function serverBench(words) {
       printTables(`${rows} rows of 1000 bytes, ${load} (connections x streams)`, servers, results);
     }
   }
-  const file = option('json', '');
-  if (file !== '') writeFileSync(file, all.map((result) => `${JSON.stringify(result)}\n`).join(''));
+  if (values.json !== undefined)
+    writeFileSync(values.json, all.map((result) => `${JSON.stringify(result)}\n`).join(''));
   if (failed) return 1;
   return all.some(({ server, errors }) => server === 'edubba' && errors > 0) ? 2 : 0;
 }
