@@ -22,6 +22,8 @@ import {
 import { findLogEnd } from './slot-marks.ts';
 
 const READ_AHEAD = 4;
+/** So few slots are read whole rather than looked at for where to begin. */
+const MAX_UNSOUGHT = 8;
 /** Read of a slot at first; the rest of a larger one when its turn comes. */
 const READ_BYTES = 512 << 10;
 
@@ -42,7 +44,7 @@ export async function* readSlots(calls: SlotCalls, log: string, from: LogPositio
     if (isTrimmed || lowWater > last) last = end.last;
     const begin = next;
     if (next > last) return;
-    for await (const { position, bytes } of merged(calls, log, nonce)) {
+    for await (const { position, bytes } of merged(calls, log, nonce, next)) {
       if (position < next) continue;
       // it was trimmed, or the other row was written to after it was listed
       if (position > next) break;
@@ -55,9 +57,12 @@ export async function* readSlots(calls: SlotCalls, log: string, from: LogPositio
   }
 }
 
-/** The appends of both rows as they are now, by number; an append that is in both comes once. */
-async function* merged(calls: SlotCalls, log: string, nonce: Buffer): AsyncIterable<LogAppend> {
-  const rows = rowsOf(log).map((row) => rowAppends(calls, row, nonce)[Symbol.asyncIterator]());
+/**
+ * The appends of both rows as they are now, by number, those at `from` and above among them; an append that is in both
+ * comes once.
+ */
+async function* merged(calls: SlotCalls, log: string, nonce: Buffer, from: LogPosition): AsyncIterable<LogAppend> {
+  const rows = rowsOf(log).map((row) => rowAppends(calls, row, nonce, from)[Symbol.asyncIterator]());
   try {
     const heads = await Promise.all(rows.map((row) => row.next()));
     for (;;) {
@@ -75,8 +80,16 @@ async function* merged(calls: SlotCalls, log: string, nonce: Buffer): AsyncItera
   }
 }
 
-async function* rowAppends(calls: SlotCalls, row: string, nonce: Buffer): AsyncGenerator<LogAppend, void, void> {
-  for await (const slots of calls.pages(row, 1)) {
+async function* rowAppends(
+  calls: SlotCalls,
+  row: string,
+  nonce: Buffer,
+  from: LogPosition,
+): AsyncGenerator<LogAppend, void, void> {
+  let isBelow = from > 1;
+  for await (const page of calls.pages(row, 1)) {
+    const slots = isBelow ? page.slice(await slotsBelow(calls, row, page, nonce, from)) : page;
+    if (slots.length > 0) isBelow = false;
     const ahead: Promise<Buffer | undefined>[] = [];
     for (const [i, slot] of slots.entries()) {
       while (ahead.length < READ_AHEAD && i + ahead.length < slots.length) {
@@ -90,6 +103,32 @@ async function* rowAppends(calls: SlotCalls, row: string, nonce: Buffer): AsyncG
       if (append !== undefined) yield append;
     }
   }
+}
+
+/**
+ * How many of `slots`, from the first on, surely have appends before `from`: their numbers ascend in a row. A slot that
+ * shows none decides nothing: it was trimmed, it is a marker, or what is wrong with it is found when it is read whole.
+ */
+async function slotsBelow(
+  calls: SlotCalls,
+  row: string,
+  slots: readonly number[],
+  nonce: Buffer,
+  from: LogPosition,
+): Promise<number> {
+  if (slots.length <= MAX_UNSOUGHT) return 0;
+  const isBelow = async (slot: number): Promise<boolean> => {
+    const header = await calls.readHeader(row, slot);
+    return header?.kind === 'append' && header.nonce.equals(nonce) && header.sequence < from;
+  };
+  let [below, end] = [0, slots.length - 1];
+  if (await isBelow(slots[end]!)) return slots.length;
+  while (end - below > MAX_UNSOUGHT) {
+    const middle = (below + end) >> 1;
+    if (await isBelow(slots[middle]!)) below = middle + 1;
+    else end = middle;
+  }
+  return below;
 }
 
 /** The append in a slot that begins with `piece`; undefined: a marker, or it was deleted before it was read whole. */
