@@ -14,8 +14,9 @@ function notifyAll(event: Event): void {
   for (const listener of listeners ?? []) listener();
 }
 
-/** Calls `listener` once when the signal aborts. The signal has not aborted yet. */
-export function onAbort(signal: AbortSignal, listener: () => void): void {
+/** Calls `listener` once when the signal aborts, if there is one. It has not aborted yet. */
+export function onAbort(signal: AbortSignal | undefined, listener: () => void): void {
+  if (signal === undefined) return;
   const listeners = listenersOf.get(signal);
   if (listeners !== undefined) {
     listeners.add(listener);
@@ -26,7 +27,8 @@ export function onAbort(signal: AbortSignal, listener: () => void): void {
 }
 
 /** Calls it no more. A listener that is not there is none. */
-export function offAbort(signal: AbortSignal, listener: () => void): void {
+export function offAbort(signal: AbortSignal | undefined, listener: () => void): void {
+  if (signal === undefined) return;
   const listeners = listenersOf.get(signal);
   if (listeners === undefined || !listeners.delete(listener) || listeners.size > 0) return;
   listenersOf.delete(signal);

@@ -55,7 +55,7 @@ async function standBy(options: LockOptions, sessionId: string): Promise<LockHan
   });
   compareClocks();
   const abort = (): void => wake();
-  if (signal && !signal.aborted) onAbort(signal, abort);
+  if (!signal?.aborted) onAbort(signal, abort);
   try {
     for (;;) {
       if (signal?.aborted) throw callCancelled('the master lock');
@@ -72,6 +72,6 @@ async function standBy(options: LockOptions, sessionId: string): Promise<LockHan
     }
   } finally {
     stopWatching();
-    if (signal) offAbort(signal, abort);
+    offAbort(signal, abort);
   }
 }

@@ -25,7 +25,7 @@ export class WaitList {
     const { deadlineMs, signal } = context;
     return new Promise((resolve, reject) => {
       const end = (settle: () => void): void => {
-        if (signal) offAbort(signal, abort);
+        offAbort(signal, abort);
         timer?.cancel();
         this.#waiting.delete(wake);
         settle();
@@ -38,7 +38,7 @@ export class WaitList {
           ? undefined
           : this.#clock.timer(deadlineMs - this.#clock.monotonicMs(), onDeadline);
       if (signal?.aborted) return abort();
-      if (signal) onAbort(signal, abort);
+      onAbort(signal, abort);
       this.#waiting.add(wake);
     });
   }

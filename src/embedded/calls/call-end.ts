@@ -68,7 +68,7 @@ export class CallEnd {
     this.context = new CallContext({ budget, principal: 'embedded', deadlineMs: clock.monotonicMs() + timeoutMs });
     if (timeoutMs !== Number.POSITIVE_INFINITY)
       this.#timer = clock.timer(timeoutMs, () => this.#end(this.#timedOut(true)));
-    if (signal !== undefined) onAbort(signal, this.#onAbort);
+    onAbort(signal, this.#onAbort);
   }
 
   /** The reason of the end, if the call has ended. */
@@ -97,7 +97,7 @@ export class CallEnd {
   stop(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
-    if (this.#options.signal !== undefined) offAbort(this.#options.signal, this.#onAbort);
+    offAbort(this.#options.signal, this.#onAbort);
   }
 
   #end(error: CallEndedError): void {

@@ -117,12 +117,12 @@ export class ByteBudget {
         this.#wake();
       };
       const grant = (): void => {
-        if (signal) offAbort(signal, abort);
+        offAbort(signal, abort);
         resolve();
       };
       const waiter: Waiter = { bytes, owner, grant };
       if (signal?.aborted) return reject(new BigtableError(Code.CANCELLED, 'the caller cancelled the call'));
-      if (signal) onAbort(signal, abort);
+      onAbort(signal, abort);
       queue.add(waiter);
       this.#relieve(() => this.waiting === 0);
     });

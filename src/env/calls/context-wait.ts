@@ -38,7 +38,7 @@ export class ContextWait {
       return;
     }
     this.#timer?.cancel();
-    if (this.#onAbort && this.#context.signal) offAbort(this.#context.signal, this.#onAbort);
+    if (this.#onAbort) offAbort(this.#context.signal, this.#onAbort);
     this.#onAbort = undefined;
   }
 

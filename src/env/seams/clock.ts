@@ -47,9 +47,9 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
       reject(signal?.reason);
     };
     const timer = clock.timer(delayMs, () => {
-      if (signal) offAbort(signal, abort);
+      offAbort(signal, abort);
       resolve();
     });
-    if (signal) onAbort(signal, abort);
+    onAbort(signal, abort);
   });
 }

@@ -34,11 +34,11 @@ export class Health {
     return new Promise((resolve) => {
       const wake = (): void => {
         this.#watchers.delete(wake);
-        if (context.signal) offAbort(context.signal, wake);
+        offAbort(context.signal, wake);
         resolve();
       };
       this.#watchers.add(wake);
-      if (context.signal) onAbort(context.signal, wake);
+      onAbort(context.signal, wake);
     });
   }
 }

@@ -98,7 +98,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
       context.listen(this);
     } else {
       if (context.signal?.aborted) return this.#end(callCancelled());
-      if (context.signal) onAbort(context.signal, this.#onAbort);
+      onAbort(context.signal, this.#onAbort);
     }
     this.#owner.deadlines.set(this, context.deadlineMs);
     this.#owner.start(this);
@@ -221,7 +221,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
     this.#hasEnded = true;
     const { context } = this;
     if (context instanceof CallContext) context.unlisten(this);
-    else if (context.signal) offAbort(context.signal, this.#onAbort);
+    else offAbort(context.signal, this.#onAbort);
     this.#owner.deadlines.clear(this);
     this.#owner.onEnded(this);
     this.#reader.onDone(error);
