@@ -15,7 +15,7 @@ const PLANT = pathToFileURL(join(ROOT, 'sim/planted/plant.mjs')).href;
 const FOUND = join(ROOT, 'sim/planted/found.json');
 
 /**
- * @typedef {{ name: string, title: string, changes: object[] }} PlantedBug
+ * @typedef {{ name: string, title: string, changes: { file: string }[] }} PlantedBug
  * @typedef {{ seed: number, judge: string, message: string }} Found
  * @typedef {{ bug: PlantedBug, from: number, to: number }} Part seeds from `from` up to and without `to`
  */
@@ -40,14 +40,26 @@ const knownSeeds = () => JSON.parse(readFileSync(FOUND, 'utf8'));
  * @param {string[]} nodeOptions
  * @returns {Promise<Found | undefined>}
  */
-async function firstFailure(changes, { from, to }, nodeOptions) {
+async function firstFailure(changes, seeds, nodeOptions) {
+  return (await runUntilFailure(changes, seeds, nodeOptions)).found;
+}
+
+/**
+ * Runs the seeds until one fails.
+ *
+ * @param {object[]} changes
+ * @param {{ from: number, to: number }} seeds
+ * @param {string[]} nodeOptions
+ * @returns {Promise<{ found?: Found, traces: Record<string, string> }>}
+ */
+async function runUntilFailure(changes, { from, to }, nodeOptions) {
   const args = [...nodeOptions, '--import', PLANT, join(ROOT, 'dist/sim/world/main.js'), `${from}`, `${to}`, 'first'];
   const env = { ...process.env, EDUBBA_PLANTED_BUG: JSON.stringify({ root: ROOT, changes }) };
   const { status, out, err } = await capture(process.execPath, args, { timeoutMs: TIMEOUT_MS, env });
   const last = out.trimEnd().split('\n').at(-1) ?? '';
   if (status !== 0 || !last.startsWith('{'))
     throw new Error(`the simulator ended with status ${status}: ${last}\n${err}`);
-  return JSON.parse(last).found;
+  return JSON.parse(last);
 }
 
 /**
@@ -128,6 +140,82 @@ export async function searchPlanted(bugs, { from, to, nodeOptions }) {
     }
   });
   return tally;
+}
+
+/**
+ * Searches bugs that a seed seldom meets, many at a time: a seed runs with all of them, and if it fails, with each
+ * alone. A bug that shows in the trace wherever it is planted would change what the others meet: each of these is
+ * searched alone, after the others. Otherwise as `searchPlanted`.
+ *
+ * @param {readonly PlantedBug[]} bugs
+ * @param {{ from: number, to: number, nodeOptions: string[] }} search
+ */
+export async function searchTogether(bugs, { from, to, nodeOptions }) {
+  const tally = { passed: 0, failed: 0 };
+  const plain = await runUntilFailure([], { from, to: from + 1 }, nodeOptions);
+  /** @type {PlantedBug[]} */
+  const quiet = [];
+  await inParallel(
+    bugs.map((bug) => ({ bug, from, to: from + 1 })),
+    async ({ bug, ...seeds }) => {
+      const { traces } = await runUntilFailure(bug.changes, seeds, nodeOptions);
+      if (traces[from] === plain.traces[from]) quiet.push(bug);
+    },
+  );
+  for (const group of apart(quiet)) {
+    console.log(`together: ${group.map(({ name }) => name).join(', ')}`);
+    const left = new Set(group);
+    /** @type {Part[]} */
+    const parts = [];
+    for (let at = from; at < to; at += MOST_SEEDS)
+      parts.push({ bug: group[0], from: at, to: Math.min(at + MOST_SEEDS, to) });
+    await inParallel(parts, async (part) => {
+      for (let at = part.from; at < part.to && left.size > 0; ) {
+        const changes = [...left].flatMap((bug) => bug.changes);
+        const failure = await firstFailure(changes, { from: at, to: part.to }, nodeOptions);
+        if (failure === undefined) return;
+        const seeds = { from: failure.seed, to: failure.seed + 1 };
+        at = seeds.to;
+        for (const bug of [...left]) {
+          const found = await firstFailure(bug.changes, seeds, nodeOptions);
+          if (found === undefined || !left.has(bug)) continue;
+          const without = await firstFailure([], seeds, nodeOptions);
+          if (without !== undefined) {
+            console.log(`seed ${failure.seed} fails without a planted bug, by ${without.judge}: ${without.message}`);
+            break;
+          }
+          left.delete(bug);
+          tally.passed++;
+          note(bug.name, found);
+          report({ bug, ...seeds }, found);
+        }
+      }
+    });
+    for (const bug of left) report({ bug, from, to }, undefined);
+    tally.failed += left.size;
+  }
+  const loud = bugs.filter((bug) => !quiet.includes(bug));
+  const others = await searchPlanted(loud, { from, to, nodeOptions });
+  return { passed: tally.passed + others.passed, failed: tally.failed + others.failed };
+}
+
+/**
+ * Groups of bugs that can be planted together: no two of a group change the same file.
+ *
+ * @param {readonly PlantedBug[]} bugs
+ */
+function apart(bugs) {
+  /** @type {PlantedBug[][]} */
+  const groups = [];
+  /** @param {PlantedBug} bug */
+  const filesOf = (bug) => bug.changes.map(({ file }) => file);
+  for (const bug of bugs) {
+    const files = new Set(filesOf(bug));
+    const group = groups.find((others) => !others.some((other) => filesOf(other).some((file) => files.has(file))));
+    if (group) group.push(bug);
+    else groups.push([bug]);
+  }
+  return groups;
 }
 
 /**
