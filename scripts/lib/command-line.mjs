@@ -23,6 +23,7 @@ export function helpIfAsked(url) {
  *
  * @template {import('node:util').ParseArgsConfig} T
  * @param {T} config
+ * @returns {ReturnType<typeof parseArgs<T>>}
  */
 export function argumentsOf(config) {
   try {

@@ -10,7 +10,7 @@
  *   opened anew from it, under the same assignment, once nothing of the tablet is in flight
  *   (docs/decisions/0037-broken-invariants.md). A tablet that the server releases was flushed, or its row is gone. Once
  *   METADATA takes a tablet away from the server, or the server is ending, it loads no more tablets: others read its
- *   log after it is fenced. What it leaves to be replayed then stays in the log, and it is reported to no master as released.
+ *   log after it is fenced. What it leaves to be replayed then stays in the log, and is not reported as released.
  */
 import { assert, BigtableError, type ByteString, Code, quote, toBigtableError, unavailable } from '../base/index.ts';
 import type { Logger, RequestContext } from '../env/index.ts';

@@ -22,7 +22,7 @@ import {
 import { findLogEnd } from './slot-marks.ts';
 
 const READ_AHEAD = 4;
-/** So few slots are read whole rather than looked at for where to begin. */
+/** So few slots are all read whole; where there are more, headers say where to begin. */
 const MAX_UNSOUGHT = 8;
 /** Read of a slot at first; the rest of a larger one when its turn comes. */
 const READ_BYTES = 512 << 10;

@@ -3,7 +3,7 @@
  * evaluated, which takes milliseconds: one import of them all would hold the event loop for 25 to 60 ms
  * (docs/decisions/0039-generated-codec.md).
  *
- * A module comes after those that it imports. A module that is missing here is still loaded, by the one that imports it.
+ * A module comes after those that it imports. One that is missing here is still loaded, by the one that imports it.
  */
 import type { Clock } from '../../env/index.ts';
 
