@@ -253,4 +253,9 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
     title: 'a change of a schema is forgotten where the file cannot be read at first',
     changes: [{ file: 'locator/schema-cache.ts', text: 'if (!cannotBeUnderstood(thrown)) missed();', wrong: '' }],
   },
+  {
+    name: 'N17',
+    title: 'files of buffered writes are committed before the records of the writes are durable',
+    changes: [{ file: 'tablet/compact/flusher.ts', text: 'await this.#writer.allDurable();', wrong: '' }],
+  },
 ];

@@ -47,6 +47,8 @@ export class TabletFixture {
   onCommit: () => Promise<void> = async () => {};
   /** Called when a compaction of files has begun. */
   onCompaction: () => Promise<void> = async () => {};
+  /** True before `load`: writes are acknowledged before they are durable. */
+  buffered = false;
   /** True while the lease of its server holds. */
   isLeaseHeld = true;
   readonly clock = new ManualClock();
@@ -122,6 +124,7 @@ export class TabletFixture {
       filters: new FilterCompiler({ limits: LIMITS.default, random: this.env.random }),
       limits: LIMITS.default,
       blockSizeBytes: 256,
+      buffered: this.buffered,
     };
     this.tablet = await Tablet.load(options, this.state, later);
     return this;

@@ -3,7 +3,7 @@
  * SSTables (write-memtable.ts), and commits them.
  *
  * Invariant: the redo point of a commit is the last record applied to the frozen memtable, so that replay begins after
- * it.
+ * it. All records up to it are durable by then.
  */
 import { assert } from '../../base/index.ts';
 import { isAfter, type RedoPoint } from '../../commitlog/index.ts';
@@ -128,6 +128,8 @@ export class Flusher {
         ownedFiles.discard(paths);
         throw error;
       });
+      // files never have a record that the log may still lose: with it, an earlier one of another tablet would be lost
+      await this.#writer.allDurable();
       if (serving.failure) throw serving.notServingError();
       await commits.flushed(files, memtable.rowRangeDeletions(), redo);
       assert(layers.oldestFrozen !== frozen, 'a memtable that is in files is no longer a layer');

@@ -89,6 +89,8 @@ export class TabletWriter {
   #writes = 0;
   /** Calls that wait until there are none. */
   readonly #drained: (() => void)[] = [];
+  /** Settles with the append of the newest buffered change. */
+  #newestBuffered: Promise<unknown> | undefined;
   /** Changes that are being applied in slices. */
   readonly #applying = new Set<Promise<void>>();
   /** Changes of hot rows. */
@@ -170,6 +172,11 @@ export class TabletWriter {
   async drain(): Promise<void> {
     while (this.#writes > 0) await new Promise<void>((resolve) => this.#drained.push(resolve));
     assert(this.pending.isEmpty, 'no change is pending while no write is under way');
+  }
+
+  /** Resolves when every record up to `applied` is durable; undefined: it is. Rejects when one never will be. */
+  allDurable(): Promise<unknown> | undefined {
+    return this.#newestBuffered;
   }
 
   /** Resolves when every record up to `applied` is in the memtable whole. */
@@ -326,7 +333,8 @@ export class TabletWriter {
         change = timed();
         appended = log.appendReserved(this.#record(change));
       }
-      const { sequence } = appended;
+      const { sequence, append } = appended;
+      this.#newestBuffered = append.durable;
       // the newest durable append precedes this record: the log is kept from there on
       layers.active.firstPosition ??= log.newestPosition;
       const applying = this.#apply(change.body, { epoch: this.#epoch, sequence });
