@@ -111,6 +111,11 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'N18',
+    title: 'a merge goes on with another tablet than the one that it holds',
+    changes: [{ file: 'master/tablet-merge.ts', text: 'if (keyOfRow(high) !== keys[1]) throw changed();', wrong: '' }],
+  },
+  {
     name: 'H1',
     title: 'a check on a hot row is answered before the change that it saw is durable',
     changes: [{ file: WRITES, text: 'else if (turn.seen !== undefined) await turn.seen.done;', wrong: '' }],

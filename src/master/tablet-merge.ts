@@ -15,6 +15,7 @@ import {
   keyOfRow,
   keysOfTable,
   type MetadataCommit,
+  type MetadataKey,
   metadataKey,
   type MetadataRow,
   ROOT_RANGE,
@@ -48,7 +49,7 @@ export async function mergeTablets(
     if (failure) throw failure;
   }
   const hold = queue.hold(keys);
-  const merged = await mergeHeld(parts, schema, row, { ...context, signal: hold.signal }).finally(() => {
+  const merged = await mergeHeld(parts, schema, row, keys, { ...context, signal: hold.signal }).finally(() => {
     hold.release();
     // one that was released is to be served again
     for (const key of keys) void queue.look(key);
@@ -58,15 +59,18 @@ export async function mergeTablets(
   if (failure) throw failure;
 }
 
-/** Returns the merged tablet's row, which names no server. */
+/** `keys`: those of the two, which are held. Returns the merged tablet's row, which names no server. */
 async function mergeHeld(
   parts: MergeParts,
   { id, name }: TableSchema,
   row: ByteString,
+  keys: readonly MetadataKey[],
   context: RequestContext,
 ): Promise<MetadataRow> {
   const { env, metadata, servers } = parts;
   const [low, high] = await neighbours(metadata, { id, name }, row, context);
+  // the upper one was split before it was held
+  if (keyOfRow(high) !== keys[1]) throw changed();
   await checkTogether(metadata, [low, high], context);
   const owned = [low, high].map((tablet) => ({ tablet, owner: ownerOf(parts, tablet) }));
   // most is written while both are still served
