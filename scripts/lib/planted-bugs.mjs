@@ -65,8 +65,9 @@ async function runUntilFailure(changes, { from, to }, nodeOptions) {
 /**
  * Takes parts as long as there are any, as many at a time as there are cores. `work` may add parts.
  *
- * @param {Part[]} parts
- * @param {(part: Part) => Promise<void>} work
+ * @template P
+ * @param {P[]} parts
+ * @param {(part: P) => Promise<void>} work
  */
 async function inParallel(parts, work) {
   const worker = async () => {
@@ -165,10 +166,9 @@ export async function searchTogether(bugs, { from, to, nodeOptions }) {
   for (const group of apart(quiet)) {
     console.log(`together: ${group.map(({ name }) => name).join(', ')}`);
     const left = new Set(group);
-    /** @type {Part[]} */
+    /** @type {{ from: number, to: number }[]} */
     const parts = [];
-    for (let at = from; at < to; at += MOST_SEEDS)
-      parts.push({ bug: group[0], from: at, to: Math.min(at + MOST_SEEDS, to) });
+    for (let at = from; at < to; at += MOST_SEEDS) parts.push({ from: at, to: Math.min(at + MOST_SEEDS, to) });
     await inParallel(parts, async (part) => {
       for (let at = part.from; at < part.to && left.size > 0; ) {
         const changes = [...left].flatMap((bug) => bug.changes);

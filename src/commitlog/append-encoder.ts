@@ -303,7 +303,7 @@ export class AppendEncoder {
   /** Bytes [from, to) of `bytes`. */
   #bytes(bytes: Uint8Array, from = 0, to = bytes.length): void {
     const length = to - from;
-    if (length >= LARGE_VALUE_BYTES) return this.#largeBytes(viewOf(bytes, from, to));
+    if (length >= LARGE_VALUE_BYTES) return this.#largeBytes(length === bytes.length ? bytes : viewOf(bytes, from, to));
     this.#reserve(VARINT_BYTES + length);
     const at = writeVarint(this.#slab, this.#at, length);
     copyBytes(bytes, from, to, this.#slab, at);
