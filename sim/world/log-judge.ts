@@ -1,7 +1,8 @@
 /**
  * A judge of the commit logs, which sees each slot at the instant in which it is created or deleted:
  * - I5: nothing is created behind a FENCE while the log exists, and nothing there is acknowledged.
- * - I6: a server replays the log of another only once that is fenced, and finds every append.
+ * - I6: a server that replays the log of another, once that is fenced, finds every append. Before that it may read the
+ *   log for a tablet of which that has no record; the judge of recoveries sees to this.
  * - No slot is skipped, and no server writes in the log of another.
  * - What a reader has seen does not change: each append has the same bytes for every reader.
  */
@@ -157,13 +158,15 @@ export class LogJudge {
     read.set(position, checksum);
   }
 
-  /** A server has read all of the log of another one, from its beginning or from some position. */
-  replayed(log: string, last: number, by: string): void {
+  /**
+   * A server has read all of the log of another one, from its beginning or from some position. `wasSealed`: the log was
+   * sealed before.
+   */
+  replayed(log: string, last: number, by: string, wasSealed: boolean): void {
     const judged = this.#logs.get(log);
     if (judged === undefined || judged.isRemoved) return;
     this.counts.replays++;
-    if (!this.isSealed(log)) this.#violated(`${log}: ${by} has read it to ${last}, and it is not fenced`);
-    if (last !== judged.newest)
+    if (wasSealed && last !== judged.newest)
       this.#violated(`${log}: ${by} has read all to ${last}, and not append ${judged.newest}`);
   }
 

@@ -4,7 +4,7 @@
  * and when it is deleted.
  * - I3: the rows of a table that has a schema partition it.
  * - I4: no row lists a file that is not there, and no file or log that a row lists, or a live server holds, is deleted.
- * - I6: a record is in a log that the row of its tablet lists, and of an epoch that this row has had.
+ * - I6: a record is in a log that the row of its tablet lists, and of the row's epoch.
  * - I7: a row changes only by a commit that expected its (epoch, version), together with the commit's other row.
  */
 import { quote } from '../../src/base/index.ts';
@@ -148,8 +148,7 @@ export class MetadataJudge {
     const judge = (row: MetadataRow): void => {
       if (!record.touches(row.range)) return;
       const isListed = row.logs.includes(log);
-      const isOld = epoch < row.epoch && row.server !== undefined && logPathOf(row.server.name) === log;
-      if (isListed && epoch <= row.epoch && !isOld) return;
+      if (isListed && epoch === row.epoch) return;
       const now = `is at epoch ${row.epoch} with logs ${row.logs.join(', ')}`;
       this.#violated(`I6: record ${sequence} of epoch ${epoch} lands in ${log}, and ${nameOf(row)} ${now}`);
     };
@@ -191,12 +190,13 @@ export class MetadataJudge {
           row.expected?.epoch === before?.epoch &&
           row.expected?.version === before?.version,
       );
-    const isThis = (commit: MetadataCommit): boolean =>
-      after === undefined
-        ? // a deletion leaves no id: the commit's other row does, if it has one
-          ids.has(commit.id) || commit.rows.every(({ row }) => row === undefined)
-        : commit.id === after.commitId;
-    return this.#commits.get(key)?.find((commit) => isThis(commit) && expects(commit));
+    const expecting = (this.#commits.get(key) ?? []).filter(expects);
+    if (after !== undefined) return expecting.find(({ id }) => id === after.commitId);
+    // a deletion leaves no id: the commit's other row does, if it has one
+    return (
+      expecting.find(({ id }) => ids.has(id)) ??
+      expecting.find(({ rows }) => rows.every(({ row }) => row === undefined))
+    );
   }
 
   #set(key: MetadataKey, before: MaybeRow, after: MaybeRow, commit: MetadataCommit | undefined): void {

@@ -2,7 +2,9 @@
  * A judge of what a recovery would find, at every instant (I1):
  * - Each record that is durable is in the files of its tablet, or in a log that the tablet's row lists, and that was not
  *   trimmed before it.
- * - A tablet is taken from a server only when that has released it, or its log is fenced: nothing lands there later.
+ * - A tablet is taken from a server only when its log is fenced, or when the server has released the tablet: then none
+ *   of its records is to be found in that log, which may be read before it is fenced.
+ * - No record of an epoch is acknowledged once the tablet is at a later one.
  */
 import { quote } from '../../src/base/index.ts';
 import { type EncodedRecord, isAfter } from '../../src/commitlog/index.ts';
@@ -79,8 +81,13 @@ export class RecoveryJudge {
   #judgeOwner(before: MetadataRow | undefined, after: MetadataRow): void {
     const owner = before?.server;
     if (before === undefined || owner === undefined || owner.name === after.server?.name) return;
-    if (this.#released.has(`${before.epoch} ${keyOfRow(before)}`) || this.#isSealed(logPathOf(owner.name))) return;
-    this.#violated(`${nameOf(after)} is taken from ${owner.address}, which has not released it and is not fenced`);
+    const log = logPathOf(owner.name);
+    if (this.#isSealed(log)) return;
+    if (!this.#released.has(`${before.epoch} ${keyOfRow(before)}`))
+      this.#violated(`${nameOf(after)} is taken from ${owner.address}, which has not released it and is not fenced`);
+    const left = this.#kept.get(before.tableId)?.find((kept) => kept.log === log && isNeeded(kept, before));
+    if (left !== undefined)
+      this.#violated(`${owner.address} has released ${nameOf(after)}, and ${textOf(left, before)} is in no file`);
   }
 
   #violated(what: string): void {

@@ -91,13 +91,14 @@ export class SimSlots implements SlotStore {
 export function judgedLogs(fileSystem: FileSystem, judge: LogJudge, process: string): FileSystem {
   const own = new Set<string>();
   const readLog = async function* (path: string, from?: LogPosition): AsyncIterable<LogAppend> {
+    const wasSealed = judge.isSealed(path);
     let last = 0;
     for await (const append of fileSystem.readLog(path, from)) {
       judge.appendRead(path, append);
       last = append.position;
       yield append;
     }
-    if (process.startsWith('server') && !own.has(path)) judge.replayed(path, last, process);
+    if (process.startsWith('server') && !own.has(path)) judge.replayed(path, last, process, wasSealed);
   };
   return {
     ...fileSystem,

@@ -440,16 +440,30 @@ describe('a master', () => {
   });
 
   test(
-    'sweeps files that no row lists, and nothing if a server that a row names does not answer',
+    'sweeps files that no row lists, and nothing if a server does not answer, not even one that no row names',
     inCluster(async (cluster, tables) => {
       const { fileSystem } = cluster;
       await tables.create('t');
       await tables.set('t', 'a', '1');
       const garbage = async (name: string): Promise<void> => (await fileSystem.create(`sstables/${name}`)).close();
+      await cluster.startServer();
+      await sleep(cluster.clock, 1000);
       await garbage('g-1');
-      cluster.onCall = ({ method }) => (method === 'holdings' ? Promise.reject(unavailable('away')) : undefined);
+      assert.ok(!(await ownersOf(cluster, tables)).includes('server-1'));
+      for (const away of ['server-0', 'server-1']) {
+        cluster.onCall = ({ method, address }) =>
+          method === 'holdings' && address === away ? Promise.reject(unavailable('away')) : undefined;
+        assert.deepEqual(await sweep(cluster, tables), { files: 0, logs: 0 });
+      }
+      // one that does not even answer a status
+      cluster.onCall = ({ method, address }) =>
+        address === 'server-1' && (method === 'holdings' || method === 'status')
+          ? Promise.reject(unavailable('away'))
+          : undefined;
+      await sleep(cluster.clock, 60_000);
       assert.deepEqual(await sweep(cluster, tables), { files: 0, logs: 0 });
       cluster.onCall = undefined;
+      await sleep(cluster.clock, 10_000);
       assert.deepEqual(await sweep(cluster, tables), { files: 1, logs: 0 });
       await cluster.kill(0);
       await cluster.startServer();

@@ -4,8 +4,9 @@
  * the files that it holds, writes or has not committed; scans METADATA; deletes the files that are neither held nor
  * referenced.
  *
- * Invariant: in this order, and only if every server that a row names has answered. A file is listed before the scan,
- * so one written meanwhile is not in question. A server is found dead before the rows are read, so one that lives then,
+ * Invariant: in this order, and only if every server that is not dead has answered: one that does not may hold files of
+ * rows that were removed, and no row names it. A file is listed before the scan, so one written meanwhile is not in
+ * question. A server is found dead before the rows are read, so one that lives then,
  * and is given a tablet after the scan has passed it, keeps its log, however soon it dies. The rows that the scan saw
  * meet: a merge and then a split could otherwise take a file past the scan, to a row below it that it did not see.
  */
@@ -33,7 +34,9 @@ export async function sweep(
   const dead = await servers.findDead(owners);
   const logs = new Set([...dead].map(logPathOf));
 
+  const asked = servers.all();
   const holdings = await servers.callAll('holdings', {}, context);
+  if (servers.anySilent || !asked.every(({ name }) => holdings.has(name))) return { files: 0, logs: 0 };
   for (const [name, held] of holdings) {
     assert(!dead.has(name), 'a dead server holds no files');
     for (const path of held.files) files.delete(path);

@@ -129,6 +129,30 @@ describe('the judge of METADATA', () => {
     assert.deepEqual([judged.judge.counts.splits, judged.judge.counts.merges], [1, 1]);
   });
 
+  test('a row that a merge removes may be one that another commit was to remove', async () => {
+    const judged = await Judged.open();
+    const split = judged.split('m');
+    await judged.commit(split);
+    const released = split.rows.map(({ row: before }) =>
+      judged.change(before, { ...before!, epoch: 2, server: undefined, logs: [] }),
+    );
+    for (const commit of released) await judged.commit(commit);
+    const [a, b] = released.map(({ rows }) => rows[0]!.row!);
+    judged.judge.asked([judged.change(a, undefined)]);
+    await judged.commit(commitOfMerge('merge', 1, a!, b!));
+    assert.deepEqual(judged.found, []);
+  });
+
+  test("I6: finds a record of an epoch before the row's", async () => {
+    const judged = await Judged.open();
+    const { users } = judged;
+    await judged.commit(
+      judged.change(users, { ...users, version: 2, epoch: 2, server: { name: 'two', address: 'b' } }),
+    );
+    await judged.write(USERS, 1, put('a'));
+    assert.match(judged.found[0]!, /I6: record \d+ of epoch 1 lands in logs\/one, and .* is at epoch 2/);
+  });
+
   test('I3: finds a row that is missing', async () => {
     const judged = await Judged.open();
     await judged.commit(judged.change(judged.users, undefined));
