@@ -57,6 +57,8 @@ export class LogJudge {
   onSealed: (log: string) => void = () => {};
   /** Logs of which an append or a reservation has failed, unless it was refused for lack of space. */
   readonly broken = new Set<string>();
+  /** By log, the last append whose writer was told that it is durable. */
+  readonly #acknowledged = new Map<string, number>();
   /** Called when the deletion of a log begins. */
   onRemoval: (log: string) => void = () => {};
   /** By log, the process that writes it. */
@@ -117,6 +119,11 @@ export class LogJudge {
     return rows.length === ROWS && rows.every(({ fence }) => fence !== undefined);
   }
 
+  /** True when the writer was told that the append, or one before it, has failed: its callers got no answer. */
+  hasFailed(log: string, position: number): boolean {
+    return this.broken.has(log) && position > (this.#acknowledged.get(log) ?? 0);
+  }
+
   /** Paths of the logs that have a slot. */
   logs(): string[] {
     return [...this.#logs.keys()];
@@ -138,6 +145,7 @@ export class LogJudge {
   /** Its writer was told that the append is durable. */
   acknowledged(log: string, position: number): void {
     this.counts.appends++;
+    this.#acknowledged.set(log, Math.max(position, this.#acknowledged.get(log) ?? 0));
     const newest = this.#logs.get(log)?.newest ?? position;
     if (position > newest) this.#violated(`${log}: append ${position} was acknowledged, and is not in the log`);
   }

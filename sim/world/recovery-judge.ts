@@ -1,7 +1,7 @@
 /**
  * A judge of what a recovery would find, at every instant (I1):
  * - Each record that is durable is in the files of its tablet, or in a log that the tablet's row lists, and that was not
- *   trimmed before it.
+ *   trimmed before it. One whose append has failed for its writer may be lost: nobody was told that it is durable.
  * - A tablet is taken from a server only when its log is fenced, or when the server has released the tablet: then none
  *   of its records is to be found in that log, which may be read before it is fenced.
  * - No record of an epoch is acknowledged once the tablet is at a later one.
@@ -18,10 +18,18 @@ interface KeptRecord {
   readonly record: EncodedRecord;
 }
 
+/** What the judge asks of the logs. */
+export interface JudgedLogs {
+  /** True when nothing is acknowledged any more in the log. */
+  isSealed(log: string): boolean;
+  /** True when the writer of the log was told that this append has failed. */
+  hasFailed(log: string, position: number): boolean;
+}
+
 export class RecoveryJudge {
   /** Called with what must not be. */
   onViolation: (what: string) => void = () => {};
-  readonly #isSealed: (log: string) => boolean;
+  readonly #logs: JudgedLogs;
   readonly #rows = new Map<MetadataKey, MetadataRow>();
   /** By table, the records that are not known to be in files. */
   readonly #kept = new Map<string, KeptRecord[]>();
@@ -30,9 +38,8 @@ export class RecoveryJudge {
   /** Tablets that a server has released, at their epochs. */
   readonly #released = new Set<string>();
 
-  /** `isSealed`: true when nothing is acknowledged any more in the log. */
-  constructor(isSealed: (log: string) => boolean) {
-    this.#isSealed = isSealed;
+  constructor(logs: JudgedLogs) {
+    this.#logs = logs;
   }
 
   /** An append with these records became durable that was in no slot before. Those below `lowWater` may be deleted. */
@@ -46,7 +53,7 @@ export class RecoveryJudge {
     this.#lowWater.set(log, lowWater);
     for (const row of this.#rows.values())
       for (const kept of this.#kept.get(row.tableId) ?? [])
-        if (kept.log === log && kept.position < lowWater && isNeeded(kept, row))
+        if (kept.log === log && kept.position < lowWater && this.#isNeeded(kept, row))
           this.#violated(`${log} is trimmed before append ${lowWater}, and ${textOf(kept, row)} is in no file`);
   }
 
@@ -69,7 +76,7 @@ export class RecoveryJudge {
     this.#judgeOwner(before, after);
     const kept = this.#kept.get(after.tableId) ?? [];
     for (const one of kept)
-      if (!after.logs.includes(one.log) && isNeeded(one, after))
+      if (!after.logs.includes(one.log) && this.#isNeeded(one, after))
         this.#violated(`the row lists ${after.logs.join(', ')}, and ${textOf(one, after)} is in ${one.log} alone`);
     if (before === undefined || isAfter(after.redo, before.redo))
       this.#kept.set(
@@ -82,22 +89,23 @@ export class RecoveryJudge {
     const owner = before?.server;
     if (before === undefined || owner === undefined || owner.name === after.server?.name) return;
     const log = logPathOf(owner.name);
-    if (this.#isSealed(log)) return;
+    if (this.#logs.isSealed(log)) return;
     if (!this.#released.has(`${before.epoch} ${keyOfRow(before)}`))
       this.#violated(`${nameOf(after)} is taken from ${owner.address}, which has not released it and is not fenced`);
-    const left = this.#kept.get(before.tableId)?.find((kept) => kept.log === log && isNeeded(kept, before));
+    const left = this.#kept.get(before.tableId)?.find((kept) => kept.log === log && this.#isNeeded(kept, before));
     if (left !== undefined)
       this.#violated(`${owner.address} has released ${nameOf(after)}, and ${textOf(left, before)} is in no file`);
+  }
+
+  /** True when a recovery of the tablet has to find the record in a log. */
+  #isNeeded({ log, position, record }: KeptRecord, { redo, range, epoch }: MetadataRow): boolean {
+    if (!isAfter(record, redo) || record.epoch > epoch || !record.touches(range)) return false;
+    return !this.#logs.hasFailed(log, position);
   }
 
   #violated(what: string): void {
     this.onViolation(what);
   }
-}
-
-/** True when a recovery of the tablet has to find the record in a log. */
-function isNeeded({ record }: KeptRecord, { redo, range, epoch }: MetadataRow): boolean {
-  return isAfter(record, redo) && record.epoch <= epoch && record.touches(range);
 }
 
 function textOf({ record: { epoch, sequence } }: KeptRecord, row: MetadataRow): string {

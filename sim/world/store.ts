@@ -67,7 +67,7 @@ export class SimStore {
   readonly metadataJudge = new MetadataJudge();
   /** Called with the records of each append that becomes durable, and the process that wrote it. */
   onAppend: (process: string, records: readonly EncodedRecord[]) => void = () => {};
-  readonly recoveryJudge = new RecoveryJudge((log) => this.logJudge.isSealed(log));
+  readonly recoveryJudge = new RecoveryJudge(this.logJudge);
   readonly #files = new MemoryFileSystem();
   /** All of it, reached without delay. */
   readonly files: FileSystem;

@@ -67,6 +67,16 @@ describe('the judge of logs', () => {
     assert.equal(judge.counts.holeFences, 1);
   });
 
+  test('appends behind the last that was acknowledged have failed once one has', async () => {
+    const { judge } = await fenced();
+    assert.equal(judge.hasFailed(LOG, 4), false);
+    judge.failed(LOG, unavailable('the log is full'));
+    assert.deepEqual(
+      [3, 4].map((position) => judge.hasFailed(LOG, position)),
+      [false, true],
+    );
+  });
+
   test('finds a slot behind the fence', async () => {
     const { judge, late } = await fenced();
     await late(5);

@@ -22,16 +22,32 @@ const ROW: MetadataRow = {
 const KEY = keyOfRow(ROW);
 
 /** A judge that has seen a tablet of the rows below m and records of rows a, b and z. */
-async function judged(): Promise<{ judge: RecoveryJudge; found: string[]; sealed: Set<string>; next: () => void }> {
+async function judged(): Promise<{
+  judge: RecoveryJudge;
+  found: string[];
+  sealed: Set<string>;
+  failed: Set<string>;
+  next: () => void;
+}> {
   const sealed = new Set<string>();
-  const judge = new RecoveryJudge((log) => sealed.has(log));
+  const failed = new Set<string>();
+  const judge = new RecoveryJudge({
+    isSealed: (log) => sealed.has(log),
+    hasFailed: (log) => failed.has(log),
+  });
   const found: string[] = [];
   judge.onViolation = (what) => found.push(what);
   judge.rowChanged(KEY, undefined, ROW);
   const appends = await appendsOf(LOG, TABLE, ['a', 'b', 'z', 'z']);
   for (const append of appends.slice(0, 3)) judge.appended(LOG, append.position, recordsOf(LOG, append), 0);
   const last = appends[3]!;
-  return { judge, found, sealed, next: () => judge.appended(LOG, last.position, recordsOf(LOG, last), last.position) };
+  return {
+    judge,
+    found,
+    sealed,
+    failed,
+    next: () => judge.appended(LOG, last.position, recordsOf(LOG, last), last.position),
+  };
 }
 
 /** The answer of a server that has released the tablet, or has not. */
@@ -59,6 +75,13 @@ describe('the judge of recovery', () => {
     const { judge, found } = await judged();
     judge.rowChanged(KEY, ROW, { ...ROW, version: 2, redo: { epoch: 1, sequence: 1 }, logs: [] });
     assert.match(found[0]!, /record 2 of epoch 1 of the tablet of table 00000001 from "" is in logs\/one alone/);
+  });
+
+  test('a record whose append has failed for its writer may be lost', async () => {
+    const { judge, found, failed } = await judged();
+    failed.add(LOG);
+    judge.rowChanged(KEY, ROW, { ...ROW, version: 2, redo: { epoch: 1, sequence: 1 }, logs: [] });
+    assert.deepEqual(found, []);
   });
 
   test('finds a log that is trimmed before its records are in files', async () => {
