@@ -35,6 +35,7 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
     title: 'a server answers calls that are meant for an earlier one at its address',
     changes: [
       { file: 'protocol/not-serving.ts', text: 'if (to !== undefined && to !== name)', wrong: 'if (to === "")' },
+      { file: 'master/server-caller.ts', text: 'if (status.name !== peer.name)', wrong: 'if (status.name === "")' },
     ],
   },
   {

@@ -440,6 +440,30 @@ describe('a master', () => {
   });
 
   test(
+    'is closed when its work is over, however often and by whomever that is asked',
+    inCluster(async (cluster) => {
+      let answer = (): void => {};
+      const asked = new Promise<void>((resolve) => {
+        cluster.onCall = ({ method, go }) => {
+          if (method !== 'holdings') return undefined;
+          resolve();
+          return new Promise((done) => (answer = () => done(go())));
+        };
+      });
+      await asked;
+      let closed = 0;
+      const close = (): Promise<unknown> => cluster.master!.close().then(() => closed++);
+      const first = close();
+      await sleep(cluster.clock, 100);
+      const second = close();
+      await sleep(cluster.clock, 100);
+      assert.equal(closed, 0);
+      answer();
+      await Promise.all([first, second]);
+    }),
+  );
+
+  test(
     'sweeps files that no row lists, and nothing if a server does not answer, not even one that no row names',
     inCluster(async (cluster, tables) => {
       const { fileSystem } = cluster;

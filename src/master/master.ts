@@ -105,6 +105,7 @@ export class Master {
   #stopServing: (() => Promise<void>) | undefined;
   #stopWatching: (() => void) | undefined;
   #ended = false;
+  #closing: Promise<void> | undefined;
   /** Looks come one after another, and so do sweeps, merges and deletions. */
   readonly #schedule: WorkSchedule<Work, Lane>;
   #sweeping: Timer | undefined;
@@ -218,13 +219,17 @@ export class Master {
     return this.#assigned.promise;
   }
 
-  /** Releases the lock. Assignments stay as they are. */
-  async close(): Promise<void> {
-    if (this.#ended) return;
+  /** Releases the lock. Assignments stay as they are. Resolves when no work of the master goes on. */
+  close(): Promise<void> {
+    return (this.#closing ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
+    const endsAlone = this.#ended;
     await this.#stopServing?.();
-    this.#end();
+    if (!this.#ended) this.#end();
     await Promise.all([this.#schedule.over(), this.#queue.over()]);
-    await this.#env.lockService.closeSession(this.#lock.sessionId);
+    if (!endsAlone) await this.#env.lockService.closeSession(this.#lock.sessionId);
   }
 
   #end(): void {

@@ -2,7 +2,7 @@
  * The calls of a master to tablet servers: each names the incarnation that it is meant for, and has the epoch of the
  * master's lock and a deadline.
  */
-import { assert, BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
+import { BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
 import type { Env, LockHandle, RequestContext } from '../env/index.ts';
 import {
   callServer,
@@ -85,7 +85,7 @@ export class ServerCaller {
     try {
       checkProtocol(`tablet server ${peer.name}`, peer.protocol ?? PROTOCOL);
       const status = await this.call(peer, 'status', brief ? { brief } : {}, context, STATUS_MS);
-      assert(status.name === peer.name, 'a server answers calls that are meant for it alone');
+      if (status.name !== peer.name) return unavailable(`another server, ${status.name}, answers at its address`);
       if (!status.locked) return unavailable('its lease may have lapsed');
       return status;
     } catch (thrown) {
