@@ -15,7 +15,7 @@ const PLANT = pathToFileURL(join(ROOT, 'sim/planted/plant.mjs')).href;
 const FOUND = join(ROOT, 'sim/planted/found.json');
 
 /**
- * @typedef {{ name: string, title: string, changes: { file: string }[] }} PlantedBug
+ * @typedef {{ name: string, title: string, changes: { file: string, text: string, wrong: string }[] }} PlantedBug
  * @typedef {{ seed: number, judge: string, message: string }} Found
  * @typedef {{ bug: PlantedBug, from: number, to: number }} Part seeds from `from` up to and without `to`
  */
@@ -200,22 +200,30 @@ export async function searchTogether(bugs, { from, to, nodeOptions }) {
 }
 
 /**
- * Groups of bugs that can be planted together: no two of a group change the same file.
+ * Groups of bugs that can be planted together: each finds the text that it changes when the others are planted.
  *
  * @param {readonly PlantedBug[]} bugs
  */
 function apart(bugs) {
   /** @type {PlantedBug[][]} */
   const groups = [];
-  /** @param {PlantedBug} bug */
-  const filesOf = (bug) => bug.changes.map(({ file }) => file);
   for (const bug of bugs) {
-    const files = new Set(filesOf(bug));
-    const group = groups.find((others) => !others.some((other) => filesOf(other).some((file) => files.has(file))));
+    const group = groups.find((others) => canBePlanted([...others, bug].flatMap(({ changes }) => changes)));
     if (group) group.push(bug);
     else groups.push([bug]);
   }
   return groups;
+}
+
+/** @param {readonly { file: string, text: string, wrong: string }[]} changes */
+function canBePlanted(changes) {
+  /** @type {Map<string, string>} */
+  const sources = new Map();
+  return changes.every(({ file, text, wrong }) => {
+    const parts = (sources.get(file) ?? readFileSync(join(ROOT, 'src', file), 'utf8')).split(text);
+    sources.set(file, parts.join(wrong));
+    return parts.length === 2;
+  });
 }
 
 /**
