@@ -5,7 +5,11 @@ const SWEEP = 'master/sweep.ts';
 const COMMIT = 'metadata/commit.ts';
 const MERGE = 'master/tablet-merge.ts';
 
-const ASK = `  const holdings = await servers.callAll('holdings', {}, context);
+const ANSWERED =
+  '  if (servers.anySilent || !asked.every(({ name }) => holdings.has(name))) return { files: 0, logs: 0 };';
+const ASK = `  const asked = servers.all();
+  const holdings = await servers.callAll('holdings', {}, context);
+${ANSWERED}
   for (const [name, held] of holdings) {
     assert(!dead.has(name), 'a dead server holds no files');
     for (const path of held.files) files.delete(path);
@@ -37,7 +41,10 @@ export const FILE_BUGS: readonly PlantedBug[] = [
   {
     name: 'A23',
     title: 'a sweep does not wait for the commits of servers that have not answered',
-    changes: [{ file: SWEEP, text: 'row.server === undefined || holdings.has(row.server.name)', wrong: 'true' }],
+    changes: [
+      { file: SWEEP, text: ANSWERED, wrong: '  assert(asked.length >= 0);' },
+      { file: SWEEP, text: 'row.server === undefined || holdings.has(row.server.name)', wrong: 'true' },
+    ],
   },
   {
     name: 'A24',
@@ -47,7 +54,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
       {
         file: SWEEP,
         text: DELETE,
-        wrong: ASK.replace('holdings =', 'late =').replace('of holdings', 'of late') + DELETE,
+        wrong: ASK.replace(/\bholdings\b(?!')/g, 'late') + DELETE,
       },
     ],
   },
