@@ -47,6 +47,11 @@ export const FILE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'N19',
+    title: 'a sweep does not wait for a server that no row names',
+    changes: [{ file: SWEEP, text: ANSWERED, wrong: '  assert(asked.length >= 0);' }],
+  },
+  {
     name: 'A24',
     title: 'a sweep scans METADATA before it asks the servers',
     changes: [
