@@ -144,9 +144,9 @@ export async function searchPlanted(bugs, { from, to, nodeOptions }) {
 }
 
 /**
- * Searches bugs that a seed seldom meets, many at a time: a seed runs with all of them, and if it fails, with each
- * alone. A bug that shows in the trace wherever it is planted would change what the others meet: each of these is
- * searched alone, after the others. Otherwise as `searchPlanted`.
+ * Searches bugs that a seed seldom meets, many at a time: a seed runs with all of them, and if it fails, with halves of
+ * them, until it fails with one alone. A bug that shows in the trace wherever it is planted would change what the others
+ * meet: each of these is searched alone, after the others. Otherwise as `searchPlanted`.
  *
  * @param {readonly PlantedBug[]} bugs
  * @param {{ from: number, to: number, nodeOptions: string[] }} search
@@ -176,19 +176,18 @@ export async function searchTogether(bugs, { from, to, nodeOptions }) {
         if (failure === undefined) return;
         const seeds = { from: failure.seed, to: failure.seed + 1 };
         at = seeds.to;
-        for (const bug of [...left]) {
-          const found = await firstFailure(bug.changes, seeds, nodeOptions);
-          if (found === undefined || !left.has(bug)) continue;
-          const without = await firstFailure([], seeds, nodeOptions);
-          if (without !== undefined) {
-            console.log(`seed ${failure.seed} fails without a planted bug, by ${without.judge}: ${without.message}`);
-            break;
-          }
-          left.delete(bug);
-          tally.passed++;
-          note(bug.name, found);
-          report({ bug, ...seeds }, found);
+        const culprit = await findCulprit([...left], seeds, nodeOptions);
+        if (culprit === undefined || !left.has(culprit.bug)) continue;
+        const { bug, found } = culprit;
+        const without = await firstFailure([], seeds, nodeOptions);
+        if (without !== undefined) {
+          console.log(`seed ${failure.seed} fails without a planted bug, by ${without.judge}: ${without.message}`);
+          continue;
         }
+        left.delete(bug);
+        tally.passed++;
+        note(bug.name, found);
+        report({ bug, ...seeds }, found);
       }
     });
     for (const bug of left) report({ bug, from, to }, undefined);
@@ -197,6 +196,27 @@ export async function searchTogether(bugs, { from, to, nodeOptions }) {
   const loud = bugs.filter((bug) => !quiet.includes(bug));
   const others = await searchPlanted(loud, { from, to, nodeOptions });
   return { passed: tally.passed + others.passed, failed: tally.failed + others.failed };
+}
+
+/**
+ * One of the bugs with which alone the seed fails, found by halves. Undefined where it takes several of them together.
+ *
+ * @param {readonly PlantedBug[]} bugs
+ * @param {{ from: number, to: number }} seeds
+ * @param {string[]} nodeOptions
+ * @returns {Promise<{ bug: PlantedBug, found: Found } | undefined>}
+ */
+async function findCulprit(bugs, seeds, nodeOptions) {
+  const middle = Math.ceil(bugs.length / 2);
+  for (const half of [bugs.slice(0, middle), bugs.slice(middle)]) {
+    if (half.length === 0) continue;
+    const changes = half.flatMap((bug) => bug.changes);
+    const found = await firstFailure(changes, seeds, nodeOptions);
+    if (found === undefined) continue;
+    const [bug, ...others] = half;
+    return bug !== undefined && others.length === 0 ? { bug, found } : findCulprit(half, seeds, nodeOptions);
+  }
+  return undefined;
 }
 
 /**
