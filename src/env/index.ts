@@ -7,7 +7,7 @@ export { ByteBudget, type Relief, Reservation } from './budget/budget.ts';
 export { Pace, type PaceOptions } from './budget/pace.ts';
 export { Owner } from './budget/turn-queue.ts';
 export { type Clock, clockOf, type Random, sleep, type Time, type Timer } from './seams/clock.ts';
-export { inSlices, Pacer, SLICE_MS } from './seams/pacer.ts';
+export { inSlices, joinInSlices, Pacer, SLICE_MS } from './seams/pacer.ts';
 export { type Checksum, type Codecs, checksumOf, type Lz4, type Zstd, type ZstdDictionary } from './seams/codecs.ts';
 export {
   asRefusal,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { clockOf, type Time } from './clock.ts';
-import { inSlices, Pacer, SLICE_MS } from './pacer.ts';
+import { inSlices, joinInSlices, Pacer, SLICE_MS } from './pacer.ts';
 import { ManualClock } from '../memory/manual-clock.ts';
 
 describe('slices', () => {
@@ -56,6 +56,30 @@ describe('work in slices', () => {
       if (from === 1000) throw new Error('no');
     });
     await assert.rejects(Promise.resolve(work), /no/);
+  });
+});
+
+describe('pieces', () => {
+  test('are joined in their order, with pauses between parts of large ones', async () => {
+    const manual = new ManualClock();
+    let nowMs = 0;
+    let pauses = 0;
+    const clock = clockOf({
+      nowMicros: () => manual.nowMicros(),
+      // each look at the clock ends a slice
+      monotonicMs: () => (nowMs += SLICE_MS),
+      timer: (delayMs, wake) => manual.timer(delayMs, wake),
+      yield: async () => void pauses++,
+    });
+    const sizes = [0, 1, 3_000_000, 2, 1024 * 1024, 1024 * 1024 + 1];
+    const pieces = sizes.map((size, i) => Buffer.alloc(size, i + 1));
+    assert.ok((await joinInSlices(clock, pieces)).equals(Buffer.concat(pieces)));
+    assert.ok(pauses >= 4, `${pauses} pauses`);
+    const many = Array.from({ length: 50_000 }, (_, i) => Buffer.of(i % 256));
+    pauses = 0;
+    assert.ok((await joinInSlices(clock, many)).equals(Buffer.concat(many)));
+    assert.ok(pauses >= 3, `${pauses} pauses`);
+    assert.equal((await joinInSlices(clock, [])).length, 0);
   });
 });
 

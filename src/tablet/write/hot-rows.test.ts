@@ -336,6 +336,16 @@ describe('a hot row', () => {
     assert.equal((await hot.cellsOfRow('r')).length, 2002);
   });
 
+  test('transactions that copy a large value with pauses keep the row meanwhile', async () => {
+    const hot = await HotTablet.open();
+    const large = 'v'.repeat(2 * 1024 * 1024);
+    const all = await Promise.all([hot.append(large), hot.append('a'), hot.append('b'), hot.append('c', 'other')]);
+    assert.deepEqual(all.slice(0, 3).map(textOf), [large, `${large}a`, `${large}ab`]);
+    assert.equal(textOf(all[3]!), 'c');
+    await hot.reload();
+    assert.equal(textOf(await hot.append('c')), `${large}abc`);
+  });
+
   test('transactions of several rows wait for pending changes', async () => {
     const hot = await HotTablet.open();
     const release = await hot.inFlight();

@@ -2,8 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { Code, int64, int64Bytes, readInt64BE, asBuffer, type Int64 } from '../../base/index.ts';
+import { clockOf, ManualClock, SLICE_MS } from '../../env/index.ts';
 import { type Cell, columnKey, type ReadModifyWriteRule } from '../../model/index.ts';
-import { readModifyWrite as changed, type ReadModifyWriteResult } from './read-modify-write.ts';
+import { CellChanges, type ReadModifyWriteResult } from './read-modify-write.ts';
+
+const MIB = 1024 * 1024;
 
 const increment = (qualifier: string, amount: Int64): ReadModifyWriteRule => ({
   family: 'f',
@@ -31,7 +34,7 @@ function readModifyWrite(
   now: Int64,
   valueBytes = 1000,
 ): ReadModifyWriteResult {
-  return changed(rules, cells, now, valueBytes);
+  return new CellChanges(rules, cells, now, valueBytes).result();
 }
 
 describe('read-modify-write', () => {
@@ -99,7 +102,7 @@ describe('read-modify-write', () => {
   });
 
   test('appending costs the bytes appended, not the value each time', () => {
-    const value = Buffer.alloc(1024 * 1024, 'v');
+    const value = Buffer.alloc(512 * 1024, 'v');
     const rules = Array.from({ length: 100_000 }, () => append('s', 'x'));
     const concat = Buffer.concat;
     let copied = 0;
@@ -115,6 +118,29 @@ describe('read-modify-write', () => {
     } finally {
       Buffer.concat = concat;
     }
+  });
+
+  test('a large value is copied with pauses', async () => {
+    const value = Buffer.alloc(10 * MIB, 'v');
+    const manual = new ManualClock();
+    let nowMs = 0;
+    let pauses = 0;
+    const clock = clockOf({
+      nowMicros: () => manual.nowMicros(),
+      // each look at the clock ends a slice
+      monotonicMs: () => (nowMs += SLICE_MS),
+      timer: (delayMs, wake) => manual.timer(delayMs, wake),
+      yield: async () => void pauses++,
+    });
+    const changes = new CellChanges([append('s', 'x'), append('t', 'x')], newest(cell('s', value)), 1, 100 * MIB);
+    assert.ok(changes.bytes > value.length);
+    await changes.joinLarge(clock);
+    assert.ok(pauses >= 10, `${pauses} pauses`);
+    const { cells } = changes.result();
+    assert.ok(Buffer.concat([value, Buffer.from('x')]).equals(cells[0]!.value));
+    assert.equal(cells[1]!.value.length, 1);
+    const small = new CellChanges([append('s', 'x')], newest(cell('s', Buffer.from('y'))), 1, 100);
+    assert.equal(small.joinLarge(clock), undefined);
   });
 
   test('a value does not grow beyond the limit', () => {

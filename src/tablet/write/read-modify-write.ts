@@ -1,6 +1,8 @@
 /**
- * ReadModifyWrite as a pure function: from the newest cells and the rules to the new cells (API:
+ * ReadModifyWrite by itself: from the newest cells and the rules to the new cells (API:
  * google.bigtable.v2.ReadModifyWriteRowRequest). Rules apply in order; each sees the results of those before it.
+ *
+ * Invariant: no large value is copied in one slice of the event loop.
  */
 import {
   addWrapping,
@@ -13,6 +15,7 @@ import {
   quote,
   readInt64BE,
 } from '../../base/index.ts';
+import { type Clock, joinInSlices } from '../../env/index.ts';
 import { type Cell, type ColumnKey, columnKey, type Mutation, type ReadModifyWriteRule } from '../../model/index.ts';
 
 export interface ReadModifyWriteResult {
@@ -21,46 +24,68 @@ export interface ReadModifyWriteResult {
   readonly cells: readonly Cell[];
 }
 
-/**
- * `newest`: the newest visible cell of each column that a rule names; `now`: the time of the server for the new cells.
- * FAILED_PRECONDITION if a value would become larger than `valueBytes`, or cannot be incremented. `reserve` is called
- * with the size of the new cells before they are made, and may throw.
- */
-export function readModifyWrite(
-  rules: readonly ReadModifyWriteRule[],
-  newest: ReadonlyMap<ColumnKey, Cell>,
-  now: Int64,
-  valueBytes: number,
-  reserve: (bytes: number) => void = () => {},
-): ReadModifyWriteResult {
-  const made = new Map<ColumnKey, NewCell>();
-  for (const rule of rules) {
-    const key = columnKey(rule.family, rule.qualifier);
-    let cell = made.get(key);
-    if (cell === undefined) {
-      cell = new NewCell(rule, newest.get(key), now, valueBytes);
-      made.set(key, cell);
+/** The new cells of one call. */
+export class CellChanges {
+  /** By column. */
+  readonly #cells: readonly NewCell[];
+
+  /**
+   * Applies the rules. `newest`: the newest visible cell of each column that a rule names; `now`: the time of the
+   * server for the new cells. FAILED_PRECONDITION if a value would become larger than `valueBytes`, or cannot be
+   * incremented.
+   */
+  constructor(
+    rules: readonly ReadModifyWriteRule[],
+    newest: ReadonlyMap<ColumnKey, Cell>,
+    now: Int64,
+    valueBytes: number,
+  ) {
+    const cells = new Map<ColumnKey, NewCell>();
+    for (const rule of rules) {
+      const key = columnKey(rule.family, rule.qualifier);
+      let cell = cells.get(key);
+      if (cell === undefined) {
+        cell = new NewCell(rule, newest.get(key), now, valueBytes);
+        cells.set(key, cell);
+      }
+      cell.change(rule);
     }
-    cell.change(rule);
+    this.#cells = [...cells].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, cell]) => cell);
   }
-  let bytes = 0;
-  for (const cell of made.values()) bytes += cell.bytes;
-  reserve(bytes);
-  const cells = [...made].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, cell]) => cell.made());
-  return {
-    cells,
-    mutations: cells.map(({ family, qualifier, timestamp, value }) => ({
-      kind: 'setCell',
-      family,
-      qualifier,
-      timestamp,
-      value,
-    })),
-  };
+
+  /** Approximate size of the new cells, none of whose values is made yet. */
+  get bytes(): number {
+    return this.#cells.reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  /** Makes the large values, with pauses; undefined if there is none. To be called before `result`. */
+  joinLarge(clock: Clock): Promise<void> | undefined {
+    return this.#cells.some(({ isLarge }) => isLarge) ? this.#joinLarge(clock) : undefined;
+  }
+
+  async #joinLarge(clock: Clock): Promise<void> {
+    for (const cell of this.#cells) if (cell.isLarge) await cell.join(clock);
+  }
+
+  result(): ReadModifyWriteResult {
+    const cells = this.#cells.map((cell) => cell.made());
+    return {
+      cells,
+      mutations: cells.map(({ family, qualifier, timestamp, value }) => ({
+        kind: 'setCell',
+        family,
+        qualifier,
+        timestamp,
+        value,
+      })),
+    };
+  }
 }
 
 /** Approximate size of a cell without its names and its value. */
 const CELL_BYTES = 32;
+/** A larger value is joined with pauses. */
+const JOINED_BYTES = 1024 * 1024;
 
 /**
  * A cell that rules make. The pieces that they append are joined once, at the end: there may be 100,000 of them, and a
@@ -91,6 +116,15 @@ class NewCell {
     return CELL_BYTES + this.#name.family.length + this.#name.qualifier.length + this.#bytes;
   }
 
+  /** True while its value is large and in several pieces. */
+  get isLarge(): boolean {
+    return this.#bytes > JOINED_BYTES && this.#pieces.length > 1;
+  }
+
+  async join(clock: Clock): Promise<void> {
+    this.#pieces = [await joinInSlices(clock, this.#pieces)];
+  }
+
   made(): Cell {
     return {
       family: this.#name.family,
@@ -102,6 +136,7 @@ class NewCell {
 
   #value(): Uint8Array {
     assert(this.#pieces.length > 0, 'a cell that rules make has a value');
+    assert(!this.isLarge, 'a large value is joined before it is taken');
     return this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces, this.#bytes);
   }
 

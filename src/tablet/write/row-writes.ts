@@ -26,7 +26,7 @@ import { LayerNeed } from '../layers/layer-set.ts';
 import { NewestCells } from '../read/newest-cells.ts';
 import { ReadFamilies } from '../read/read-families.ts';
 import type { Search } from '../read/search.ts';
-import { readModifyWrite } from './read-modify-write.ts';
+import { CellChanges } from './read-modify-write.ts';
 import type { PendingBatch } from './pending-rows.ts';
 import type { RowLocks } from './row-locks.ts';
 import type { TabletContext } from '../layers/tablet-context.ts';
@@ -166,24 +166,23 @@ export class RowWrites {
       new RowTurn(row, true),
       () => this.#newestCells(context, row, rules),
       (turn, { found }) => {
-        const { options, time } = this.#context;
+        const { env, options, time } = this.#context;
         const givenMicros = time.next();
-        const reserve = (needed: number): void => {
-          if (needed > maxAnswerBytes) throw tooLargeAnswer(needed, maxAnswerBytes);
-          // the row is locked: no call waits for memory here
-          if (!context.reservation.tryGrow(needed)) throw noSpaceForCells(needed);
-          assert(turn.reservedBytes === 0, 'new cells are reserved once');
-          turn.reservedBytes = needed;
+        const now = cutToGranularity(givenMicros, this.#context.schema().granularity);
+        const changes = new CellChanges(rules, found, now, options.limits.valueBytes);
+        const { bytes } = changes;
+        if (bytes > maxAnswerBytes) throw tooLargeAnswer(bytes, maxAnswerBytes);
+        // the row is locked: no call waits for memory here
+        if (!context.reservation.tryGrow(bytes)) throw noSpaceForCells(bytes);
+        assert(turn.reservedBytes === 0, 'new cells are reserved once');
+        turn.reservedBytes = bytes;
+        const write = (): readonly Cell[] => {
+          const { mutations, cells } = changes.result();
+          this.#writeRow(turn, mutations, givenMicros);
+          return cells;
         };
-        const { mutations, cells } = readModifyWrite(
-          rules,
-          found,
-          cutToGranularity(givenMicros, this.#context.schema().granularity),
-          options.limits.valueBytes,
-          reserve,
-        );
-        this.#writeRow(turn, mutations, givenMicros);
-        return cells;
+        // the row is locked, so no later time is given in it meanwhile
+        return changes.joinLarge(env.clock)?.then(write) ?? write();
       },
     );
   }
@@ -214,7 +213,7 @@ export class RowWrites {
     context: RequestContext,
     turn: RowTurn,
     search: () => S,
-    change: (turn: RowTurn, found: S) => T,
+    change: (turn: RowTurn, found: S) => T | Promise<T>,
   ): Promise<T> {
     const { row } = turn;
     const wait = this.#locks.lockExclusive(row);
@@ -233,7 +232,8 @@ export class RowWrites {
         } finally {
           found?.close();
         }
-        const answer = change(turn, found);
+        const changed = change(turn, found);
+        const answer = changed instanceof Promise ? await changed : changed;
         if (turn.applied !== undefined) await turn.applied;
         return answer;
       } finally {
