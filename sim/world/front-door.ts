@@ -60,7 +60,8 @@ export class FrontDoor implements CallHandler {
     if (method?.kind !== 'unary') throw notFound(`no call ${path} of one answer`);
     const { request, headers } = message as DoorMessage;
     try {
-      return await method.handle(this.#callOf(path, headers, context), asBuffer(request));
+      const answer = await method.handle(this.#callOf(path, headers, context), asBuffer(request));
+      return answer instanceof Uint8Array ? answer : Buffer.concat(answer);
     } catch (thrown) {
       throw asStatus(thrown);
     }

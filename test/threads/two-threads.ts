@@ -98,10 +98,10 @@ export class TestThread {
       header: () => undefined,
       addTrailer: () => {},
     };
-    if (handler.kind === 'unary') return { messages: [Buffer.from(await handler.handle(call, request))] };
+    if (handler.kind === 'unary') return { messages: [Buffer.concat([await handler.handle(call, request)].flat())] };
     const messages: Buffer[] = [];
     const send = (message: Buffer | readonly Buffer[]): undefined =>
-      void messages.push(Buffer.concat(Array.isArray(message) ? (message as Buffer[]) : [message as Buffer]));
+      void messages.push(Buffer.concat([message].flat()));
     if (handler.kind === 'stream') await handler.handle(call, request, { send, sendCopy: send });
     return { messages };
   }

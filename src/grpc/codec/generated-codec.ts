@@ -1,18 +1,14 @@
 /**
- * The messages of data calls that protobuf-es reads and writes: filters, the rarer mutations and rules, rows of several
- * columns, statistics. Imported by request-decoder.ts alone, dynamically.
+ * The messages of data calls that protobuf-es reads and writes: filters, the rarer mutations and rules, statistics.
+ * Imported by request-decoder.ts alone, dynamically.
  */
 import { create } from '@bufbuild/protobuf';
-import { BigtableError, type ByteString } from '../../base/index.ts';
+import { BigtableError } from '../../base/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
-import type { Cell, Mutation, ReadModifyWriteRule } from '../../model/index.ts';
+import type { Mutation, ReadModifyWriteRule } from '../../model/index.ts';
 import { filterOf } from '../convert/filter.ts';
 import { mutationOf, ruleOf } from '../convert/mutation.ts';
-import { rowMessage } from '../convert/row.ts';
-import {
-  ReadModifyWriteRowResponseSchema,
-  ReadRowsResponseSchema,
-} from '../generated/google/bigtable/v2/bigtable_pb.ts';
+import { ReadRowsResponseSchema } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { MutationSchema, ReadModifyWriteRuleSchema, RowFilterSchema } from '../generated/google/bigtable/v2/data_pb.ts';
 import { decodeRequest, encode } from './messages.ts';
 
@@ -41,14 +37,6 @@ export const GENERATED_CODEC = {
   /** ReadModifyWriteRule. */
   rule(bytes: Uint8Array): ReadModifyWriteRule {
     return ruleOf(decodeRequest(ReadModifyWriteRuleSchema, bytes));
-  },
-
-  /** ReadModifyWriteRowResponse, of any cells. */
-  rowAnswer(row: ByteString, cells: readonly Cell[]): Buffer {
-    return encode(
-      ReadModifyWriteRowResponseSchema,
-      create(ReadModifyWriteRowResponseSchema, { row: rowMessage(row, cells) }),
-    );
   },
 
   /** ReadRowsResponse with statistics. The service does not count what it passed over: seen is what was returned. */

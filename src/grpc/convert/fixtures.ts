@@ -1,6 +1,17 @@
-/** Arbitrary pieces of the data model, as any client of the Bigtable API could send them. */
+/** Arbitrary pieces of the data model, as any client of the Bigtable API could send them, and rows as messages. */
+import { create } from '@bufbuild/protobuf';
 import fc from 'fast-check';
-import { type ByteString, fromBytes, INT64_MAX, INT64_MIN, int64, type Int64 } from '../../base/index.ts';
+import {
+  type ByteString,
+  fromBytes,
+  INT64_MAX,
+  INT64_MIN,
+  int64,
+  type Int64,
+  toBigInt,
+  toBytes,
+  toText,
+} from '../../base/index.ts';
 import type { Bound, RowFilter } from '../../filter/index.ts';
 import type {
   Cell,
@@ -12,6 +23,12 @@ import type {
   TableSchema,
   TimestampRange,
 } from '../../model/index.ts';
+import {
+  ColumnSchema,
+  FamilySchema as FamilyMessage,
+  type Row,
+  RowSchema,
+} from '../generated/google/bigtable/v2/data_pb.ts';
 
 /** Objects with the usual prototype, so that they compare equal to those that the product makes. */
 function record<T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<T> {
@@ -157,3 +174,24 @@ export const cell: fc.Arbitrary<Cell> = record({
   value,
   labels: fc.option(fc.constantFrom(['x'], ['a-label']), { nil: undefined }),
 }).map(({ labels, ...rest }) => ({ ...rest, ...(labels && { labels }) }));
+
+/** Families and columns in the order of their bytes, versions in the order given. */
+export function rowMessage(key: ByteString, cells: readonly Cell[]): Row {
+  const row = create(RowSchema, { key: toBytes(key) });
+  const sorted = [...cells].sort((a, b) => order(a.family, b.family) || order(a.qualifier, b.qualifier));
+  let before: Cell | undefined;
+  for (const cell of sorted) {
+    if (cell.family !== before?.family) row.families.push(create(FamilyMessage, { name: toText(cell.family) }));
+    const family = row.families.at(-1);
+    if (cell.family !== before?.family || cell.qualifier !== before.qualifier)
+      family?.columns.push(create(ColumnSchema, { qualifier: toBytes(cell.qualifier) }));
+    const given = { timestampMicros: toBigInt(cell.timestamp), value: cell.value, labels: [...(cell.labels ?? [])] };
+    family?.columns.at(-1)?.cells.push({ $typeName: 'google.bigtable.v2.Cell', ...given });
+    before = cell;
+  }
+  return row;
+}
+
+function order(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -12,9 +12,9 @@ import {
 } from '../generated/google/bigtable/admin/v2/table_pb.ts';
 import { TypeSchema } from '../generated/google/bigtable/admin/v2/types_pb.ts';
 import { RowSchema } from '../generated/google/bigtable/v2/data_pb.ts';
-import { cell, gcRule, rowKey, tableSchema } from './fixtures.ts';
+import { cell, gcRule, rowKey, rowMessage, tableSchema } from './fixtures.ts';
 import { gcRuleMessage, gcRuleOf } from './gc-rule.ts';
-import { cellsOf, rowMessage } from './row.ts';
+import { cellsOf } from './row.ts';
 import {
   applyExtra,
   extraOf,

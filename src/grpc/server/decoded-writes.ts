@@ -6,7 +6,7 @@ import { BigtableError, type ByteString, Code } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { RawWrite, RowService } from '../../service/index.ts';
 import type { ApiEnv } from '../../wire/index.ts';
-import { checkAndMutateAnswer, oneCellAnswer } from '../codec/answers.ts';
+import { checkAndMutateAnswer, rowAnswer } from '../codec/answers.ts';
 import type { RequestDecoder } from '../codec/request-decoder.ts';
 import { withAnswerSpace } from './answer-space.ts';
 import { ChangeRequests } from './change-requests.ts';
@@ -16,17 +16,20 @@ const emptyMessage = (): Buffer => EMPTY_MESSAGE;
 
 export class DecodedWrites {
   readonly #service: RowService;
-  readonly #decoder: RequestDecoder;
   readonly #requests: ChangeRequests;
 
   constructor(service: RowService, env: ApiEnv, decoder: RequestDecoder) {
     this.#service = service;
-    this.#decoder = decoder;
     this.#requests = new ChangeRequests(service, env, decoder);
   }
 
-  /** `passed`: the envelope of a request that another server has passed on. */
-  write(method: RawWrite['method'], context: RequestContext, bytes: Buffer, passed?: RawWrite): Promise<Uint8Array> {
+  /** The answer, in one buffer or several. `passed`: the envelope of a request that another server has passed on. */
+  write(
+    method: RawWrite['method'],
+    context: RequestContext,
+    bytes: Buffer,
+    passed?: RawWrite,
+  ): Promise<Uint8Array | readonly Buffer[]> {
     switch (method) {
       case 'mutateRow':
         return this.#mutateRow(context, bytes, passed);
@@ -65,7 +68,11 @@ export class DecodedWrites {
       .then(checkAndMutateAnswer);
   }
 
-  #readModifyWriteRow(given: RequestContext, bytes: Buffer, passed: RawWrite | undefined): Promise<Uint8Array> {
+  #readModifyWriteRow(
+    given: RequestContext,
+    bytes: Buffer,
+    passed: RawWrite | undefined,
+  ): Promise<Buffer | readonly Buffer[]> {
     return this.#requests.carryOut(
       given,
       bytes,
@@ -77,10 +84,7 @@ export class DecodedWrites {
         // the server that passed it on sends the answer, and has reserved space for it
         const answered =
           passed === undefined ? withAnswerSpace(context.reservation, call) : call(passed.maxAnswerBytes);
-        return answered.then(
-          (cells) =>
-            oneCellAnswer(row, cells) ?? this.#decoder.load().then((generated) => generated.rowAnswer(row, cells)),
-        );
+        return answered.then((cells) => rowAnswer(row, cells));
       },
     );
   }

@@ -15,13 +15,13 @@ const REQUEST = Buffer.from(
   toBinary(ModifyColumnFamiliesRequestSchema, create(ModifyColumnFamiliesRequestSchema, { name: 't' })),
 );
 
-function changeOf(handle: () => Promise<{ name: string }>): (call: RpcCall) => Promise<Uint8Array> {
+function changeOf(handle: () => Promise<{ name: string }>): (call: RpcCall) => Promise<Buffer> {
   let method: RpcMethod | undefined;
   const table = new MethodTable({ register: (_path, registered) => (method = registered) });
   table.change(BigtableTableAdmin.method.modifyColumnFamilies, handle);
   const registered = method;
   assert.ok(registered?.kind === 'unary');
-  return (call) => registered.handle(call, REQUEST);
+  return async (call) => Buffer.concat([await registered.handle(call, REQUEST)].flat());
 }
 
 function callOf(budget: ByteBudget): RpcCall {

@@ -1,5 +1,6 @@
 /** The door's side of calls that other servers pass on as bytes: decodes them, and calls the rows of this server. */
 import { asBuffer } from '../../base/index.ts';
+import { joinInSlices } from '../../env/index.ts';
 import type { RawCallHandler, RowService } from '../../service/index.ts';
 import type { ApiEnv } from '../../wire/index.ts';
 import { RequestDecoder } from '../codec/request-decoder.ts';
@@ -11,7 +12,10 @@ export function rawCallHandler(rows: RowService, env: ApiEnv, decoder = new Requ
   const writes = new DecodedWrites(rows, env, decoder);
   const reads = new Reads(rows, env, decoder, undefined);
   return {
-    write: (context, write) => writes.write(write.method, context, asBuffer(write.request), write),
+    write: (context, write) =>
+      writes
+        .write(write.method, context, asBuffer(write.request), write)
+        .then((answer) => (answer instanceof Uint8Array ? answer : joinInSlices(env.clock, answer))),
     read: (context, read) => reads.passed(context, read),
   };
 }

@@ -29,7 +29,8 @@ export class RowWrites {
     this.#passer = passer;
   }
 
-  write(method: RawWrite['method'], context: RequestContext, bytes: Buffer): Promise<Uint8Array> {
+  /** The answer, in one buffer or several. */
+  write(method: RawWrite['method'], context: RequestContext, bytes: Buffer): Promise<Uint8Array | readonly Buffer[]> {
     const passer = this.#passer;
     if (passer === undefined) return this.#decoded.write(method, context, bytes);
     const target = readTarget(bytes, APP_PROFILE_FIELDS[method], this.#decoder);

@@ -104,7 +104,11 @@ interface AnswerHeaders {
 export type RpcMethod = MethodLimits &
   AnswerHeaders &
   (
-    | { readonly kind: 'unary'; handle(call: RpcCall, request: Buffer): Promise<Uint8Array> }
+    | {
+        readonly kind: 'unary';
+        /** Returns the answer, in one buffer or several; the bytes belong to the wire from then on. */
+        handle(call: RpcCall, request: Buffer): Promise<Uint8Array | readonly Buffer[]>;
+      }
     /** Undefined: everything was sent synchronously. */
     | { readonly kind: 'stream'; handle(call: RpcCall, request: Buffer, sink: RpcSink): Promise<void> | undefined }
     | { readonly kind: 'bidi'; handle(call: RpcCall, requests: AsyncIterable<Buffer>, sink: RpcSink): Promise<void> }

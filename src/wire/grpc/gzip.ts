@@ -5,7 +5,7 @@
  * Invariant: no more is inflated than the limit, whatever the bytes claim.
  */
 import { promisify } from 'node:util';
-import { constants, gunzip, gunzipSync, gzip, gzipSync } from 'node:zlib';
+import { constants, createGzip, gunzip, gunzipSync, gzip, gzipSync } from 'node:zlib';
 import { BigtableError, Code } from '../../base/index.ts';
 
 /** Inflating or deflating this much takes well below a millisecond. */
@@ -39,6 +39,17 @@ export async function inflate(compressed: Buffer, maxBytes: number): Promise<Buf
   }
 }
 
-export function deflate(message: Buffer): Buffer | Promise<Buffer> {
+/** Deflates a message in one buffer or several. Several may be large: neither they nor the outcome are joined. */
+export function deflate(message: Buffer | readonly Buffer[]): Buffer | Promise<Buffer | readonly Buffer[]> {
+  if (!(message instanceof Uint8Array)) return deflateParts(message);
   return message.length <= IN_PLACE_BYTES ? gzipSync(message, { level: LEVEL }) : gzipLater(message, { level: LEVEL });
+}
+
+async function deflateParts(parts: readonly Buffer[]): Promise<readonly Buffer[]> {
+  const deflating = createGzip({ level: LEVEL });
+  for (const part of parts) deflating.write(part);
+  deflating.end();
+  const deflated: Buffer[] = [];
+  for await (const piece of deflating) deflated.push(piece as Buffer);
+  return deflated;
 }

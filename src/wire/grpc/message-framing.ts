@@ -122,6 +122,14 @@ export function keepable(view: Buffer): Buffer {
   return keptBytes > MAX_KEPT_BYTES && view.length * MAX_KEPT < keptBytes ? Buffer.from(view) : view;
 }
 
+/** Bytes of a message in one buffer or several. */
+export function lengthOf(message: Buffer | readonly Buffer[]): number {
+  if (message instanceof Uint8Array) return message.length;
+  let bytes = 0;
+  for (const part of message) bytes += part.length;
+  return bytes;
+}
+
 /** The prefix of a message of `lengthBytes`, in new bytes or in those of the caller. */
 export function messagePrefix(
   lengthBytes: number,

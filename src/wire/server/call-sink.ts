@@ -7,10 +7,10 @@
  * it has no space for one, the message is refused with UNAVAILABLE, so that what answers take is bounded by the budget
  * however many calls there are.
  */
-import { asBuffer, assert, type BigtableError, unavailable } from '../../base/index.ts';
+import { assert, type BigtableError, unavailable } from '../../base/index.ts';
 import { type CallContext, Pace } from '../../env/index.ts';
 import { deflate } from '../grpc/gzip.ts';
-import { messagePrefix, PREFIX_BYTES } from '../grpc/message-framing.ts';
+import { lengthOf, messagePrefix, PREFIX_BYTES } from '../grpc/message-framing.ts';
 import { COPY_BYTES } from '../http2/corked-output.ts';
 import type { Stream } from '../http2/stream.ts';
 import type { RpcSink } from '../contract/rpc-server.ts';
@@ -75,12 +75,8 @@ export class CallSink implements RpcSink {
   }
 
   send(message: Buffer | readonly Buffer[]): Promise<void> | undefined {
-    const parts = Array.isArray(message) ? (message as readonly Buffer[]) : undefined;
-    let bytes = 0;
-    if (parts) for (const part of parts) bytes += part.length;
-    else bytes = (message as Buffer).length;
-    if (this.#compress && bytes >= WORTH_DEFLATING_BYTES)
-      return this.#sendDeflated(parts ? Buffer.concat(parts, bytes) : (message as Buffer));
+    const bytes = lengthOf(message);
+    if (this.#compress && bytes >= WORTH_DEFLATING_BYTES) return this.#sendDeflated(message);
     return this.#send(message, bytes, false);
   }
 
@@ -95,9 +91,9 @@ export class CallSink implements RpcSink {
    * Sends the one answer of a call, which then needs nothing else of its reservation. False where there is no space for
    * it, and nothing of it was sent; a promise where it has to be deflated first.
    */
-  answer(message: Uint8Array): boolean | Promise<boolean> {
-    if (!this.#compress || message.length < WORTH_DEFLATING_BYTES) return this.#answer(asBuffer(message), false);
-    return this.#answerDeflated(asBuffer(message));
+  answer(message: Buffer | readonly Buffer[]): boolean | Promise<boolean> {
+    if (!this.#compress || lengthOf(message) < WORTH_DEFLATING_BYTES) return this.#answer(message, false);
+    return this.#answerDeflated(message);
   }
 
   /** Counts bytes that went out. */
@@ -146,19 +142,15 @@ export class CallSink implements RpcSink {
     this.sentBytes += messageBytes + PREFIX_BYTES;
   }
 
-  async #sendDeflated(message: Buffer): Promise<void> {
+  async #sendDeflated(message: Buffer | readonly Buffer[]): Promise<void> {
     const deflated = await deflate(message);
-    await this.#send(deflated, deflated.length, true);
+    await this.#send(deflated, lengthOf(deflated), true);
   }
 
   #send(message: Buffer | readonly Buffer[], bytes: number, compressed: boolean): Promise<void> | undefined {
     const error = this.#context.interruption;
     if (error) return Promise.reject(error);
-    if (
-      !Array.isArray(message) &&
-      this.#stream.sendWhole(messagePrefix(bytes, compressed, COPIED_PREFIX), message as Buffer)
-    )
-      return this.#countSent(bytes);
+    if (this.#sendWhole(message, bytes, compressed)) return this.#countSent(bytes);
     this.#queue(messagePrefix(bytes, compressed), message, bytes + PREFIX_BYTES);
     // bytes that went out immediately were never held
     const left = this.#pendingBytes - this.#heldBytes;
@@ -177,32 +169,39 @@ export class CallSink implements RpcSink {
     return this.#pendingBytes >= HIGH_BYTES ? this.#until(LOW_BYTES) : undefined;
   }
 
-  async #answerDeflated(message: Buffer): Promise<boolean> {
+  async #answerDeflated(message: Buffer | readonly Buffer[]): Promise<boolean> {
     return this.#answer(await deflate(message), true);
   }
 
-  #answer(message: Buffer, compressed: boolean): boolean {
+  #answer(message: Buffer | readonly Buffer[], compressed: boolean): boolean {
     const { interruption, reservation } = this.#context;
     if (interruption) throw interruption;
-    if (this.#stream.sendWhole(messagePrefix(message.length, compressed, COPIED_PREFIX), message)) {
-      this.#countSent(message.length);
+    const messageBytes = lengthOf(message);
+    if (this.#sendWhole(message, messageBytes, compressed)) {
+      this.#countSent(messageBytes);
       return true;
     }
-    const bytes = message.length + PREFIX_BYTES;
+    const bytes = messageBytes + PREFIX_BYTES;
     const more = bytes - reservation.heldBytes;
     if (more > 0 && reservation.tryHoldAnswer(more) === 'refused') return false;
     if (more < 0) reservation.shrink(-more);
     this.#heldBytes = bytes;
-    this.#queue(messagePrefix(message.length, compressed), message, bytes);
+    this.#queue(messagePrefix(messageBytes, compressed), message, bytes);
     return true;
+  }
+
+  /** True where the message is one buffer that could be sent immediately. */
+  #sendWhole(message: Buffer | readonly Buffer[], bytes: number, compressed: boolean): boolean {
+    if (!(message instanceof Uint8Array)) return false;
+    return this.#stream.sendWhole(messagePrefix(bytes, compressed, COPIED_PREFIX), message);
   }
 
   #queue(prefix: Buffer, message: Buffer | readonly Buffer[], bytes: number): void {
     const stream = this.#stream;
     if (this.#pendingBytes === 0) this.#begin();
     stream.data(prefix);
-    if (Array.isArray(message)) for (const part of message as readonly Buffer[]) stream.data(part);
-    else stream.data(message as Buffer);
+    if (message instanceof Uint8Array) stream.data(message);
+    else for (const part of message) stream.data(part);
     this.#pendingBytes += bytes;
     this.#sizes.push(bytes);
     stream.send();

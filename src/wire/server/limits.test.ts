@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import * as http2 from 'node:http2';
 import { connect } from 'node:net';
 import { describe, test } from 'node:test';
@@ -21,6 +22,13 @@ function length(server: RpcServer): void {
     handle: async (_call, request) => Buffer.from(String(request.length)),
   });
   server.register('/t/Echo', { kind: 'unary', handle: async (_call, request) => request });
+  server.register('/t/Thirds', {
+    kind: 'unary',
+    handle: async (_call, request) => {
+      const third = Math.ceil(request.length / 3);
+      return [0, 1, 2].map((i) => request.subarray(i * third, (i + 1) * third));
+    },
+  });
   server.register('/t/Lengths', {
     kind: 'bidi',
     handle: async (_call, requests, sink) => {
@@ -51,6 +59,21 @@ describe('messages', () => {
     assert.deepEqual([code, Buffer.concat(messages).toString()], [Code.OK, sizes.map((size) => `${size};`).join('')]);
     await until(() => env.requestBudget.usedBytes === 0);
     await wire.close();
+  });
+
+  test('in several parts arrive as one, deflated or not', async () => {
+    for (const compression of [0, 2]) {
+      const env = testEnv();
+      const wire = await rawServer(env, length, { client: { 'grpc.default_compression_algorithm': compression } });
+      for (const size of [0, 100, 100_000, 3_000_000]) {
+        const request = randomBytes(size);
+        const { code, messages } = await wire.call('/t/Thirds', [request]);
+        assert.equal(code, Code.OK);
+        assert.ok(request.equals(messages[0] as Buffer));
+      }
+      await until(() => env.requestBudget.usedBytes === 0);
+      await wire.close();
+    }
   });
 
   test('above the limit are refused by the length that they announce', async () => {

@@ -5,7 +5,7 @@
  * Invariant: the caller gets one status, the first; the handler's signal aborts when no caller waits for it any more;
  * the reservation is released, and the deadline cleared, once the handler has ended and the answer is sent or lost.
  */
-import { assert, BigtableError, Code, toBigtableError } from '../../base/index.ts';
+import { asBuffer, assert, BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import {
   callCancelled,
   CallContext,
@@ -22,6 +22,7 @@ import {
   statusTrailers,
   withHeaders,
 } from '../grpc/answer-blocks.ts';
+import { lengthOf } from '../grpc/message-framing.ts';
 import { parseTimeout } from '../grpc/timeout.ts';
 import type { RequestHeaders } from '../http2/header-rules.ts';
 import type { Stream, StreamOwner } from '../http2/stream.ts';
@@ -231,7 +232,7 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
     if (this.#isAnswered || method === undefined || method.kind === 'bidi') return;
     if (method.kind === 'stream') return this.#serve(method, request);
     this.#begin();
-    let work: Promise<Uint8Array>;
+    let work: Promise<Uint8Array | readonly Buffer[]>;
     try {
       work = method.handle(this, request);
     } catch (error) {
@@ -319,23 +320,24 @@ export class ServerCall implements StreamOwner, RpcCall, EndedCall, DeadlineEntr
     return this.#sink;
   }
 
-  #answer(method: RpcMethod, answer: Uint8Array): void {
+  #answer(method: RpcMethod, answer: Uint8Array | readonly Buffer[]): void {
     if (this.#isAnswered) return this.#finish();
     try {
-      const isSent = this.#openSink(method).answer(answer);
-      if (!(isSent instanceof Promise)) return this.#answered(isSent, answer);
-      isSent.then((sent) => this.#answered(sent, answer)).catch((error: unknown) => this.#failed(error));
+      const message = answer instanceof Uint8Array ? asBuffer(answer) : answer;
+      const isSent = this.#openSink(method).answer(message);
+      if (!(isSent instanceof Promise)) return this.#answered(isSent, message);
+      isSent.then((sent) => this.#answered(sent, message)).catch((error: unknown) => this.#failed(error));
     } catch (error) {
       this.#failed(error);
     }
   }
 
-  #answered(isSent: boolean, { length }: Uint8Array): void {
+  #answered(isSent: boolean, message: Buffer | readonly Buffer[]): void {
     if (isSent) return this.#finish();
     this.#failed(
       new BigtableError(
         Code.RESOURCE_EXHAUSTED,
-        `an answer of ${length} bytes exceeds the memory that other requests and their answers leave`,
+        `an answer of ${lengthOf(message)} bytes exceeds the memory that other requests and their answers leave`,
       ),
     );
   }
