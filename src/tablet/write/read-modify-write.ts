@@ -55,12 +55,15 @@ export class CellChanges {
 
   /** Approximate size of the new cells, none of whose values is made yet. */
   get bytes(): number {
-    return this.#cells.reduce((sum, { bytes }) => sum + bytes, 0);
+    let bytes = 0;
+    for (const cell of this.#cells) bytes += cell.bytes;
+    return bytes;
   }
 
   /** Makes the large values, with pauses; undefined if there is none. To be called before `result`. */
   joinLarge(clock: Clock): Promise<void> | undefined {
-    return this.#cells.some(({ isLarge }) => isLarge) ? this.#joinLarge(clock) : undefined;
+    for (const cell of this.#cells) if (cell.isLarge) return this.#joinLarge(clock);
+    return undefined;
   }
 
   async #joinLarge(clock: Clock): Promise<void> {
