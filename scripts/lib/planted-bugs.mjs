@@ -145,8 +145,8 @@ export async function searchPlanted(bugs, { from, to, nodeOptions }) {
 
 /**
  * Searches bugs that a seed seldom meets, many at a time: a seed runs with all of them, and if it fails, with halves of
- * them, until it fails with one alone. A bug that shows in the trace wherever it is planted would change what the others
- * meet: each of these is searched alone, after the others. Otherwise as `searchPlanted`.
+ * them, until it fails with one alone. A bug that shows in the trace wherever it is planted would change what others
+ * meet: each of these is searched alone, after them. Otherwise as `searchPlanted`.
  *
  * @param {readonly PlantedBug[]} bugs
  * @param {{ from: number, to: number, nodeOptions: string[] }} search

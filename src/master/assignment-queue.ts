@@ -389,10 +389,13 @@ export class AssignmentQueue {
     let failure = await loads.load(server, ref);
     if (failure === undefined) return this.#done(entry);
     // it has released the tablet at this epoch, or is about to: it gets it at a later one
-    if (failure.code === Code.FAILED_PRECONDITION && !isDeposed(failure))
+    if (failure.code === Code.FAILED_PRECONDITION && !isDeposed(failure)) {
+      // for callers: another attempt mends it
+      failure = unavailable(failure.message, failure);
       await assignment.release(server, ref, this.#options.context()).catch((thrown: unknown) => {
         failure = toBigtableError(thrown);
       });
+    }
     this.#failed(entry, failure);
   }
 

@@ -440,6 +440,18 @@ describe('a master', () => {
   });
 
   test(
+    'does not show callers a code that servers and masters use between them',
+    inCluster(async (cluster, tables) => {
+      const refused = toPlainError(new BigtableError(Code.FAILED_PRECONDITION, 'an earlier unloading is not finished'));
+      cluster.onCall = ({ method, message }) =>
+        method === 'load'
+          ? Promise.resolve((message as { tablets: readonly unknown[] }).tablets.map(() => refused))
+          : undefined;
+      await rejectsWith(Code.UNAVAILABLE, tables.create('t'));
+    }),
+  );
+
+  test(
     'is closed when its work is over, however often and by whomever that is asked',
     inCluster(async (cluster) => {
       let answer = (): void => {};
