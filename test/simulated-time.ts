@@ -2,7 +2,7 @@
  * Work in a time that goes on by itself: whenever nothing is left to do but wait, the clock goes to the next timer. A
  * minute of retries takes no time, and a run does the same thing each time.
  */
-import { type Clock, clockOf, type ManualClock } from '../src/env/index.ts';
+import { type Clock, clockOf, ManualClock, SLICE_MS } from '../src/env/index.ts';
 
 /** Turns of the event loop without a timer to wait for, after which nothing will happen any more. */
 const MAX_IDLE_TURNS = 10_000;
@@ -62,4 +62,18 @@ export function quickClock(): Clock {
     },
     yield: () => new Promise((resolve) => setImmediate(resolve)),
   });
+}
+
+/** A clock of which each look ends a slice of work, and the number of pauses that work has made since. */
+export function clockOfShortSlices(): { readonly clock: Clock; pauses: number } {
+  const manual = new ManualClock();
+  let nowMs = 0;
+  const clock = clockOf({
+    nowMicros: () => manual.nowMicros(),
+    monotonicMs: () => (nowMs += SLICE_MS),
+    timer: (delayMs, wake) => manual.timer(delayMs, wake),
+    yield: async () => void sliced.pauses++,
+  });
+  const sliced = { clock, pauses: 0 };
+  return sliced;
 }

@@ -32,6 +32,8 @@ const FIND_DEAD = `  const dead = await servers.findDead(owners);
   const logs = new Set([...dead].map(logPathOf));
 `;
 
+const NOT_ANSWERED = { file: SWEEP, text: ANSWERED, wrong: '  assert(asked.length >= 0);' };
+
 export const FILE_BUGS: readonly PlantedBug[] = [
   {
     name: 'A22',
@@ -42,14 +44,14 @@ export const FILE_BUGS: readonly PlantedBug[] = [
     name: 'A23',
     title: 'a sweep does not wait for the commits of servers that have not answered',
     changes: [
-      { file: SWEEP, text: ANSWERED, wrong: '  assert(asked.length >= 0);' },
+      NOT_ANSWERED,
       { file: SWEEP, text: 'row.server === undefined || holdings.has(row.server.name)', wrong: 'true' },
     ],
   },
   {
     name: 'N19',
     title: 'a sweep does not wait for a server that no row names',
-    changes: [{ file: SWEEP, text: ANSWERED, wrong: '  assert(asked.length >= 0);' }],
+    changes: [NOT_ANSWERED],
   },
   {
     name: 'A24',

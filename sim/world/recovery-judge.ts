@@ -4,7 +4,6 @@
  *   trimmed before it. One whose append has failed for its writer may be lost: nobody was told that it is durable.
  * - A tablet is taken from a server only when its log is fenced, or when the server has released the tablet: then none
  *   of its records is to be found in that log, which may be read before it is fenced.
- * - No record of an epoch is acknowledged once the tablet is at a later one.
  */
 import { quote } from '../../src/base/index.ts';
 import { type EncodedRecord, isAfter } from '../../src/commitlog/index.ts';

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { clockOfShortSlices } from '../../../test/simulated-time.ts';
 import { clockOf, type Time } from './clock.ts';
 import { inSlices, joinInSlices, Pacer, SLICE_MS } from './pacer.ts';
 import { ManualClock } from '../memory/manual-clock.ts';
@@ -61,25 +62,16 @@ describe('work in slices', () => {
 
 describe('pieces', () => {
   test('are joined in their order, with pauses between parts of large ones', async () => {
-    const manual = new ManualClock();
-    let nowMs = 0;
-    let pauses = 0;
-    const clock = clockOf({
-      nowMicros: () => manual.nowMicros(),
-      // each look at the clock ends a slice
-      monotonicMs: () => (nowMs += SLICE_MS),
-      timer: (delayMs, wake) => manual.timer(delayMs, wake),
-      yield: async () => void pauses++,
-    });
+    const sliced = clockOfShortSlices();
     const sizes = [0, 1, 3_000_000, 2, 1024 * 1024, 1024 * 1024 + 1];
     const pieces = sizes.map((size, i) => Buffer.alloc(size, i + 1));
-    assert.ok((await joinInSlices(clock, pieces)).equals(Buffer.concat(pieces)));
-    assert.ok(pauses >= 4, `${pauses} pauses`);
+    assert.ok((await joinInSlices(sliced.clock, pieces)).equals(Buffer.concat(pieces)));
+    assert.ok(sliced.pauses >= 4, `${sliced.pauses} pauses`);
     const many = Array.from({ length: 50_000 }, (_, i) => Buffer.of(i % 256));
-    pauses = 0;
-    assert.ok((await joinInSlices(clock, many)).equals(Buffer.concat(many)));
-    assert.ok(pauses >= 3, `${pauses} pauses`);
-    assert.equal((await joinInSlices(clock, [])).length, 0);
+    sliced.pauses = 0;
+    assert.ok((await joinInSlices(sliced.clock, many)).equals(Buffer.concat(many)));
+    assert.ok(sliced.pauses >= 3, `${sliced.pauses} pauses`);
+    assert.equal((await joinInSlices(sliced.clock, [])).length, 0);
   });
 });
 

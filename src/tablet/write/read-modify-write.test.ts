@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { clockOfShortSlices } from '../../../test/simulated-time.ts';
 import { Code, int64, int64Bytes, readInt64BE, asBuffer, type Int64 } from '../../base/index.ts';
-import { clockOf, ManualClock, SLICE_MS } from '../../env/index.ts';
 import { type Cell, columnKey, type ReadModifyWriteRule } from '../../model/index.ts';
 import { CellChanges, type ReadModifyWriteResult } from './read-modify-write.ts';
 
@@ -122,25 +122,16 @@ describe('read-modify-write', () => {
 
   test('a large value is copied with pauses', async () => {
     const value = Buffer.alloc(10 * MIB, 'v');
-    const manual = new ManualClock();
-    let nowMs = 0;
-    let pauses = 0;
-    const clock = clockOf({
-      nowMicros: () => manual.nowMicros(),
-      // each look at the clock ends a slice
-      monotonicMs: () => (nowMs += SLICE_MS),
-      timer: (delayMs, wake) => manual.timer(delayMs, wake),
-      yield: async () => void pauses++,
-    });
+    const sliced = clockOfShortSlices();
     const changes = new CellChanges([append('s', 'x'), append('t', 'x')], newest(cell('s', value)), 1, 100 * MIB);
     assert.ok(changes.bytes > value.length);
-    await changes.joinLarge(clock);
-    assert.ok(pauses >= 10, `${pauses} pauses`);
+    await changes.joinLarge(sliced.clock);
+    assert.ok(sliced.pauses >= 10, `${sliced.pauses} pauses`);
     const { cells } = changes.result();
     assert.ok(Buffer.concat([value, Buffer.from('x')]).equals(cells[0]!.value));
     assert.equal(cells[1]!.value.length, 1);
     const small = new CellChanges([append('s', 'x')], newest(cell('s', Buffer.from('y'))), 1, 100);
-    assert.equal(small.joinLarge(clock), undefined);
+    assert.equal(small.joinLarge(sliced.clock), undefined);
   });
 
   test('a value does not grow beyond the limit', () => {
