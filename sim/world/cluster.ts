@@ -51,8 +51,13 @@ function drawSettings(random: Random): TabletServerSettings {
     // while METADATA is not served no flush ends: little is enough to make writes wait for one
     memtableBytes: oneOf(48, 256, 256, 256, 256, 256) * KIB,
     durability: random.float() < BUFFERED_SHARE ? 'buffered' : 'synced',
+    // a tablet of METADATA comes in several parts, between which it may change
+    ...(random.float() < SMALL_BATCHES_SHARE && { readBatchBytes: oneOf(500, 2000) }),
   };
 }
+
+/** The share of runs in which reads come in small parts. */
+const SMALL_BATCHES_SHARE = 0.25;
 
 /** The share of runs in which users' writes are acknowledged before they are durable: what they lose is judged less. */
 const BUFFERED_SHARE = 0.12;
@@ -140,6 +145,8 @@ export class Cluster {
   readonly #codecs = nativeCodecs();
   readonly #draw;
   readonly #settings: TabletServerSettings;
+  /** Called, by log, when it is fenced. */
+  readonly #awaitedFences = new Map<string, () => void>();
   /** Logs of servers that ended in good order. */
   readonly #wholeLogs = new Set<string>();
   /** Logs that were reported to `onLoss`. */
@@ -265,6 +272,11 @@ export class Cluster {
       await callMaster(env.transport, name, 'sweep', {}, context).catch(() => undefined);
   }
 
+  /** Calls `run`, once, when the log of the server is fenced. */
+  onFence(server: string, run: () => void): void {
+    this.#awaitedFences.set(logPathOf(server), run);
+  }
+
   /** A call of a master reaches its server once more. */
   repeatCall(): Promise<void> {
     const addressOf = (name: string): string | undefined =>
@@ -282,6 +294,8 @@ export class Cluster {
     };
     const { logJudge } = this.store;
     logJudge.onSealed = (log) => {
+      this.#awaitedFences.get(log)?.();
+      this.#awaitedFences.delete(log);
       if (!this.isBuffered || this.#lost.has(log) || (this.#wholeLogs.has(log) && !logJudge.broken.has(log))) return;
       this.#lost.add(log);
       this.counts.logsWithLosses++;

@@ -6,6 +6,7 @@ import type { Random } from '../../src/env/index.ts';
 import { decodeRootFile, isMetadataTablet } from '../../src/metadata/index.ts';
 import { decodePeerFile, MASTER_PATH, SERVERS_DIRECTORY, type TabletServerCalls } from '../../src/protocol/index.ts';
 import type { Cluster, Seat } from './cluster.ts';
+import { drawMeetings, type DrawnMeeting, meet, type Meeting } from './meetings.ts';
 import { type LockServiceHealth, ROOT_PATH, SESSION_MS } from './locks.ts';
 import type { Weather } from './network.ts';
 import type { Action } from './process.ts';
@@ -17,6 +18,7 @@ const EARLY_SHARE = 0.25;
 export const END_MS = 50_000;
 
 export type FaultKind =
+  | Meeting
   | 'crash'
   | 'shutdown'
   | 'cascade'
@@ -164,6 +166,12 @@ export function drawFaults(random: Random, machines: readonly string[], clients:
   return faults.sort((a, b) => a.atMs - b.atMs);
 }
 
+/** Draws the meetings of a run, as faults. */
+export function drawMeetingFaults(random: Random): Fault[] {
+  const faultOf = (meeting: DrawnMeeting): Fault => ({ ...meeting, machine: '', other: '', during: undefined });
+  return drawMeetings(random, BEGIN_MS, END_MS - 1000).map(faultOf);
+}
+
 /** Half of the pauses are a little longer than a session lives: others go on without the process, and then it wakes. */
 function drawDuration(random: Random, kind: FaultKind): number {
   if (kind === 'pause' && random.float() < 0.5) return SESSION_MS + random.float() * 6000;
@@ -261,12 +269,19 @@ function actsAt(cluster: Cluster, machine: string, { action, count }: NonNullabl
 /** Returns the function that ends the fault; undefined for one that ends by itself. */
 function begin(
   cluster: Cluster,
-  { kind, durationMs, machine, other, severity }: Fault,
+  { kind, atMs, durationMs, machine, other, severity }: Fault,
   whole: Whole,
 ): (() => void) | undefined {
   const { network, store, locks } = cluster;
   const seat = seatOf(cluster, machine);
   switch (kind) {
+    case 'split in an unload':
+    case 'shutdown in an unload':
+    case 'split of METADATA under commits':
+    case 'sweep beside a move':
+    case 'sweep in a recovery':
+      meet(cluster, { kind, atMs, durationMs, severity }, END_MS);
+      return undefined;
     case 'crash':
       if (seat) cluster.crash(seat);
       return undefined;
@@ -348,7 +363,14 @@ function begin(
     case 'full store':
       // some begin in the midst of a split of METADATA
       if (severity < 0.5) return change(store.health, whole.store, { isFull: true });
-      network.onNextCall('commit', () => fillStore(cluster, durationMs, whole), splitsMetadata);
+      network.onNextCall(
+        'commit',
+        () => {
+          fillStore(cluster, durationMs, whole);
+          return undefined;
+        },
+        splitsMetadata,
+      );
       return undefined;
     case 'slow network':
       return change(network.weather, whole.network, { lateShare: severity / 2, lateMs: 2000 });
@@ -404,6 +426,7 @@ function cascade(cluster: Cluster, seat: Seat | undefined, left: number): void {
     scheduler.after(scheduler.random.float() * CASCADE_MS, undefined, 'cascade', () => {
       if (scheduler.nowMs < END_MS) cascade(cluster, seatOf(cluster, machine), left - 1);
     });
+    return undefined;
   });
 }
 

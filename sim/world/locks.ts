@@ -95,6 +95,8 @@ export class SimLockService {
   /** Machines that cannot reach it. */
   readonly #cut = new Set<string>();
   readonly #watches = new Set<Watch>();
+  /** By name of a call: how late the next one is, ms. */
+  readonly #held = new Map<string, number>();
   #hasLeader = true;
   readonly #scheduler: Scheduler;
   readonly #draw;
@@ -129,10 +131,12 @@ export class SimLockService {
     const isUnanswered = this.#draw.float() < health.unansweredShare;
     const isLate = health.lateShare > 0 && this.#draw.float() < health.lateShare;
     const answersMs = this.#delayMs();
+    const heldMs = this.#held.get(name) ?? 0;
+    this.#held.delete(name);
     return new Promise((resolve, reject) => {
       const fail = (delayMs: number, why: string): void =>
         process.later(delayMs, `lock service failed ${name}`, () => reject(unavailable(`lock service: ${why}`)));
-      this.#scheduler.after(this.#delayMs(), undefined, `lock service ${name} of ${process.name}`, () => {
+      this.#scheduler.after(this.#delayMs() + heldMs, undefined, `lock service ${name} of ${process.name}`, () => {
         if (this.isCut(process.machine)) {
           counts.unreachable++;
           return fail(TIMEOUT_MS, 'not reached');
@@ -189,6 +193,19 @@ export class SimLockService {
         if (this.#draw.float() < ENDED_SHARE) watch.end();
         else if (!this.isCut(watch.machine)) watch.catchUp();
     };
+  }
+
+  /** The next call of that name is late. */
+  hold(name: string, lateMs: number): void {
+    this.#held.set(name, lateMs);
+  }
+
+  /** All watches have a gap. */
+  missAll(): void {
+    for (const watch of [...this.#watches]) {
+      watch.miss();
+      if (this.#hasLeader && !this.isCut(watch.machine)) watch.catchUp();
+    }
   }
 
   /** A file is gone for a while, as by an operator's mistake, and then as it was. Resolves when it is back. */

@@ -7,7 +7,7 @@
  * Directions can be cut one by one. A call over a cut connection fails when the connection is given up, or at its
  * deadline, whichever comes first.
  */
-import { BigtableError, Code } from '../../src/base/index.ts';
+import { BigtableError, Code, unavailable } from '../../src/base/index.ts';
 import {
   ByteBudget,
   type CallHandler,
@@ -63,9 +63,17 @@ export interface NotedCall {
   readonly begunMs: number;
 }
 
+/** What happens to one call. */
+export interface CallFate {
+  /** It is handled so much later. */
+  readonly lateMs?: number;
+  /** Its answer is lost, which its caller learns so much later. Streams lose none. */
+  readonly answerLostMs?: number;
+}
+
 interface AwaitedCall {
   readonly method: string;
-  readonly run: (machine: string) => void;
+  readonly run: (machine: string, message: unknown) => CallFate | undefined;
   readonly isMeant: (message: unknown) => boolean;
 }
 
@@ -126,10 +134,13 @@ export class SimNetwork {
     this.cutDirections.clear();
   }
 
-  /** Calls `run`, once, with the machine that is called next with that method, and such a message. */
+  /**
+   * Calls `run`, once, with the machine that is called next with that method, and such a message. It may return what
+   * happens to the call.
+   */
   onNextCall(
     method: string,
-    run: (machine: string) => void,
+    run: (machine: string, message: unknown) => CallFate | undefined,
     isMeant: (message: unknown) => boolean = () => true,
   ): void {
     this.#awaited.add({ method, run, isMeant });
@@ -137,24 +148,38 @@ export class SimNetwork {
 
   /** The handler, whose calls and answers are noted. */
   noted(process: SimProcess, handler: CallHandler): CallHandler {
-    const begin = (method: string, message: unknown): NotedCall => {
+    const arrive = (method: string, message: unknown): CallFate | undefined => {
       this.calledLast.set(method, process.machine);
+      let fate: CallFate | undefined;
       for (const awaited of this.#awaited)
         if (awaited.method === method && awaited.isMeant(message) && this.#awaited.delete(awaited))
-          awaited.run(process.machine);
+          fate = awaited.run(process.machine, message) ?? fate;
+      return fate;
+    };
+    const begin = (method: string, message: unknown): NotedCall => {
       this.onCall(method, message);
       return { process, method, message, begunMs: this.#scheduler.nowMs };
     };
+    const pause = (delayMs: number, what: string): Promise<void> =>
+      new Promise((resolve) => process.later(delayMs, what, resolve));
     return {
       call: async (method, message, context) => {
+        const { lateMs, answerLostMs } = arrive(method, message) ?? {};
+        if (lateMs !== undefined) await pause(lateMs, `late ${method}`);
         const call = begin(method, message);
         const answer = await handler.call(method, message, context);
+        if (answerLostMs !== undefined) {
+          await pause(answerLostMs, `lost answer of ${method}`);
+          throw unavailable('the answer was lost');
+        }
         this.onAnswer(call, answer);
         return answer;
       },
       stream: (method, message, context) => {
+        const { lateMs } = arrive(method, message) ?? {};
         const call = begin(method, message);
-        const parts = pullStreamOf(handler.stream(method, message, context));
+        const begun = (): AsyncIterable<unknown> => handler.stream(method, message, context);
+        const parts = pullStreamOf(lateMs === undefined ? begun() : onceOver(pause(lateMs, `late ${method}`), begun));
         return new ChangedStream(parts, (part) => {
           this.onAnswer(call, part);
           return part;
@@ -420,6 +445,11 @@ class Node implements Transport {
     }
     return peer;
   }
+}
+
+async function* onceOver(late: Promise<void>, begin: () => AsyncIterable<unknown>): AsyncIterable<unknown> {
+  await late;
+  yield* begin();
 }
 
 function noServerAt(address: string): BigtableError {

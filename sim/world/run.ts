@@ -4,7 +4,7 @@
  */
 import { AnswerJudge } from './answer-judge.ts';
 import { Cluster } from './cluster.ts';
-import { describeFault, drawFaults, type Fault, inflict } from './faults.ts';
+import { describeFault, drawFaults, drawMeetingFaults, type Fault, inflict } from './faults.ts';
 import { loadDoorParts } from './front-door.ts';
 import { judgeLine, judgeServing } from './judges.ts';
 import { Scheduler } from './scheduler.ts';
@@ -69,7 +69,11 @@ export async function run({
   const cluster = new Cluster(scheduler, size, doors);
   const machines = [...cluster.masters, ...cluster.servers].map(({ name }) => name);
   const clients = Array.from({ length: CLIENTS }, (_, i) => `client-${i}`);
-  const all = faults ?? drawFaults(scheduler.fork('faults'), machines, clients);
+  const drawn = [
+    ...drawFaults(scheduler.fork('faults'), machines, clients),
+    ...drawMeetingFaults(scheduler.aside('meetings')),
+  ];
+  const all = faults ?? drawn;
   const verdicts = new Verdicts();
   const lines: string[] = [];
   const note = (line: string): void => {

@@ -54,6 +54,7 @@ const HASHED_TOGETHER = 1 << 16;
 
 export class Scheduler {
   readonly random: SeededRandom;
+  readonly #seed: number;
   readonly #ticks: SeededRandom;
   readonly #queue: QueuedEvent[] = [];
   readonly #hash: Hash = createHash('sha256');
@@ -70,6 +71,7 @@ export class Scheduler {
   onEvent: ((atMs: number, owner: string, what: string) => void) | undefined;
 
   constructor(seed: number) {
+    this.#seed = seed;
     this.random = new SeededRandom(seed);
     this.#ticks = this.fork('ticks');
   }
@@ -86,6 +88,12 @@ export class Scheduler {
   /** A generator of its own for `purpose`, so that one more draw there changes nothing elsewhere. */
   fork(purpose: string): SeededRandom {
     const digest = createHash('sha256').update(`${this.random.uniqueName()} ${purpose}`).digest();
+    return new SeededRandom(digest.readUIntBE(0, 6));
+  }
+
+  /** The same for what was added later: no other generator is changed by it. */
+  aside(purpose: string): SeededRandom {
+    const digest = createHash('sha256').update(`${this.#seed} ${purpose}`).digest();
     return new SeededRandom(digest.readUIntBE(0, 6));
   }
 

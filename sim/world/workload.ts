@@ -13,7 +13,7 @@ import type { ClientSeat, Cluster } from './cluster.ts';
 import { Counters } from './counters.ts';
 import { END_MS } from './faults.ts';
 import { judgeGauges, troubleOf } from './gauge-judge.ts';
-import { logPathOf } from '../../src/protocol/index.ts';
+import { logPathOf, SERVERS_DIRECTORY } from '../../src/protocol/index.ts';
 import { judgeServing, StorageJudge } from './judges.ts';
 import { Operator } from './operator.ts';
 import type { Verdicts } from './verdicts.ts';
@@ -196,11 +196,19 @@ export class Workload {
     const { scheduler } = this.#cluster;
     const untilMs = scheduler.nowMs + HEALED_MS;
     for (;;) {
-      const trouble = troubleOf(this.#cluster);
+      const trouble = troubleOf(this.#cluster) ?? (await this.#fileOfDead());
       if (trouble === undefined) return;
       if (scheduler.nowMs > untilMs) return this.#verdicts.add('in the end', trouble);
       await this.#pause(SWEEP_MS);
     }
+  }
+
+  /** The master removes the files of dead servers, by which others would find them. */
+  async #fileOfDead(): Promise<string | undefined> {
+    const live = new Set(this.#cluster.liveServers().map(({ name }) => SERVERS_DIRECTORY + name));
+    const files = await this.#cluster.locks.service.list(SERVERS_DIRECTORY);
+    const left = files.find(({ path }) => !live.has(path));
+    return left && `the lock service has the file ${left.path} of a server that has ended`;
   }
 
   judgeHistories(): void {

@@ -182,8 +182,12 @@ export class MetadataClient {
         }
       }
       if (failure === undefined) {
-        return outcomes.map((outcome) => {
+        return outcomes.map((outcome, i) => {
           assert(outcome !== undefined, 'each commit was answered, or is sent again');
+          assert(
+            outcome.kind === 'done' || outcome.rows.every((row) => row?.commitId !== commits[i]!.id),
+            'no row names a commit that was refused',
+          );
           return outcome;
         });
       }

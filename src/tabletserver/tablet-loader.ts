@@ -150,6 +150,7 @@ export class TabletLoader {
     const other = this.#unloading.get(served.key);
     if (other !== undefined) return other;
     if (!tablets.has(served) && !this.#unfinished.has(served.key)) return;
+    assert(splitOf(served.key) === undefined, 'no tablet is released while it is split');
     tablets.delete(served);
     this.#unfinished.set(served.key, served);
     const closing = this.#close(served, flush).then(() => {

@@ -22,6 +22,8 @@ export interface TabletSettings {
   readonly scanCacheBytes: number;
   /** Memory of the in-memory locality groups of users' tables. */
   readonly inMemoryBytes: number;
+  /** A part of a read's answer is full when its values reach this. Default: 256 KiB. */
+  readonly readBatchBytes?: number;
 }
 
 export class TabletOpener {
@@ -48,7 +50,7 @@ export class TabletOpener {
 
   /** `records`: those to be replayed. */
   open(host: TabletHost, state: TabletState, records: Iterable<RedoRecord>): Promise<TabletApi> {
-    const { limits, blockSizeBytes, durability } = this.#settings;
+    const { limits, blockSizeBytes, durability, readBatchBytes } = this.#settings;
     const isMetadata = state.tableId === METADATA_TABLE_ID;
     const parts = {
       env: this.#env,
@@ -60,6 +62,7 @@ export class TabletOpener {
       limits,
       blockSizeBytes,
       buffered: durability === 'buffered' && !isMetadata,
+      readBatchBytes,
     };
     return Tablet.load(parts, state, records);
   }

@@ -34,6 +34,8 @@ export interface TabletOptions {
    * 'buffered'`).
    */
   readonly buffered?: boolean;
+  /** A part of a read's answer is full when its values reach this. Default: 256 KiB. */
+  readonly readBatchBytes?: number | undefined;
 }
 
 export class TabletContext {

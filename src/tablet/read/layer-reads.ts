@@ -111,6 +111,7 @@ export class LayerReads implements ReadSource {
       blockHits: this.#blockHits,
       blockMisses: this.#blockMisses,
       heldBytesLimit: options.limits.rowBytes,
+      batchBytes: options.readBatchBytes,
     });
   }
 }

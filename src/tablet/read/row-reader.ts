@@ -41,9 +41,8 @@ import { cursorOver } from './one-row-cursor.ts';
 import type { ReadFamilies, ReadFamily } from './read-families.ts';
 import type { Search } from './search.ts';
 
-/** A batch is full when its values reach this, bytes. */
-const BATCH_BYTES = 256 * 1024;
-/** Or when it has this many cells. */
+const DEFAULT_BATCH_BYTES = 256 * 1024;
+/** A batch is full when it has this many cells, or the bytes of `batchBytes`. */
 const BATCH_CELLS = 4096;
 /** The number of entries to step over before a seek is cheaper. */
 const STEPS_BEFORE_SEEK = 4;
@@ -82,6 +81,8 @@ export interface RowReaderOptions {
   readonly blockMisses: Counter;
   /** Most bytes of values that a filter may hold back inside a row. */
   readonly heldBytesLimit: number;
+  /** A batch is full when its values reach this. Default: 256 KiB. */
+  readonly batchBytes?: number | undefined;
 }
 
 export class RowReader implements Search {
@@ -108,6 +109,7 @@ export class RowReader implements Search {
   #rowsScanned = 0;
   readonly #pacer: Pacer;
   readonly #heldBytesLimit: number;
+  readonly #fullBytes: number;
   readonly #itemsPerCell: number;
   readonly #work: { readonly units: number };
   /** Units of `#work` that the pacer has counted. */
@@ -168,6 +170,7 @@ export class RowReader implements Search {
     this.#blockHits = options.blockHits;
     this.#blockMisses = options.blockMisses;
     this.#heldBytesLimit = options.heldBytesLimit;
+    this.#fullBytes = options.batchBytes ?? DEFAULT_BATCH_BYTES;
     this.#itemsPerCell = 1 + Math.floor(options.program.unitsPerCell / UNITS_PER_ITEM);
     this.#work = options.program.work;
     this.#workSeen = this.#work.units;
@@ -428,7 +431,7 @@ export class RowReader implements Search {
   }
 
   get #isFull(): boolean {
-    return this.#batchBytes >= BATCH_BYTES || this.#batchCells >= BATCH_CELLS;
+    return this.#batchBytes >= this.#fullBytes || this.#batchCells >= BATCH_CELLS;
   }
 
   /** True if the batch is full with the present cells; those of the present row that it takes are in it then. */
