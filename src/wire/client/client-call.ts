@@ -40,6 +40,7 @@ interface CallParts {
   readonly path: string;
   readonly request: Uint8Array;
   readonly headers: readonly string[] | undefined;
+  readonly staysOpen?: boolean | undefined;
 }
 
 /** The reader of the answer. */
@@ -59,6 +60,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   /** Those of this call alone: name, value, name, value … */
   readonly headers: readonly string[] | undefined;
   readonly context: RequestContext;
+  readonly #staysOpen: boolean;
   readonly #owner: CallOwner;
   readonly #reader: AnswerReader;
   readonly #messages: MessageReader;
@@ -78,11 +80,17 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   before: DeadlineEntry | undefined = undefined;
   after: DeadlineEntry | undefined = undefined;
 
-  constructor(owner: CallOwner, { path, request, headers }: CallParts, context: RequestContext, reader: AnswerReader) {
+  constructor(
+    owner: CallOwner,
+    { path, request, headers, staysOpen = false }: CallParts,
+    context: RequestContext,
+    reader: AnswerReader,
+  ) {
     this.path = path;
     this.message = asBuffer(request);
     this.headers = headers;
     this.context = context;
+    this.#staysOpen = staysOpen;
     this.#owner = owner;
     this.#reader = reader;
     this.#messages = new MessageReader({
@@ -107,7 +115,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   /** `headers` are the whole request's. */
   sendOn(connection: ClientConnection, headers: readonly string[]): void {
     this.#attempts++;
-    this.#stream = connection.open(this, headers, this.message);
+    this.#stream = connection.open(this, headers, this.message, this.#staysOpen);
   }
 
   /** The reader is done with a message of `bytes`. */

@@ -148,8 +148,11 @@ export class ClientConnection implements StreamConnection {
     return this.isReady && !this.isDraining && this.#open.size === 0 && !this.hasCapacity;
   }
 
-  /** Sends a request of one message. Returns the answer's stream, by which the reader grants the window. */
-  open(exchange: Exchange, headers: readonly string[], message: Buffer): Stream {
+  /**
+   * Sends a request of one message, which ends with it unless it `staysOpen`. Returns the answer's stream, by which the
+   * reader grants the window.
+   */
+  open(exchange: Exchange, headers: readonly string[], message: Buffer, staysOpen: boolean): Stream {
     assert(this.hasCapacity, 'a call is sent on a connection that takes calls');
     const id = this.#nextId;
     this.#nextId += 2;
@@ -163,7 +166,7 @@ export class ClientConnection implements StreamConnection {
     this.#open.set(id, { stream, exchange });
     this.#scheduleCheck();
     this.sendHeaders(stream, this.#encoder.encode(headers));
-    this.#sendMessage(stream, message);
+    this.#sendMessage(stream, message, staysOpen);
     if (this.#nextId > LAST_STREAM_ID) this.drain('its stream numbers are spent');
     return stream;
   }
@@ -226,15 +229,16 @@ export class ClientConnection implements StreamConnection {
   ended(): void {}
 
   /** Sends the request in one frame with the end where it fits, as small requests do. */
-  #sendMessage(stream: Stream, message: Buffer): void {
+  #sendMessage(stream: Stream, message: Buffer, staysOpen: boolean): void {
     const prefix = messagePrefix(message.length, false);
-    if (this.#sender.sendWhole(stream, prefix, message, Flag.END_STREAM)) {
-      stream.localEnded = true;
+    if (this.#sender.sendWhole(stream, prefix, message, staysOpen ? 0 : Flag.END_STREAM)) {
+      stream.localEnded = !staysOpen;
       return;
     }
     stream.data(prefix);
     stream.data(message);
-    stream.end();
+    if (staysOpen) stream.send();
+    else stream.end();
   }
 
   // input

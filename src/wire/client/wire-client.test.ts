@@ -531,6 +531,31 @@ describe('WireClient with servers of every kind', () => {
     });
   });
 
+  test('a request that stays open has no end, whatever the window; leaving the answer ends it', async () => {
+    await scripted([[4, 10]], async (script, client) => {
+      for (const [bytes, streamId] of [
+        [2, 1],
+        [20, 3],
+      ] as const) {
+        const answers = client.stream('/t/Watch', Buffer.alloc(bytes), plain(), undefined, true)[Symbol.asyncIterator]();
+        const first = answers.next();
+        const data = () => script.frames.filter((one) => one.type === FrameType.DATA && one.streamId === streamId);
+        await until(() => data().length > 0);
+        if (bytes > 10) script.send(frame(FrameType.WINDOW_UPDATE, 0, streamId, Buffer.of(0, 0, 0, 100)));
+        script.send(script.headers(streamId, START), frame(FrameType.DATA, 0, streamId, message(Buffer.of(7))));
+        assert.deepEqual([...(await first).value], [7]);
+        await answers.return?.();
+        const resets = () => script.frames.filter((one) => one.type === FrameType.RST_STREAM);
+        await until(() => resets().some((one) => one.streamId === streamId));
+        assert.equal(
+          data().reduce((sum, { payload }) => sum + payload.length, 0),
+          5 + bytes,
+        );
+        assert.ok(data().every(({ flags }) => (flags & Flag.END_STREAM) === 0));
+      }
+    });
+  });
+
   test('gzip answers', async () => {
     await scripted([], async (script, client) => {
       const text = Buffer.from('compressible '.repeat(50));

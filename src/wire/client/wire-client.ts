@@ -133,10 +133,11 @@ export class WireClient implements RpcClient {
     request: Uint8Array,
     context: RequestContext,
     headers?: readonly string[],
+    staysOpen?: boolean,
   ): AsyncIterable<Buffer> {
     return new AnswerQueue(
       this.#maxMessageBytes,
-      (reader) => new ClientCall(this.#owner, { path, request, headers }, context, reader),
+      (reader) => new ClientCall(this.#owner, { path, request, headers, staysOpen }, context, reader),
     );
   }
 

@@ -14,13 +14,14 @@ export interface RpcClient {
   unary(path: string, request: Uint8Array, context: RequestContext, headers?: readonly string[]): Promise<Buffer>;
   /**
    * Many answers. The call begins when the first is requested; ending the iteration cancels it; a slow reader slows the
-   * server down.
+   * server down. `staysOpen`: the request has no end, for methods whose server may end with it. Default: false.
    */
   stream(
     path: string,
     request: Uint8Array,
     context: RequestContext,
     headers?: readonly string[],
+    staysOpen?: boolean,
   ): AsyncIterable<Buffer>;
   /** Takes no new calls; the connection ends with those under way. */
   close(): void;
