@@ -1,7 +1,7 @@
 /**
- * npm test [FILTER…]: builds what changed and runs every test next to the code, in test/ and in examples/ (interop and
- * power excepted): a process per file, as many at the same time as there are cores. scripts/lib/test-report.mjs
- * reports.
+ * npm test [FILTER…]: builds what changed and runs every test next to the code, in test/ and in examples/ (interop,
+ * power and etcd excepted): a process per file, as many at the same time as there are cores.
+ * scripts/lib/test-report.mjs reports.
  *
  * FILTER: part of a path; files that match any of them run. --name=REGEX: only tests with such a name.
  * --file-secs=N: how long a file may take (default 600).
@@ -16,7 +16,7 @@ import TestReport from './lib/test-report.mjs';
 
 helpIfAsked(import.meta.url);
 
-const APART = /^dist\/test\/(interop|power)\//;
+const APART = /^dist\/test\/(interop|power|etcd)\//;
 const MAX_FILE_SECONDS = 600;
 
 buildOrExit();

@@ -66,8 +66,8 @@ export const ROOMS = [
   {
     floor: 4,
     room: 'platform',
-    what: 'adapters that touch the machine: files, directory lock, clock, threads, native codecs, the local lock service',
-    imports: ['base', 'compress', 'env'],
+    what: 'adapters that touch the machine: files, directory lock, clock, threads, native codecs; the local lock service, and that on etcd',
+    imports: ['base', 'compress', 'env', 'protobuf', 'wire'],
   },
   {
     floor: 4,

@@ -56,8 +56,9 @@ export {
   type SmallFile,
 } from './seams/lock-service.ts';
 export { followChanges } from './calls/follow-changes.ts';
-export { Lease } from './calls/lease.ts';
+export { endOfLease, type Instant, Lease } from './calls/lease.ts';
 export { listFiles } from './calls/list-files.ts';
+export { checkContents, checkPath, lockRefused, sessionEnded, versionRefused } from './calls/small-file-checks.ts';
 export { ManualClock } from './memory/manual-clock.ts';
 export {
   type CrashChoice,

@@ -30,3 +30,5 @@ export { stackOf, watchStrayErrors } from './machine/stray-errors.ts';
 export { systemClock } from './machine/system-clock.ts';
 export { systemRandom } from './machine/system-random.ts';
 export { startThread, ThreadWorkers, type ThreadWorkersOptions } from './threads/threads.ts';
+export { type EtcdAddress, parseEtcdAddress } from './etcd/address.ts';
+export { type EtcdLockService, type EtcdOptions, openEtcdLockService } from './etcd/etcd-lock-service.ts';

@@ -16,15 +16,21 @@ export interface Instant {
   readonly wallMs: number;
 }
 
+/** The end of a lease of `leaseMs` as its owner sees it, whose keep-alive was sent then and has been answered. */
+export function endOfLease({ monotonicMs, wallMs }: Instant, leaseMs: number): Instant {
+  assert(leaseMs > 2 * MARGIN_MS, 'a lease is longer than its margin');
+  const safeMs = leaseMs * (1 - MAX_DRIFT) - MARGIN_MS;
+  return { monotonicMs: monotonicMs + safeMs, wallMs: wallMs + safeMs };
+}
+
 export class Lease {
   readonly #clock: Clock;
   readonly #leaseMs: number;
   #until: Instant = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: Number.NEGATIVE_INFINITY };
 
   constructor(clock: Clock, leaseMs: number) {
-    assert(leaseMs > 2 * MARGIN_MS, 'a lease is longer than its margin');
     this.#clock = clock;
-    this.#leaseMs = leaseMs * (1 - MAX_DRIFT) - MARGIN_MS;
+    this.#leaseMs = leaseMs;
   }
 
   /** Read before a keep-alive is sent. */
@@ -34,8 +40,8 @@ export class Lease {
 
   /** A keep-alive that was sent then has been answered. Answers may come in any order. */
   renewed(sent: Instant): void {
-    const monotonicMs = sent.monotonicMs + this.#leaseMs;
-    if (monotonicMs >= this.#until.monotonicMs) this.#until = { monotonicMs, wallMs: sent.wallMs + this.#leaseMs };
+    const until = endOfLease(sent, this.#leaseMs);
+    if (until.monotonicMs >= this.#until.monotonicMs) this.#until = until;
   }
 
   holds(): boolean {

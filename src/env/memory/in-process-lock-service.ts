@@ -7,7 +7,8 @@
  * reported to the watchers with no other change in between. Versions, epochs and session ids are numbers of one
  * ascending sequence, of which none is used twice.
  */
-import { assert, BigtableError, Code, invalidArgument } from '../../base/index.ts';
+import { assert } from '../../base/index.ts';
+import { checkContents, checkPath, lockRefused, sessionEnded, versionRefused } from '../calls/small-file-checks.ts';
 import {
   type Guard,
   type LockChange,
@@ -36,9 +37,6 @@ export interface LockStorage {
   /** Numbers in [from, to), none of which was ever reserved before. */
   reserve(): Promise<{ readonly from: number; readonly to: number }>;
 }
-
-const MAX_CONTENTS_BYTES = 1024 * 1024;
-const MAX_PATH_BYTES = 4096;
 
 interface Watcher {
   readonly prefix: string;
@@ -101,11 +99,7 @@ export class InProcessLockService implements LockService {
     options: Guard & { readonly sessionId?: string } = {},
   ): Promise<number> {
     checkPath(path);
-    if (contents.length > MAX_CONTENTS_BYTES) {
-      throw invalidArgument(
-        `lock service file ${JSON.stringify(path)}: contents of ${contents.length} bytes, at most ${MAX_CONTENTS_BYTES} are allowed`,
-      );
-    }
+    checkContents(path, contents);
     const copy = Uint8Array.from(contents);
     const { sessionId } = options;
     return this.#change(async () => {
@@ -203,23 +197,12 @@ export class InProcessLockService implements LockService {
 
   #checkGuard(path: string, guard: Guard): void {
     const version = this.#files.get(path)?.version ?? 0;
-    if (guard.version !== undefined && guard.version !== version) {
-      throw new BigtableError(
-        Code.ABORTED,
-        `lock service file ${JSON.stringify(path)}: version ${guard.version} was expected, it is ${version}`,
-      );
-    }
-    if (guard.lock && !this.#holds(guard.lock)) {
-      throw new BigtableError(
-        Code.ABORTED,
-        `lock ${JSON.stringify(guard.lock.path)} is no longer held in epoch ${guard.lock.epoch}`,
-      );
-    }
+    if (guard.version !== undefined && guard.version !== version) throw versionRefused(path, guard.version, version);
+    if (guard.lock && !this.#holds(guard.lock)) throw lockRefused(guard.lock);
   }
 
   #checkSession(sessionId: string): void {
-    if (!this.#sessions.has(sessionId))
-      throw new BigtableError(Code.FAILED_PRECONDITION, `session ${JSON.stringify(sessionId)} has ended`);
+    if (!this.#sessions.has(sessionId)) throw sessionEnded(sessionId);
   }
 
   #holds(lock: LockHandle): boolean {
@@ -261,14 +244,4 @@ function report(watcher: Watcher, event: LockEvent): void {
 
 function copyOf(file: SmallFile): SmallFile {
   return { ...file, contents: Uint8Array.from(file.contents) };
-}
-
-function checkPath(path: string): void {
-  const bytes = Buffer.from(path, 'utf8');
-  if (bytes.length > MAX_PATH_BYTES)
-    throw invalidArgument(`a lock service path has ${bytes.length} bytes, at most ${MAX_PATH_BYTES} are allowed`);
-  if (bytes.toString('utf8') !== path)
-    throw invalidArgument(`lock service path ${JSON.stringify(path)} is not well-formed text`);
-  if (path.split('/').includes(''))
-    throw invalidArgument(`lock service path ${JSON.stringify(path)} has an empty part`);
 }

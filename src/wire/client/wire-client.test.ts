@@ -537,7 +537,9 @@ describe('WireClient with servers of every kind', () => {
         [2, 1],
         [20, 3],
       ] as const) {
-        const answers = client.stream('/t/Watch', Buffer.alloc(bytes), plain(), undefined, true)[Symbol.asyncIterator]();
+        const answers = client
+          .stream('/t/Watch', Buffer.alloc(bytes), plain(), undefined, true)
+          [Symbol.asyncIterator]();
         const first = answers.next();
         const data = () => script.frames.filter((one) => one.type === FrameType.DATA && one.streamId === streamId);
         await until(() => data().length > 0);

@@ -1,0 +1,217 @@
+/**
+ * Calls of etcd's v3 API: over one connection to each member that is used, to one member until that fails.
+ *
+ * Invariants: a try has a deadline; a call is tried again, at the next member, until its bound is over. A call that is
+ * not answered by then fails with UNAVAILABLE or DEADLINE_EXCEEDED, with the members and what each said last; every
+ * other error says that it did nothing. Whether a try that was not answered has happened is not known here: `call` says
+ * if there was one, and only calls that may be repeated are given to it.
+ */
+import { assert, BigtableError, Code, toBigtableError, unavailable } from '../../base/index.ts';
+import { ByteBudget, type Clock, type Random, type RequestContext, requestContext, sleep } from '../../env/index.ts';
+import type { MessageCodec } from '../../protobuf/index.ts';
+import { type ClientTlsOptions, WireClient } from '../../wire/index.ts';
+import { consequenceOf, errorOfBreach, errorOfStatus } from './etcd-errors.ts';
+import { AUTHENTICATE, type EtcdMethod } from './messages.ts';
+
+export interface EtcdAccess {
+  /** HOST:PORT of each member. */
+  readonly endpoints: readonly string[];
+  /** Default: calls are made without a user. */
+  readonly user?: string;
+  readonly password?: string;
+  /** Default: connections are not encrypted. */
+  readonly tls?: ClientTlsOptions;
+}
+
+export interface EtcdClientOptions extends EtcdAccess {
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+export interface Answered<A> {
+  readonly answer: A;
+  /** True: an earlier try was not answered, and may have happened, or may happen yet. */
+  readonly isRepeated: boolean;
+}
+
+/** The deadline of a first try; it doubles when all members were tried. */
+const TRY_MS = 400;
+/** As long as a change of the leader takes, and some more. */
+const BOUND_MS = 3000;
+const PAUSE_MS = 50;
+const CONNECT_MS = 2000;
+const MAX_CONNECT_PAUSE_MS = 500;
+/** etcd closes connections with more PINGs than one in 5 s. */
+const KEEP_ALIVE_MS = 6000;
+const KEEP_ALIVE_TIMEOUT_MS = 2000;
+/** A password is checked slowly, by intent. */
+const SIGN_IN_MS = 5000;
+const MAX_MESSAGE_BYTES = 256 * 1024 * 1024;
+
+export class EtcdClient {
+  readonly #options: EtcdClientOptions;
+  readonly #budget = new ByteBudget(1);
+  readonly #members = new Map<string, WireClient>();
+  readonly #onMoved = new Set<() => void>();
+  #current: number;
+  #token: Promise<string> | undefined;
+  #isClosed = false;
+
+  /** Nothing is sent before the first call. */
+  constructor(options: EtcdClientOptions) {
+    assert(options.endpoints.length > 0, 'etcd has members');
+    this.#options = options;
+    this.#current = Math.floor(options.random.float() * options.endpoints.length);
+  }
+
+  /** The answer to a call that may be repeated, and whether it was. */
+  async call<Q, A>(method: EtcdMethod<Q, A>, request: Q): Promise<Answered<A>> {
+    const { clock, endpoints } = this.#options;
+    const endMs = clock.monotonicMs() + BOUND_MS;
+    const said = new Map<string, string>();
+    let isRepeated = false;
+    let signIns = 0;
+    for (let tries = 0; ; tries++) {
+      const endpoint = this.#endpoint;
+      const tryMs = TRY_MS * 2 ** Math.floor(tries / endpoints.length);
+      const leftMs = endMs - clock.monotonicMs();
+      try {
+        return { answer: await this.#try(endpoint, method, request, Math.min(tryMs, leftMs)), isRepeated };
+      } catch (thrown) {
+        const error = toBigtableError(thrown);
+        const consequence = consequenceOf(error);
+        if (consequence === 'refused' || this.#isClosed) throw error;
+        if (consequence === 'signed out') {
+          if (++signIns > 2) throw new BigtableError(Code.UNAUTHENTICATED, error.message);
+          this.#token = undefined;
+          continue;
+        }
+        isRepeated ||= consequence === 'unknown';
+        said.set(endpoint, error.message);
+        this.#moveFrom(endpoint);
+        const pauseMs = (tries + 1) % endpoints.length === 0 ? PAUSE_MS * (1 + this.#options.random.float()) : 0;
+        if (clock.monotonicMs() + pauseMs >= endMs)
+          throw new BigtableError(error.code, `${[...said.values()].join('; ')} (${tries + 1} tries)`);
+        if (pauseMs > 0) await sleep(clock, pauseMs);
+      }
+    }
+  }
+
+  /**
+   * The answers to a call that does not end by itself, from the member that is used now. It fails when the member is
+   * given up; it is not begun again.
+   */
+  async *stream<Q, A>(method: EtcdMethod<Q, A>, request: Q, signal: AbortSignal): AsyncGenerator<A, void, void> {
+    const abort = new AbortController();
+    const end = (): void => abort.abort();
+    signal.addEventListener('abort', end);
+    this.#onMoved.add(end);
+    try {
+      const endpoint = this.#endpoint;
+      const context = requestContext({ budget: this.#budget, signal: abort.signal });
+      const headers = await this.#headers();
+      const bytes = method.request.encode(request);
+      for await (const answer of this.#member(endpoint).stream(method.path, bytes, context, headers, true))
+        yield decoded(method.answer, answer, endpoint);
+    } catch (thrown) {
+      const error = toBigtableError(thrown);
+      if (consequenceOf(error) === 'signed out') this.#token = undefined;
+      throw error;
+    } finally {
+      signal.removeEventListener('abort', end);
+      this.#onMoved.delete(end);
+    }
+  }
+
+  /** The next calls go to another member. */
+  moveOn(): void {
+    this.#moveFrom(this.#endpoint);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const member of this.#members.values())
+      member.destroy(new BigtableError(Code.UNAVAILABLE, 'the connection to etcd was closed'));
+  }
+
+  get #endpoint(): string {
+    return this.#options.endpoints[this.#current]!;
+  }
+
+  async #try<Q, A>(endpoint: string, method: EtcdMethod<Q, A>, request: Q, tryMs: number): Promise<A> {
+    const headers = await this.#headers();
+    const bytes = method.request.encode(request);
+    try {
+      const answer = await this.#member(endpoint).unary(method.path, bytes, this.#within(tryMs), headers);
+      return decoded(method.answer, answer, endpoint);
+    } catch (thrown) {
+      const error = toBigtableError(thrown);
+      if (error.code !== Code.DEADLINE_EXCEEDED || error.message.startsWith('etcd')) throw error;
+      throw new BigtableError(
+        Code.DEADLINE_EXCEEDED,
+        `etcd at ${endpoint} did not answer ${method.path.slice(method.path.indexOf('.') + 1)} within ${Math.round(tryMs)} ms`,
+      );
+    }
+  }
+
+  #within(ms: number): RequestContext {
+    return requestContext({ budget: this.#budget, deadlineMs: this.#options.clock.monotonicMs() + ms });
+  }
+
+  /** A member that knows no leader is to say so. */
+  async #headers(): Promise<readonly string[]> {
+    const headers = ['hasleader', 'true'];
+    const { user, password = '' } = this.#options;
+    if (user === undefined) return headers;
+    const token = (this.#token ??= this.#signIn(user, password));
+    try {
+      return [...headers, 'token', await token];
+    } catch (error) {
+      if (this.#token === token) this.#token = undefined;
+      throw error;
+    }
+  }
+
+  async #signIn(name: string, password: string): Promise<string> {
+    const request = AUTHENTICATE.request.encode({ name, password });
+    const answer = await this.#member(this.#endpoint).unary(AUTHENTICATE.path, request, this.#within(SIGN_IN_MS));
+    return AUTHENTICATE.answer.decode(answer).token ?? '';
+  }
+
+  #moveFrom(endpoint: string): void {
+    const { endpoints } = this.#options;
+    if (endpoint !== this.#endpoint || endpoints.length === 1) return;
+    this.#current = (this.#current + 1) % endpoints.length;
+    for (const moved of [...this.#onMoved]) moved();
+  }
+
+  #member(address: string): WireClient {
+    const known = this.#members.get(address);
+    if (known !== undefined) return known;
+    const { clock, random, tls } = this.#options;
+    const member = new WireClient({
+      address,
+      clock,
+      random,
+      errorOf: (status) => errorOfStatus(address, status),
+      errorOfBreach: (error) => errorOfBreach(address, error),
+      ...(tls && { tls }),
+      maxMessageBytes: MAX_MESSAGE_BYTES,
+      connectMs: CONNECT_MS,
+      maxPauseMs: MAX_CONNECT_PAUSE_MS,
+      keepAliveMs: KEEP_ALIVE_MS,
+      keepAliveTimeoutMs: KEEP_ALIVE_TIMEOUT_MS,
+    });
+    this.#members.set(address, member);
+    return member;
+  }
+}
+
+/** UNAVAILABLE for bytes that are no such answer: what etcd did is not known. */
+function decoded<A>(answer: MessageCodec<A>, bytes: Buffer, endpoint: string): A {
+  try {
+    return answer.decode(bytes);
+  } catch (error) {
+    throw unavailable(`etcd at ${endpoint}: ${toBigtableError(error).message}`, error);
+  }
+}
