@@ -1,4 +1,5 @@
 /** For tests of the lock service on a real etcd. */
+import assert from 'node:assert/strict';
 import { silentLogger } from '../../src/env/index.ts';
 import {
   type EtcdLockService,
@@ -8,6 +9,7 @@ import {
   systemClock,
   systemRandom,
 } from '../../src/platform/index.ts';
+import type { EtcdCluster } from './etcd-cluster.ts';
 
 let prefixes = 0;
 
@@ -28,4 +30,21 @@ export function openAt(
     logger: silentLogger,
     ...more,
   });
+}
+
+/** Forgets revisions below that one. */
+export async function compact(etcd: EtcdCluster, revision: number): Promise<void> {
+  await gateway(etcd, 'kv/compaction', { revision: `${revision}` });
+}
+
+/** A call of etcd's JSON gateway. */
+export async function gateway(etcd: EtcdCluster, path: string, request: object, token?: string): Promise<unknown> {
+  const answer = await fetch(`http://${etcd.endpoints[0]}/v3/${path}`, {
+    method: 'POST',
+    body: JSON.stringify(request),
+    ...(token !== undefined && { headers: { authorization: token } }),
+  });
+  const text = await answer.text();
+  assert.ok(answer.ok, `${path}: ${text}`);
+  return JSON.parse(text);
 }

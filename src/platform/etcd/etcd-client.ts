@@ -145,12 +145,12 @@ export class EtcdClient {
       const answer = await this.#member(endpoint).unary(method.path, bytes, this.#within(tryMs), headers);
       return decoded(method.answer, answer, endpoint);
     } catch (thrown) {
-      const error = toBigtableError(thrown);
-      if (error.code !== Code.DEADLINE_EXCEEDED || error.message.startsWith('etcd')) throw error;
-      throw new BigtableError(
-        Code.DEADLINE_EXCEEDED,
-        `etcd at ${endpoint} did not answer ${method.path.slice(method.path.indexOf('.') + 1)} within ${Math.round(tryMs)} ms`,
-      );
+      const { code, message, details } = toBigtableError(thrown);
+      if (message.startsWith('etcd at')) throw thrown;
+      const what = method.path.slice(method.path.indexOf('.') + 1);
+      const isLate = code === Code.DEADLINE_EXCEEDED;
+      const why = isLate ? `no answer to ${what} within ${Math.round(tryMs)} ms` : message;
+      throw new BigtableError(code, `etcd at ${endpoint}: ${why}`, { details });
     }
   }
 
