@@ -47,7 +47,7 @@ class Member {
   /** Resolves when it serves clients. */
   async ready(): Promise<void> {
     const endMs = performance.now() + START_MS;
-    while (!/ready to serve client requests/.test(this.#log)) {
+    while (!/ready to serve (insecure )?client requests/.test(this.#log)) {
       assert.ok(performance.now() < endMs && this.#process?.exitCode === null, `etcd does not start:\n${this.#log}`);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }

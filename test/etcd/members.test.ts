@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { Code, toBigtableError } from '../../src/base/index.ts';
 import { isOutcomeUnknown, writeSettled } from '../../src/env/index.ts';
 import { type EtcdLockService, systemClock } from '../../src/platform/index.ts';
@@ -115,8 +117,9 @@ describe('an etcd of one member', () => {
     ]);
     for (const call of calls) assert.ok(call.status === 'rejected' && isOutcomeUnknown(toBigtableError(call.reason)));
     etcd.members[0]?.signal('SIGCONT');
-    const parts = { lockService: service, clock: systemClock };
-    await writeSettled(parts, 'a', bytes('2'), { version });
+    // refused where the late one was first
+    const again = await service.write('a', bytes('2'), { version }).catch(toBigtableError);
+    assert.ok(typeof again === 'number' || again.code === Code.ABORTED);
     const taken = await service.tryAcquire('l', session);
     assert.ok(taken !== undefined);
     await service.release(lock!);
@@ -171,6 +174,21 @@ describe('an etcd of one member', () => {
     }
     await compacting;
     await service.close();
+  });
+
+  test('an adapter that is not closed lets its process end', async () => {
+    const program = fileURLToPath(
+      new URL(import.meta.url.endsWith('.ts') ? 'leaver.ts' : 'leaver.js', import.meta.url),
+    );
+    const child = spawn(process.execPath, [
+      ...process.execArgv.filter((word) => !word.startsWith('--test')),
+      program,
+      ...etcd.endpoints,
+    ]);
+    let said = '';
+    child.stderr.on('data', (chunk) => (said += chunk));
+    const status = await new Promise((resolve) => child.once('exit', resolve));
+    assert.equal(status, 0, said);
   });
 
   test('calls on an adapter that was closed fail', async () => {

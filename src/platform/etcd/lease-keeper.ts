@@ -44,7 +44,6 @@ export class LeaseKeeper {
     this.leases = new SharedLeases(memory);
     const workerData: KeeperData = { access, memory };
     this.#thread = startThread(mustThreadModule('./lease-keeper-thread.ts', import.meta.url), { workerData });
-    this.#thread.unref();
     this.#thread.on('message', ({ dropped }: KeeperAnswer) => {
       if (this.#owned.has(dropped)) this.#ended.add(dropped);
       else this.#free.push(dropped);
@@ -54,6 +53,8 @@ export class LeaseKeeper {
       this.#fail(error.message);
     });
     this.#thread.on('exit', () => this.#fail('it has ended'));
+    // after the listeners: one for messages keeps the process alive again
+    this.#thread.unref();
   }
 
   /**
