@@ -55,12 +55,15 @@ describe('an etcd with users', { concurrency: true }, () => {
 
       // tokens are in the memory of the member: calls, the watch and the keep-alives sign in again
       const kept = await service.openSession();
+      const other = await openAt(etcd.endpoints, prefix, login);
       const from = seen.events.length;
       await etcd.members[0]?.kill();
       etcd.members[0]?.start();
       await etcd.members[0]?.ready();
-      await service.write('a', Buffer.from('y'));
+      await other.write('a', Buffer.from('y'));
       await seen.kind('changed', from);
+      await other.close();
+      assert.equal(Buffer.from((await service.read('a'))!.contents).toString(), 'y');
       // longer than a lease that is not kept alive
       const endMs = performance.now() + 11_000;
       while (performance.now() < endMs) {
@@ -110,12 +113,16 @@ describe('an etcd with TLS', () => {
       assert.ok(await service.tryAcquire('l', session));
       assert.equal(service.leaseHolds(session), true);
       await service.close();
-      for (const [given, form] of [
+      const others = [
         [{}, /speaks TLS|speak TLS|closed the connection/],
         [{ tls: { cert: tls.cert, key: tls.key } }, /certificate/],
         [{ tls: { ca: tls.ca } }, /certificate|closed|lost|handshake/],
-      ] as const)
-        await assert.rejects(openAt(etcd.endpoints, newPrefix(), given), refusedWith(Code.UNAVAILABLE, form));
+      ] as const;
+      await Promise.all(
+        others.map(([given, form]) =>
+          assert.rejects(openAt(etcd.endpoints, newPrefix(), given), refusedWith(Code.UNAVAILABLE, form)),
+        ),
+      );
     } finally {
       await etcd.close();
     }

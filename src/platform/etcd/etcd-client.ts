@@ -2,9 +2,10 @@
  * Calls of etcd's v3 API: over one connection to each member that is used, to one member until that fails.
  *
  * Invariants: a try has a deadline; a call is tried again, at the next member, until its bound is over. A call that is
- * not answered by then fails with UNAVAILABLE or DEADLINE_EXCEEDED, with the members and what each said last; every
- * other error says that it did nothing. Whether a try that was not answered has happened is not known here: `call` says
- * if there was one, and only calls that may be repeated are given to it.
+ * not answered by then fails with UNAVAILABLE or DEADLINE_EXCEEDED, with the members and what each said last, and so
+ * does one that is refused after a try that was not answered; every other error says that it did nothing. Whether a try
+ * that was not answered has happened is not known here: `call` says if there was one, and only calls that may be
+ * repeated are given to it.
  */
 import { assert, BigtableError, Code, toBigtableError, unavailable } from '../../base/index.ts';
 import { ByteBudget, type Clock, type Random, type RequestContext, requestContext, sleep } from '../../env/index.ts';
@@ -80,10 +81,12 @@ export class EtcdClient {
       } catch (thrown) {
         const error = toBigtableError(thrown);
         const consequence = consequenceOf(error);
+        if (consequence === 'refused' && isRepeated && error.code !== method.doneCode)
+          throw unavailable(error.message, error);
         if (consequence === 'refused' || this.#isClosed) throw error;
         if (consequence === 'signed out') {
           if (++signIns > 2) throw new BigtableError(Code.UNAUTHENTICATED, error.message);
-          this.#token = undefined;
+          this.signOut();
           continue;
         }
         isRepeated ||= consequence === 'unknown';
@@ -98,16 +101,16 @@ export class EtcdClient {
   }
 
   /**
-   * The answers to a call that does not end by itself, from the member that is used now. It fails when the member is
-   * given up; it is not begun again.
+   * The answers to a call that does not end by itself, from the member that is used now. It is not begun again:
+   * CANCELLED when other calls have given the member up, otherwise the error for which it is given up now.
    */
   async *stream<Q, A>(method: EtcdMethod<Q, A>, request: Q, signal: AbortSignal): AsyncGenerator<A, void, void> {
     const abort = new AbortController();
     const end = (): void => abort.abort();
+    const endpoint = this.#endpoint;
     signal.addEventListener('abort', end);
     this.#onMoved.add(end);
     try {
-      const endpoint = this.#endpoint;
       const context = requestContext({ budget: this.#budget, signal: abort.signal });
       const headers = await this.#headers();
       const bytes = method.request.encode(request);
@@ -115,7 +118,7 @@ export class EtcdClient {
         yield decoded(method.answer, answer, endpoint);
     } catch (thrown) {
       const error = toBigtableError(thrown);
-      if (consequenceOf(error) === 'signed out') this.#token = undefined;
+      if (consequenceOf(error) !== 'refused') this.#moveFrom(endpoint);
       throw error;
     } finally {
       signal.removeEventListener('abort', end);
@@ -123,9 +126,9 @@ export class EtcdClient {
     }
   }
 
-  /** The next calls go to another member. */
-  moveOn(): void {
-    this.#moveFrom(this.#endpoint);
+  /** The next call signs in anew: etcd may have refused one because its token is no longer good. */
+  signOut(): void {
+    this.#token = undefined;
   }
 
   close(): void {

@@ -19,6 +19,8 @@ export type Consequence =
 const REFUSALS: readonly (readonly [RegExp, Code, string])[] = [
   [/user name is empty/, Code.UNAUTHENTICATED, 'it needs a user and a password, or a certificate'],
   [/invalid user ID or password/, Code.UNAUTHENTICATED, 'check user and password'],
+  [/permission denied/, Code.PERMISSION_DENIED, 'its user needs to read and write the keys of the prefix'],
+  [/lease already exists/, Code.ALREADY_EXISTS, 'leases are numbered by chance'],
   [/authentication is not enabled/, Code.FAILED_PRECONDITION, 'leave out user and password'],
   [/request is too large/, Code.INVALID_ARGUMENT, 'its --max-request-bytes must be 1.5 MiB at least, the default'],
   [/database space exceeded/, Code.RESOURCE_EXHAUSTED, 'compact and defragment it, then disarm its alarm NOSPACE'],

@@ -25,6 +25,7 @@ import {
 } from '../../env/index.ts';
 import type { EtcdAddress } from './address.ts';
 import { type Answered, type EtcdAccess, EtcdClient } from './etcd-client.ts';
+import { warnOfOldRelease } from './etcd-release.ts';
 import { GuardedChange } from './guarded-change.ts';
 import { KeyLayout } from './key-layout.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
@@ -86,6 +87,7 @@ export async function openEtcdLockService(options: EtcdOptions): Promise<EtcdLoc
         Code.FAILED_PRECONDITION,
         `prefix ${JSON.stringify(prefix)} of etcd: written in format ${JSON.stringify(textOf(found))}, this release reads format ${FORMAT}`,
       );
+    await warnOfOldRelease(client, logger);
     const keeper = new LeaseKeeper(access, logger);
     const watches = new WatchStream({ client, layout, clock, logger });
     return new Adapter({ client, layout, keeper, random, watches }, answer.header);
@@ -144,7 +146,7 @@ class Adapter implements EtcdLockService {
         failure: [readKey(key)],
       });
       const revision = answer.succeeded ? revisionOf(answer) : readBy(answer, 0)?.modRevision;
-      if (revision === undefined) throw unavailable('a session of etcd has ended before it was open');
+      assert(revision !== undefined, 'a key that exists is read');
       assert(!this.#sessions.has(sessionId), 'a session has an id of its own');
       keeper.leases.renewed(slot, sent, seconds * 1000);
       keeper.keep(slot, lease);
@@ -152,7 +154,7 @@ class Adapter implements EtcdLockService {
       return sessionId;
     } catch (error) {
       keeper.release(slot);
-      throw error;
+      throw hasCode(error, Code.NOT_FOUND) ? unavailable('a session has ended before it was open', error) : error;
     }
   }
 
@@ -288,8 +290,8 @@ class Adapter implements EtcdLockService {
       const { ttlSeconds = 0 } = await this.#call(LEASE_GRANT, { ttlSeconds: SESSION_SECONDS, id: lease });
       return ttlSeconds;
     } catch (error) {
-      // numbers of leases are drawn: one that exists was granted to an earlier try
-      if (!hasCode(error, Code.FAILED_PRECONDITION)) throw error;
+      // leases are numbered by chance: one that exists was granted to an earlier try
+      if (!hasCode(error, Code.ALREADY_EXISTS)) throw error;
       return SESSION_SECONDS;
     }
   }

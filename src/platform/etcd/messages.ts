@@ -3,7 +3,7 @@
  * (https://etcd.io/docs/latest/dev-guide/api_reference_v3). proto3 leaves out fields that have their default, so
  * whatever etcd sends is optional.
  */
-import type { Int64 } from '../../base/index.ts';
+import { Code, type Int64 } from '../../base/index.ts';
 import {
   bytes,
   count,
@@ -23,10 +23,17 @@ export interface EtcdMethod<Q, A> {
   readonly path: string;
   readonly request: MessageCodec<Q>;
   readonly answer: MessageCodec<A>;
+  /** The error of a repetition when the call has happened before. */
+  readonly doneCode: Code | undefined;
 }
 
-function method<Q, A>(name: string, request: MessageCodec<Q>, answer: MessageCodec<A>): EtcdMethod<Q, A> {
-  return { path: `/etcdserverpb.${name}`, request, answer };
+function method<Q, A>(
+  name: string,
+  request: MessageCodec<Q>,
+  answer: MessageCodec<A>,
+  doneCode?: Code,
+): EtcdMethod<Q, A> {
+  return { path: `/etcdserverpb.${name}`, request, answer, doneCode };
 }
 
 export interface Header {
@@ -198,8 +205,8 @@ const LEASE_ANSWER = message<LeaseAnswer>('LeaseResponse', {
   ttlSeconds: optional(3, whole),
 });
 
-export const LEASE_GRANT = method('Lease/LeaseGrant', LEASE_GRANT_REQUEST, LEASE_ANSWER);
-export const LEASE_REVOKE = method('Lease/LeaseRevoke', LEASE_REQUEST, ANSWER);
+export const LEASE_GRANT = method('Lease/LeaseGrant', LEASE_GRANT_REQUEST, LEASE_ANSWER, Code.ALREADY_EXISTS);
+export const LEASE_REVOKE = method('Lease/LeaseRevoke', LEASE_REQUEST, ANSWER, Code.NOT_FOUND);
 /** A stream of requests and answers; a request that ends after one message has one answer. */
 export const LEASE_KEEP_ALIVE = method('Lease/LeaseKeepAlive', LEASE_REQUEST, LEASE_ANSWER);
 
@@ -270,3 +277,14 @@ const AUTHENTICATE_REQUEST = message<{ readonly name: string; readonly password:
 const AUTHENTICATE_ANSWER = message<{ readonly token?: string }>('AuthenticateResponse', { token: optional(2, text) });
 
 export const AUTHENTICATE = method('Auth/Authenticate', AUTHENTICATE_REQUEST, AUTHENTICATE_ANSWER);
+
+// Maintenance
+
+interface Status extends Answer {
+  /** For example "3.6.4". */
+  readonly version?: string;
+}
+const STATUS = message<Status>('StatusResponse', { header: optional(1, HEADER), version: optional(2, text) });
+
+/** The member's own. */
+export const MEMBER_STATUS = method('Maintenance/Status', message<object>('StatusRequest', {}), STATUS);

@@ -4,8 +4,10 @@ import fc from 'fast-check';
 import { MAX_PAGE_BYTES, type SmallFile } from '../../env/index.ts';
 import { cutPage, isFull, nextLimit } from './page.ts';
 
+/** They share their memory. */
+const CONTENTS = new Uint8Array(MAX_PAGE_BYTES);
 const filesOf = (...sizes: number[]): SmallFile[] =>
-  sizes.map((size, i) => ({ path: `${i}`, version: i + 1, contents: new Uint8Array(size) }));
+  sizes.map((size, i) => ({ path: `${i}`, version: i + 1, contents: CONTENTS.subarray(0, size) }));
 
 describe('pages of a list', () => {
   test('have at most 1 MiB, but one file at least', () => {
@@ -31,7 +33,7 @@ describe('pages of a list', () => {
           assert.ok(limit >= 16 && limit <= 128);
           read = files.slice(0, read.length + limit);
         }
-        assert.deepEqual(cutPage(read), cutPage(files));
+        assert.equal(cutPage(read).length, cutPage(files).length);
       }),
       { numRuns: 50 },
     );

@@ -88,21 +88,28 @@ export class WatchStream {
   async #run(signal: AbortSignal): Promise<void> {
     const { client, clock, logger } = this.#parts;
     let brokenSinceMs: number | undefined;
+    let isSignedInAnew = false;
     const onCreated = (): void => {
       brokenSinceMs = undefined;
+      isSignedInAnew = false;
     };
     while (!signal.aborted) {
       const error = await this.#follow(signal, onCreated).catch(toBigtableError);
       if (signal.aborted) return;
       if (error === undefined) continue;
       brokenSinceMs ??= clock.monotonicMs();
-      if (FINAL.has(error.code) || clock.monotonicMs() - brokenSinceMs > GIVE_UP_MS) {
+      const isFinal = FINAL.has(error.code) && isSignedInAnew;
+      if (isFinal || clock.monotonicMs() - brokenSinceMs > GIVE_UP_MS) {
         logger.error('etcd cannot be watched', { error: error.message });
         return this.close();
       }
-      // CANCELLED: the client has gone to another member itself
+      // CANCELLED: the client has gone to another member
       if (error.code === Code.CANCELLED) continue;
-      client.moveOn();
+      if (FINAL.has(error.code)) {
+        // some releases say "permission denied" for a token that is no longer good
+        client.signOut();
+        isSignedInAnew = true;
+      }
       await sleep(clock, PAUSE_MS, signal).catch(() => {});
     }
   }
@@ -137,7 +144,8 @@ export class WatchStream {
 
   #cancelled({ compactRevision = 0, cancelReason = 'it gives no reason' }: WatchAnswer): undefined {
     if (compactRevision === 0) {
-      const code = cancelReason.includes('permission denied') ? Code.PERMISSION_DENIED : Code.UNAVAILABLE;
+      const isRefused = /permission denied|auth/.test(cancelReason);
+      const code = isRefused ? Code.PERMISSION_DENIED : Code.UNAVAILABLE;
       throw new BigtableError(code, `etcd has ended the watch: ${cancelReason}`);
     }
     this.#next = Math.max(this.#next, compactRevision);
