@@ -78,10 +78,11 @@ export class MemorySlotStore implements SlotStore {
   }
 
   async reserve(log: string, bytes: number): Promise<void> {
-    this.#take(log, bytes);
     const stored = this.#logs.get(log);
-    if (stored) stored.reservedBytes += bytes;
-    else this.freeBytes += bytes;
+    const moreBytes = Math.max(0, bytes - (stored?.reservedBytes ?? 0));
+    this.#take(log, moreBytes);
+    if (stored) stored.reservedBytes += moreBytes;
+    else this.freeBytes += moreBytes;
   }
 
   async unreserve(log: string): Promise<void> {

@@ -12,7 +12,7 @@
 import { assert, BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import { isStorageRefusal } from '../calls/call-errors.ts';
 import { checksumOf } from '../seams/codecs.ts';
-import type { AppendOptions, LogPosition, LogWriter } from '../seams/file-system.ts';
+import { APPEND_OVERHEAD_BYTES, type AppendOptions, type LogPosition, type LogWriter } from '../seams/file-system.ts';
 import type { SlotCalls } from './slot-calls.ts';
 import { MAX_SLOT_PAYLOAD_BYTES, rowsOf } from './slot-format.ts';
 import { type AppendToWrite, SlotRow } from './slot-row.ts';
@@ -38,6 +38,8 @@ export class SlotLogWriter implements LogWriter {
   /** Appends before it may be deleted, once an append says so. */
   #lowWater = 0;
   #hasReserved = false;
+  /** Reserved bytes that no append has taken yet. Each row has as many, and those of its creation under way. */
+  #reservedBytes = 0;
   /** The reason why every append is refused; undefined while the log is open. */
   #ended: string | undefined;
 
@@ -76,7 +78,13 @@ export class SlotLogWriter implements LogWriter {
   async reserve(bytes: number): Promise<void> {
     this.#checkOpen();
     this.#hasReserved = true;
-    for (const { row } of this.#rows) await this.#calls.reserve(row, bytes);
+    this.#reservedBytes += bytes;
+    try {
+      for (const row of this.#rows) await this.#calls.reserve(row.row, this.#reservedBytes + row.reservedUnderWayBytes);
+    } catch (error) {
+      this.#reservedBytes -= bytes;
+      throw error;
+    }
   }
 
   async trimBefore(position: LogPosition): Promise<void> {
@@ -102,11 +110,17 @@ export class SlotLogWriter implements LogWriter {
     // a copy: a row that is slow sends it again after the caller has reused the parts
     const payload = Buffer.concat(parts);
     assert(payload.length <= MAX_SLOT_PAYLOAD_BYTES, `${this.#log}: an append of ${payload.length} bytes`);
+    if (reserved) this.#takeReserved(payload.length);
     const payloadChecksum = await checksumOf([payload], checksum, clock.yield);
     await this.#write({ sequence, lowWater, payload, payloadChecksum, reserved });
     this.#nextSequence = sequence + 1;
     if (lowWater > 0) for (const row of this.#rows) row.trim(lowWater);
     return sequence;
+  }
+
+  #takeReserved(payloadBytes: number): void {
+    this.#reservedBytes -= payloadBytes + APPEND_OVERHEAD_BYTES;
+    assert(this.#reservedBytes >= 0, `${this.#log}: appends take no more than what was reserved`);
   }
 
   /** Resolves when one row has the append. */

@@ -477,6 +477,18 @@ describe('trimmed and deleted logs', () => {
     assert.deepEqual(await positions(logs, 2), [7, 8, 9, 10]);
   });
 
+  test('a trim that finds nothing to delete is not the last one', async () => {
+    const store = new MemorySlotStore();
+    const { log } = await filled(store, 1);
+    await log.trimBefore(1);
+    for (let i = 2; i <= 6; i++) {
+      await log.append([Buffer.from('x')]);
+      await turns();
+      await log.trimBefore(i);
+    }
+    assert.deepEqual(await slotsOf(store), [0, 5, 6]);
+  });
+
   test('a marker in a slot that is trimmed while the log is read does not end it', async () => {
     const store = new MemorySlotStore();
     const { logs, log } = await filled(store, 30);

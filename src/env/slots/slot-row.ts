@@ -58,6 +58,8 @@ export class SlotRow {
   /** Why it takes no more appends; undefined while it does. */
   #failure: BigtableError | undefined;
   sizeBytes = SLOT_HEADER_BYTES;
+  /** What the creation under way takes of the row's reserved room. */
+  reservedUnderWayBytes = 0;
 
   constructor(row: string, { calls, nonce, doubtMs }: SlotRowOptions) {
     this.row = row;
@@ -93,6 +95,7 @@ export class SlotRow {
   async write(append: AppendToWrite): Promise<void> {
     assert(this.isFree, `${this.row}: one creation is under way`);
     this.#isWriting = true;
+    if (append.reserved) this.reservedUnderWayBytes = SLOT_HEADER_BYTES + append.payload.length;
     try {
       await this.#create(append);
     } catch (thrown) {
@@ -101,12 +104,15 @@ export class SlotRow {
       throw error;
     } finally {
       this.#isWriting = false;
+      this.reservedUnderWayBytes = 0;
     }
   }
 
   /** Deletes, in the background, slots whose appends lie before `lowWater`, which is durable. */
   trim(lowWater: number): void {
-    this.#trimming ??= this.#trim(lowWater);
+    this.#trimming ??= this.#trim(lowWater).then(() => {
+      this.#trimming = undefined;
+    });
   }
 
   async close(): Promise<void> {
@@ -180,6 +186,5 @@ export class SlotRow {
       this.#slots.splice(0, before.length);
       for (const { bytes } of before) this.sizeBytes -= bytes;
     }
-    this.#trimming = undefined;
   }
 }
