@@ -15,8 +15,9 @@ const FOLDERS = {
   // the file's parts as bytes / blocks and cursors over them / making a file / blocks and rows that stay in memory
   sstable: ['format', 'read', 'write', 'cache'],
   // clock, random numbers, the process / modules in threads / calls between threads / compression / files and logs /
-  // the directory's lock and the lock service / a whole directory / the lock service on etcd
-  platform: ['machine', 'threads', 'ports', 'codecs', 'posix', 'locks', 'directory', 'etcd'],
+  // the directory's lock and the lock service / a whole directory / the lock service on etcd /
+  // a directory that many machines share
+  platform: ['machine', 'threads', 'ports', 'codecs', 'posix', 'locks', 'directory', 'etcd', 'shared'],
   // what servers, clients and handlers are to one another / headers / frames and streams / messages / calls as handlers, as callers see them
   wire: ['contract', 'hpack', 'http2', 'grpc', 'server', 'client'],
   // messages of protobuf-es / fields as bytes / statuses / the model to messages and back / requests and answers as bytes / both sides

@@ -112,3 +112,8 @@ export function smallDisk(): { freeBytes: number; readonly syscalls: Syscalls } 
   };
   return disk;
 }
+
+/** System calls without the time that a disk takes to make things durable. */
+export function withoutSyncs(syscalls: Syscalls): Syscalls {
+  return { ...syscalls, sync: async () => undefined, datasync: async () => undefined };
+}

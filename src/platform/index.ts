@@ -14,6 +14,7 @@ export {
   type ReadOnlyDirectory,
   type ReadOnlyOptions,
 } from './directory/posix-read-only.ts';
+export { openSharedDirectory } from './shared/shared-directory.ts';
 export { nodeSyscalls, type Syscalls } from './posix/posix-syscalls.ts';
 export { type LockFilesRead, readAllLockFiles } from './locks/lock-file-check.ts';
 export { openLocalLockService } from './locks/local-lock-service.ts';

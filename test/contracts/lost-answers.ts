@@ -177,3 +177,15 @@ export function filesSentAgain(inner: FileSystem): FileSystem {
     deleteLog: (path) => twice(() => inner.deleteLog(path)),
   };
 }
+
+/** Each call, those of logs too, goes by one of several machines in turn. */
+export function machinesInTurn(machines: readonly FileSystem[]): FileSystem {
+  let calls = 0;
+  return new Proxy(machines[0]!, {
+    get: (_, method: keyof FileSystem) => {
+      const machine = machines[calls++ % machines.length]!;
+      const call = machine[method];
+      return typeof call === 'function' ? call.bind(machine) : call;
+    },
+  });
+}

@@ -46,8 +46,8 @@ export interface SlotStore {
    */
   delete(log: string, slots: readonly number[]): Promise<void>;
   /**
-   * Makes the room that is reserved in this log at least `bytes`: creations with `reserved` take theirs from it. A store
-   * without a limit has nothing to do.
+   * Makes the room that is reserved in this log at least `bytes`; creations with `reserved` take theirs from it. A
+   * store without a limit has nothing to do.
    */
   reserve(log: string, bytes: number): Promise<void>;
   /** Ends what is reserved for the log; the deletion of its slot 0 does it too. */

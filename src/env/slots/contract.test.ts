@@ -1,5 +1,6 @@
 /** The contract of file systems, on slots: two machines over one store, which is reached well or badly. */
 import { fileSystemContract } from '../../../test/contracts/file-system-contract.ts';
+import { machinesInTurn } from '../../../test/contracts/lost-answers.ts';
 import { eachCallOnce, type Fate, unreliableSlots } from '../../../test/contracts/unreliable-slots.ts';
 import { quickClock } from '../../../test/simulated-time.ts';
 import { MemoryFileSystem } from '../memory/memory-file-system.ts';
@@ -7,18 +8,6 @@ import { MemorySlotStore } from '../memory/memory-slot-store.ts';
 import { SeededRandom } from '../memory/seeded-random.ts';
 import type { FileSystem } from '../seams/file-system.ts';
 import { withSlotLogs } from './slot-logs.ts';
-
-/** Each call goes by one of two machines in turn. */
-function inTurn(machines: readonly FileSystem[]): FileSystem {
-  let calls = 0;
-  return new Proxy(machines[0]!, {
-    get: (_, method: keyof FileSystem) => {
-      const machine = machines[calls++ % machines.length]!;
-      const call = machine[method];
-      return typeof call === 'function' ? call.bind(machine) : call;
-    },
-  });
-}
 
 function contractWith(title: string, fate: Fate, pageSize?: number): void {
   fileSystemContract(title, async () => {
@@ -42,7 +31,7 @@ function contractWith(title: string, fate: Fate, pageSize?: number): void {
       return one;
     };
     return {
-      fileSystem: inTurn([machine(), machine()]),
+      fileSystem: machinesInTurn([machine(), machine()]),
       reopen: async () => withSlotLogs(files, store, { clock: quickClock(), random }),
       setFreeBytes: (bytes) => {
         files.freeBytes = bytes;

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { BigtableError, Code, CorruptionError, codeName, crc32c } from '../../base/index.ts';
-import { formatText, openDirectory, parseFormat } from './directory.ts';
+import { openDirectory } from './directory.ts';
+import { formatText, parseFormat } from './format-file.ts';
 
 const OPTIONS = { checksum: crc32c };
 
@@ -88,7 +89,7 @@ describe('a database directory', () => {
 
   test('a refused format releases the lock', async (t) => {
     const directory = temporaryDirectory(t);
-    fs.writeFileSync(join(directory, 'EDUBBA'), formatText('00'.repeat(16), 2));
+    fs.writeFileSync(join(directory, 'EDUBBA'), formatText('directory', '00'.repeat(16), 2));
     for (let i = 0; i < 2; i++)
       assert.match((await fails(openDirectory(directory, OPTIONS), Code.FAILED_PRECONDITION)).message, /version 2/);
     assert.deepEqual(fs.readdirSync(directory).sort(), ['EDUBBA', 'LOCK']);
@@ -97,29 +98,42 @@ describe('a database directory', () => {
 
 describe('the format file', () => {
   test('golden', () => {
-    assert.equal(formatText('00112233445566778899aabbccddeeff'), GOLDEN);
-    assert.equal(parseFormat(GOLDEN, 'EDUBBA'), '00112233445566778899aabbccddeeff');
+    assert.equal(formatText('directory', '00112233445566778899aabbccddeeff'), GOLDEN);
+    assert.equal(parseFormat(GOLDEN, 'EDUBBA', 'directory'), '00112233445566778899aabbccddeeff');
+    // the example of docs/formats/shared-store.md
+    const store = GOLDEN.replace('directory', 'store').replace(/checksum .*/, 'checksum 2ae219f8');
+    assert.equal(formatText('store', '00112233445566778899aabbccddeeff'), store);
   });
 
   test('later versions and unknown features are refused with a message', () => {
     const identity = '00'.repeat(16);
     const refused = (text: string, words: RegExp): void => {
       assert.throws(
-        () => parseFormat(text, 'EDUBBA'),
+        () => parseFormat(text, 'EDUBBA', 'directory'),
         (error) => {
           return error instanceof BigtableError && error.code === Code.FAILED_PRECONDITION && words.test(error.message);
         },
       );
     };
-    refused(formatText(identity, 2), /version 2 .* knows version 1/);
-    refused(formatText(identity, 1, 0x80000001), /requires the features 80000001/);
+    refused(formatText('directory', identity, 2), /version 2 .* knows version 1/);
+    refused(formatText('directory', identity, 1, 0x80000001), /requires the features 80000001/);
+  });
+
+  test('a store that many machines share is no directory of one process, and the other way round', () => {
+    const identity = '00'.repeat(16);
+    assert.equal(parseFormat(formatText('store', identity), 'EDUBBA', 'store'), identity);
+    for (const [is, wanted] of [
+      ['store', 'directory'],
+      ['directory', 'store'],
+    ] as const)
+      assert.throws(() => parseFormat(formatText(is, identity), 'EDUBBA', wanted), { codeName: 'FAILED_PRECONDITION' });
   });
 
   test('every flipped bit and every truncation is corruption', () => {
     const golden = Buffer.from(GOLDEN, 'latin1');
     const corrupt = (bytes: Buffer, what: string): void => {
       assert.throws(
-        () => parseFormat(bytes.toString('latin1'), 'EDUBBA'),
+        () => parseFormat(bytes.toString('latin1'), 'EDUBBA', 'directory'),
         (error) => error instanceof CorruptionError && error.file === 'EDUBBA',
         what,
       );

@@ -7,13 +7,15 @@
  */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { mkdir, readdir, readFile, stat } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
-import { BigtableError, Code, CorruptionError, crc32c } from '../../base/index.ts';
+import { readdir, readFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { BigtableError, Code } from '../../base/index.ts';
+import { FORMAT_NAME, formatText, parseFormat } from './format-file.ts';
+import { makeDirectory, syncDirectory } from './make-directory.ts';
 import { LOCK_NAME, lockDirectory } from '../locks/directory-lock.ts';
 import { errnoOf, systemCall, systemError } from '../posix/posix-errors.ts';
 import { openPosixFileSystem, type PosixFileSystem, type PosixOptions } from '../posix/posix-file-system.ts';
-import { DIRECTORY_MODE, nodeSyscalls } from '../posix/posix-syscalls.ts';
+import { nodeSyscalls } from '../posix/posix-syscalls.ts';
 
 export interface OpenDirectory {
   readonly fileSystem: PosixFileSystem;
@@ -22,11 +24,6 @@ export interface OpenDirectory {
   /** Closes the file system and frees the directory. */
   release(): Promise<void>;
 }
-
-export const FORMAT_NAME = 'EDUBBA';
-const VERSION = 1;
-const FORMAT =
-  /^edubba directory\nversion (\d{1,9})\nrequires ([0-9a-f]{8})\nidentity ([0-9a-f]{32})\nchecksum ([0-9a-f]{8})\n$/;
 
 /** Names that a foreign directory may have. */
 const HARMLESS = new Set([LOCK_NAME, `${FORMAT_NAME}.new`, 'lost+found']);
@@ -56,73 +53,11 @@ export async function openDirectory(path: string, options: PosixOptions): Promis
   }
 }
 
-/** The text of the format file. */
-export function formatText(identity: string, version = VERSION, requires = 0): string {
-  const text = `edubba directory\nversion ${version}\nrequires ${hex32(requires)}\nidentity ${identity}\n`;
-  return `${text}checksum ${hex32(crc32c(Buffer.from(text, 'latin1')))}\n`;
-}
-
-/** The identity in the text of a format file. */
-export function parseFormat(text: string, file: string): string {
-  const match = FORMAT.exec(text);
-  if (!match) throw new CorruptionError(file, 0, 'not the format file of an Edubba directory');
-  const [, version = '', requires = '', identity = '', checksum] = match;
-  const checked = text.slice(0, text.lastIndexOf('checksum '));
-  if (hex32(crc32c(Buffer.from(checked, 'latin1'))) !== checksum)
-    throw new CorruptionError(file, checked.length, 'the checksum is wrong');
-  if (Number(version) !== VERSION || requires !== hex32(0)) {
-    throw new BigtableError(
-      Code.FAILED_PRECONDITION,
-      `${file}: a directory of version ${version} that requires the features ${requires}; this Edubba knows version ${VERSION} and no features`,
-    );
-  }
-  return identity;
-}
-
-function hex32(value: number): string {
-  return value.toString(16).padStart(8, '0');
-}
-
-/**
- * Makes the directory with those above it, each made durable in the one above. Not by Node's recursive mkdir: that
- * tries again for ever where a file system answers ENOENT though the directory above exists, as /proc does.
- */
-async function makeDirectory(directory: string, isParentThere = false): Promise<void> {
-  try {
-    await mkdir(directory, { mode: DIRECTORY_MODE });
-  } catch (error) {
-    if (await isDirectory(directory)) return;
-    if (errnoOf(error) === 'EEXIST')
-      throw new BigtableError(Code.FAILED_PRECONDITION, `${directory} is a file, and must be a directory`);
-    // ENOTDIR: a directory above is a file, which the call on it will report
-    if (isParentThere || !['ENOENT', 'ENOTDIR'].includes(errnoOf(error))) throw error;
-    await makeDirectory(dirname(directory));
-    return makeDirectory(directory, true);
-  }
-  await syncDirectory(dirname(directory));
-}
-
-async function isDirectory(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
-}
-
-async function syncDirectory(directory: string): Promise<void> {
-  const fd = await nodeSyscalls.open(directory, constants.O_RDONLY);
-  try {
-    await nodeSyscalls.sync(fd);
-  } finally {
-    await nodeSyscalls.close(fd);
-  }
-}
-
 /** The identity in the format file, which is written where the directory is new. */
 async function checkFormat(directory: string): Promise<string> {
   const file = join(directory, FORMAT_NAME);
   try {
-    return parseFormat(await readFile(file, 'latin1'), file);
+    return parseFormat(await readFile(file, 'latin1'), file, 'directory');
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT') throw systemError(error, file);
   }
@@ -132,7 +67,7 @@ async function checkFormat(directory: string): Promise<string> {
     throw new BigtableError(Code.FAILED_PRECONDITION, `${directory} is not an Edubba directory: ${what}`);
   }
   const identity = randomBytes(16).toString('hex');
-  await writeFormat(file, formatText(identity));
+  await writeFormat(file, formatText('directory', identity));
   await syncDirectory(directory);
   return identity;
 }

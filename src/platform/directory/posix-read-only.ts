@@ -21,7 +21,7 @@ import {
   type LogPosition,
   silentLogger,
 } from '../../env/index.ts';
-import { FORMAT_NAME, parseFormat } from './directory.ts';
+import { FORMAT_NAME, parseFormat } from './format-file.ts';
 import { lockForReading } from '../locks/directory-lock.ts';
 import { FILES, readFile as readLockFile, sortVersions } from '../locks/local-lock-service.ts';
 import { LockFileKind } from '../locks/lock-file-format.ts';
@@ -83,7 +83,7 @@ export async function findDirectory(path: string): Promise<string | undefined> {
 export async function openReadOnlyDirectory(path: string, options: ReadOnlyOptions): Promise<ReadOnlyDirectory> {
   const directory = resolve(path);
   const format = join(directory, FORMAT_NAME);
-  const identity = parseFormat(await systemCall(directory, readSmallFile(format, 'latin1')), format);
+  const identity = parseFormat(await systemCall(directory, readSmallFile(format, 'latin1')), format, 'directory');
   const fileSystem = new ReadOnlyFileSystem(settingOf(new Directories(directory, READ_ONLY, 'none'), options));
   return {
     directory,
@@ -166,6 +166,7 @@ const READ_ONLY: Syscalls = Object.freeze({
   readNow: nodeSyscalls.readNow,
   diskReads: nodeSyscalls.diskReads,
   fileSize: nodeSyscalls.fileSize,
+  status: nodeSyscalls.status,
   readdir: nodeSyscalls.readdir,
   openDurable: denied,
   write: denied,

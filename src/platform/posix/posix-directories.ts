@@ -54,6 +54,11 @@ export class Directories {
     return made;
   }
 
+  /** Makes `ensure` look again at the directory and those above it: another process may have removed them. */
+  forget(directory: string): void {
+    for (let at = directory; at !== this.root; at = dirname(at)) this.#made.delete(at);
+  }
+
   async #make(directory: string): Promise<void> {
     if (directory === this.root) return;
     const parent = dirname(directory);

@@ -29,7 +29,7 @@ import { FENCE_NAME, NONCE_BYTES } from './posix-log-format.ts';
 import { readLogSegments } from './posix-log-reader.ts';
 import { type LogSetting, type LogWriterSetting, PosixLogWriter } from './posix-log-writer.ts';
 import { DurableWrites } from './posix-durable-writes.ts';
-import { OpenFiles } from './posix-open-files.ts';
+import { OpenFiles, readOpenFile } from './posix-open-files.ts';
 import { posixSelfTest } from './posix-self-test.ts';
 import { QuickReads } from './posix-quick-reads.ts';
 import { nodeSyscalls, type Syscalls } from './posix-syscalls.ts';
@@ -159,18 +159,7 @@ export class DirectoryFileSystem implements FileSystem {
   async read(path: string, offset: number, length: number): Promise<Buffer> {
     checkFilePath(path);
     try {
-      return await this.#openFiles.use(path, async ({ fd, sizeBytes }) => {
-        // before the buffer is made: a wrong length must not allocate memory
-        if (!(offset >= 0 && length >= 0 && offset + length <= sizeBytes))
-          throw outOfRange(path, offset, length, sizeBytes);
-        const bytes = Buffer.allocUnsafe(length);
-        for (let got = 0; got < length; ) {
-          const n = await this.#syscalls.read(fd, bytes, got, length - got, offset + got);
-          if (n === 0) throw outOfRange(path, offset, length, offset + got);
-          got += n;
-        }
-        return bytes;
-      });
+      return await this.#openFiles.use(path, (file) => readOpenFile(this.#syscalls, file, path, offset, length));
     } catch (error) {
       throw systemError(error, path);
     }
@@ -355,8 +344,4 @@ function withMappedPages(bytes: Buffer): Buffer {
 
 function isMissing(error: unknown): boolean {
   return errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR';
-}
-
-function outOfRange(path: string, offset: number, length: number, sizeBytes: number): BigtableError {
-  return new BigtableError(Code.OUT_OF_RANGE, `${path}: bytes ${offset} to ${offset + length} of ${sizeBytes}`);
 }

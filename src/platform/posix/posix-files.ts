@@ -11,12 +11,15 @@ import type { Directories } from './posix-directories.ts';
 import { errnoOf, systemCall } from './posix-errors.ts';
 import type { Syscalls } from './posix-syscalls.ts';
 
+/** Where files get their names. */
+export type FileNames = Pick<Directories, 'temporaryPath' | 'filePath' | 'publish'>;
+
 /** A large append is written in slices, so that none holds a thread of the pool for long. */
 const SLICE_BYTES = 4 << 20;
 
 export class PosixFileWriter implements FileWriter {
   readonly #syscalls: Syscalls;
-  readonly #directories: Directories;
+  readonly #names: FileNames;
   readonly #path: string;
   readonly #temporary: string;
   readonly #fd: number;
@@ -25,21 +28,21 @@ export class PosixFileWriter implements FileWriter {
   #ended = false;
   #failed = false;
 
-  private constructor(syscalls: Syscalls, directories: Directories, path: string, temporary: string, fd: number) {
+  private constructor(syscalls: Syscalls, names: FileNames, path: string, temporary: string, fd: number) {
     this.#syscalls = syscalls;
-    this.#directories = directories;
+    this.#names = names;
     this.#path = path;
     this.#temporary = temporary;
     this.#fd = fd;
   }
 
-  static async create(syscalls: Syscalls, directories: Directories, path: string): Promise<PosixFileWriter> {
-    const temporary = directories.temporaryPath();
+  static async create(syscalls: Syscalls, names: FileNames, path: string): Promise<PosixFileWriter> {
+    const temporary = names.temporaryPath();
     const fd = await systemCall(
       `creating ${path}`,
       syscalls.open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL),
     );
-    return new PosixFileWriter(syscalls, directories, path, temporary, fd);
+    return new PosixFileWriter(syscalls, names, path, temporary, fd);
   }
 
   async append(bytes: Uint8Array): Promise<void> {
@@ -73,7 +76,7 @@ export class PosixFileWriter implements FileWriter {
       throw error;
     }
     try {
-      await this.#directories.publish(this.#temporary, this.#directories.filePath(this.#path));
+      await this.#names.publish(this.#temporary, this.#names.filePath(this.#path));
     } catch (error) {
       if (errnoOf(error) === 'EEXIST')
         throw new BigtableError(Code.ALREADY_EXISTS, `${this.#path}: the file exists already`, { cause: error });
@@ -85,7 +88,14 @@ export class PosixFileWriter implements FileWriter {
     if (this.#ended) return;
     this.#ended = true;
     await systemCall(`aborting ${this.#path}`, this.#syscalls.close(this.#fd));
-    await systemCall(`aborting ${this.#path}`, this.#syscalls.unlink(this.#temporary));
+    await systemCall(`aborting ${this.#path}`, this.#removeTemporary());
+  }
+
+  async #removeTemporary(): Promise<void> {
+    await this.#syscalls.unlink(this.#temporary).catch((error: unknown) => {
+      // it is gone: it was old, or the answer to an earlier attempt was lost
+      if (errnoOf(error) !== 'ENOENT') throw error;
+    });
   }
 
   async #makeDurable(): Promise<void> {

@@ -7,6 +7,7 @@
  * began on.
  */
 import { constants } from 'node:fs';
+import { BigtableError, Code } from '../../base/index.ts';
 import { isOutOfDescriptors } from './posix-errors.ts';
 import type { Syscalls } from './posix-syscalls.ts';
 
@@ -141,4 +142,27 @@ export class OpenFiles {
     // nothing depends on a read-only descriptor's close, and a file that was never opened has none
     slot.file.then((file) => this.#syscalls.close(file.fd)).catch(() => undefined);
   }
+}
+
+/** Exactly `length` bytes of the file `path`; OUT_OF_RANGE where it is shorter. */
+export async function readOpenFile(
+  syscalls: Pick<Syscalls, 'read'>,
+  { fd, sizeBytes }: OpenFile,
+  path: string,
+  offset: number,
+  length: number,
+): Promise<Buffer> {
+  // before the buffer is made: a wrong length must not allocate memory
+  if (!(offset >= 0 && length >= 0 && offset + length <= sizeBytes)) throw outOfRange(path, offset, length, sizeBytes);
+  const bytes = Buffer.allocUnsafe(length);
+  for (let got = 0; got < length; ) {
+    const n = await syscalls.read(fd, bytes, got, length - got, offset + got);
+    if (n === 0) throw outOfRange(path, offset, length, offset + got);
+    got += n;
+  }
+  return bytes;
+}
+
+function outOfRange(path: string, offset: number, length: number, sizeBytes: number): BigtableError {
+  return new BigtableError(Code.OUT_OF_RANGE, `${path}: bytes ${offset} to ${offset + length} of ${sizeBytes}`);
 }

@@ -12,6 +12,13 @@ export interface DirectoryEntry {
   readonly isDirectory: boolean;
 }
 
+export interface FileStatus {
+  /** Names of the file. */
+  readonly links: number;
+  /** When it was last written to, by the clock of the storage. */
+  readonly modifiedMs: number;
+}
+
 export interface Syscalls {
   /** A new file is its owner's alone (mode 0600). */
   open(path: string, flags: number): Promise<number>;
@@ -37,6 +44,7 @@ export interface Syscalls {
   /** Makes a file or a directory durable with all its metadata. */
   sync(fd: number): Promise<void>;
   fileSize(of: string | number): Promise<number>;
+  status(path: string): Promise<FileStatus>;
   link(from: string, to: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   unlink(path: string): Promise<void>;
@@ -135,6 +143,10 @@ export const nodeSyscalls: Syscalls = Object.freeze({
     );
     if (!stats.isFile()) throw Object.assign(new Error(`not a file: ${of}`), { code: 'ENOENT' });
     return stats.size;
+  },
+  status: async (path) => {
+    const { nlink, mtimeMs } = await promise<fs.Stats>((callback) => fs.stat(path, callback));
+    return { links: nlink, modifiedMs: mtimeMs };
   },
   link: (from, to) => done((callback) => fs.link(from, to, callback)),
   rename: (from, to) => done((callback) => fs.rename(from, to, callback)),
