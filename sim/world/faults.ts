@@ -280,6 +280,8 @@ function begin(
     case 'split of METADATA under commits':
     case 'sweep beside a move':
     case 'sweep in a recovery':
+    case 'sweep at a reused address':
+    case 'split in a merge':
       meet(cluster, { kind, atMs, durationMs, severity }, END_MS);
       return undefined;
     case 'crash':

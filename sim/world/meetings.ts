@@ -5,7 +5,7 @@
  *
  * They are drawn from the seed by themselves: the other runs are what they would be without them.
  */
-import { BigtableError } from '../../src/base/index.ts';
+import { BigtableError, successor } from '../../src/base/index.ts';
 import { type Env, type Random, requestContext, type RequestContext } from '../../src/env/index.ts';
 import {
   isMetadataTablet,
@@ -13,7 +13,8 @@ import {
   type MetadataCommit,
   type MetadataKey,
 } from '../../src/metadata/index.ts';
-import { callServer, SERVERS_DIRECTORY, type TabletServerCalls } from '../../src/protocol/index.ts';
+import { rangeContains } from '../../src/model/index.ts';
+import { callServer, type MasterCalls, SERVERS_DIRECTORY, type TabletServerCalls } from '../../src/protocol/index.ts';
 import type { TabletServer } from '../../src/tabletserver/index.ts';
 import type { Cluster, Seat } from './cluster.ts';
 
@@ -23,6 +24,8 @@ const MEETINGS = [
   'split of METADATA under commits',
   'sweep beside a move',
   'sweep in a recovery',
+  'sweep at a reused address',
+  'split in a merge',
 ] as const;
 export type Meeting = (typeof MEETINGS)[number];
 
@@ -34,6 +37,14 @@ const TIMEOUT_MS = 5000;
 const POLL_MS = 20;
 /** Tablets that are split at once. */
 const MANY_SPLITS = 8;
+/** Calls that are late beside a sweep. */
+const LATE_READS = 3;
+const LATE_LOADS = 20;
+/** How slow METADATA's server is, at most, while its caller dies. */
+const SLOW_COMMIT_MS = 3000;
+/** Reads of METADATA that are late in a merge, and by how much, at most. */
+const LATE_READS_OF_MERGE = 6;
+const MERGE_READ_MS = 40;
 /** How late the removal of a dead server's file is. */
 const LATE_REMOVAL_MS = 8000;
 
@@ -71,6 +82,10 @@ export function meet(cluster: Cluster, { kind, durationMs, severity }: DrawnMeet
       return sweepBesideMove(cluster, severity, isOver);
     case 'sweep in a recovery':
       return sweepInRecovery(cluster, severity, isOver);
+    case 'sweep at a reused address':
+      return sweepAtReusedAddress(cluster, durationMs, isOver);
+    case 'split in a merge':
+      return splitInMerge(cluster, severity, isOver);
   }
 }
 
@@ -81,7 +96,7 @@ function splitInUnload(cluster: Cluster, severity: number, isOver: () => boolean
     'unload',
     (machine, message) => {
       const served = servedOf(cluster, machine, (message as Message<'unload'>).tablets[0]!.key);
-      const row = served?.tablet.middleRow();
+      const row = served && rowInside(served);
       if (isOver() || served === undefined || row === undefined) return undefined;
       scheduler.after(20 * severity, undefined, 'split in an unload', () => {
         void split(cluster, machine, served.tableId, row);
@@ -142,8 +157,9 @@ function sweepBesideMove(cluster: Cluster, severity: number, isOver: () => boole
       const seat = seatOf(cluster, commit?.rows[0]?.row?.server?.address);
       if (isOver() || seat === undefined) return undefined;
       void cluster.sweep();
-      for (let i = 0; i < 3; i++) network.onNextCall('read', () => ({ lateMs: 600 * severity }), readsMetadata);
-      for (let i = 0; i < 20; i++) network.onNextCall('load', () => ({ lateMs: 4000 * severity }));
+      const late = (ms: number) => () => (isOver() ? undefined : { lateMs: ms * severity });
+      for (let i = 0; i < LATE_READS; i++) network.onNextCall('read', late(600), readsMetadata);
+      for (let i = 0; i < LATE_LOADS; i++) network.onNextCall('load', late(4000));
       scheduler.after(60 * severity, undefined, 'shutdown beside a sweep', () => void cluster.shutDown(seat));
       return { lateMs: 40 };
     },
@@ -174,6 +190,56 @@ function sweepInRecovery(cluster: Cluster, severity: number, isOver: () => boole
   crashAgain();
 }
 
+/**
+ * A server dies while METADATA's server is slow to carry out its commit of files. Its successor has its address, and the
+ * master sweeps before it can know that the server is dead.
+ */
+function sweepAtReusedAddress(cluster: Cluster, durationMs: number, isOver: () => boolean): void {
+  const { network, scheduler, store } = cluster;
+  network.onNextCall(
+    'commit',
+    (machine, message) => {
+      const commit = (message as Message<'commit'>).commits.find(namesFiles);
+      const seat = seatOf(cluster, commit?.rows[0]?.row?.server?.address);
+      if (isOver() || seat === undefined || seat.name === machine) return undefined;
+      store.slowMachines.set(machine, SLOW_COMMIT_MS);
+      scheduler.after(durationMs, undefined, 'end of slow machine', () => store.slowMachines.delete(machine));
+      cluster.crash(seat);
+      const sweep = (): void => {
+        if (seat.server !== undefined) void cluster.sweep();
+        else if (!isOver()) scheduler.after(POLL_MS, undefined, 'look', sweep);
+      };
+      sweep();
+      return undefined;
+    },
+    (message) => (message as Message<'commit'>).commits.some(namesFiles),
+  );
+}
+
+/** Two tablets are merged, and the upper one is split between two looks of the master at their rows. */
+function splitInMerge(cluster: Cluster, severity: number, isOver: () => boolean): void {
+  const { network, scheduler } = cluster;
+  network.onNextCall('mergeTablets', (_machine, message) => {
+    const { row } = message as MasterCalls['mergeTablets']['message'];
+    const upper = tabletsOfUsers(cluster).find(({ served }) => served.range.start === row);
+    const inside = upper && rowInside(upper.served);
+    if (isOver() || upper === undefined || inside === undefined) return undefined;
+    const lateMs = MERGE_READ_MS * severity;
+    for (let i = 0; i < LATE_READS_OF_MERGE; i++) network.onNextCall('read', () => ({ lateMs }), readsMetadata);
+    // each look is two reads
+    scheduler.after(3 * lateMs, undefined, 'split in a merge', () => {
+      void split(cluster, upper.machine, upper.served.tableId, inside);
+    });
+    return undefined;
+  });
+  mergeSome(cluster);
+}
+
+interface TabletAt {
+  readonly machine: string;
+  readonly served: ServedTablet;
+}
+
 type ServedTablet = ReturnType<TabletServer['tablets']['all']> extends Iterable<infer T> ? T : never;
 type Message<M extends keyof TabletServerCalls> = TabletServerCalls[M]['message'];
 
@@ -195,16 +261,22 @@ function readsMetadata(message: unknown): boolean {
   return (message as { readonly tableId: string }).tableId === METADATA_TABLE_ID;
 }
 
-/** One of the users' tablets that are served. */
-function someTablet({
-  scheduler,
-  servers,
-}: Cluster): { readonly machine: string; readonly served: ServedTablet } | undefined {
+function tabletsOfUsers({ servers }: Cluster): TabletAt[] {
   const all = servers.flatMap(({ name, server }) =>
     [...(server?.tablets.all() ?? [])].map((served) => ({ machine: name, served })),
   );
-  const ofUsers = all.filter(({ served }) => served.tableId !== METADATA_TABLE_ID);
-  return ofUsers[Math.floor(scheduler.random.float() * ofUsers.length)];
+  return all.filter(({ served }) => served.tableId !== METADATA_TABLE_ID);
+}
+
+function someTablet(cluster: Cluster): TabletAt | undefined {
+  const all = tabletsOfUsers(cluster);
+  return all[Math.floor(cluster.scheduler.random.float() * all.length)];
+}
+
+/** A row at which the tablet can be split; undefined where there is none. */
+function rowInside({ tablet, range }: ServedTablet): string | undefined {
+  const row = tablet.middleRow() ?? successor(range.start);
+  return rangeContains(range, row) ? row : undefined;
 }
 
 /** Has the master merge two tablets, which are unloaded for that. */
@@ -214,7 +286,9 @@ function mergeSome(cluster: Cluster): void {
   if (served === undefined || row === undefined) return;
   const { client, env } = cluster.clients[0]!;
   const { name } = served.host.schema(served.tableId);
-  client.mergeTablets(contextOf(env), name, row).catch(throwOthers);
+  client.mergeTablets(contextOf(env), name, row).catch((thrown: unknown) => {
+    refused(cluster, 'a merge was refused', { table: name, row }, thrown);
+  });
 }
 
 function contextOf({ requestBudget, clock }: Env): RequestContext {
@@ -222,16 +296,17 @@ function contextOf({ requestBudget, clock }: Env): RequestContext {
   return requestContext({ budget: requestBudget, deadlineMs, principal: 'simulator' });
 }
 
-function throwOthers(thrown: unknown): void {
+/** The judge of logs sees it, too. */
+function refused(cluster: Cluster, what: string, fields: object, thrown: unknown): void {
   if (!(thrown instanceof BigtableError)) throw thrown;
+  cluster.onLog?.('world', 'info', what, { ...fields, error: thrown.message });
 }
 
 async function split(cluster: Cluster, machine: string, tableId: string, row: string): Promise<void> {
   const { env } = cluster.clients[0]!;
   const message = { tableId, row, near: 'row' } as const;
   await callServer(env.transport, machine, 'split', message, contextOf(env)).catch((thrown: unknown) => {
-    throwOthers(thrown);
-    cluster.onLog?.('world', 'info', 'a split was refused', { tableId, row, error: String(thrown) });
+    refused(cluster, 'a split was refused', { tableId, row }, thrown);
   });
 }
 
