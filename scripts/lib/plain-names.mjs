@@ -35,6 +35,12 @@ export const HOT_ROOMS = new Set([
 const MODULE = /^ (?:src\/([^/]+)\/\S+|\S+\.\w+)$/;
 
 /**
+ * Packages with names that begin with "$", for objects of their own: none of ours is handed to them. What they do does
+ * not count.
+ */
+const APART = /^ (?:\S+\/)?node_modules\/@(?:aws|aws-sdk|smithy)\//;
+
+/**
  * A node of acorn's tree: its fields depend on its type; `boundName`, `isHot` and `names` are ours.
  *
  * @typedef {Record<string, any>} TreeNode
@@ -74,7 +80,7 @@ const privateNames = ({ body }) =>
 
 /** @param {string} text */
 function parsed(text) {
-  /** @type {{ start: number, room: string | undefined }[]} */
+  /** @type {{ start: number, room: string | undefined, isApart: boolean }[]} */
   const modules = [];
   const tree = parse(text, {
     ecmaVersion: 'latest',
@@ -82,12 +88,17 @@ function parsed(text) {
     /** @type {(isBlock: boolean, comment: string, start: number) => void} */
     onComment(_isBlock, comment, start) {
       const found = MODULE.exec(comment);
-      if (found !== null && (start === 0 || text[start - 1] === '\n')) modules.push({ start, room: found[1] });
+      if (found !== null && (start === 0 || text[start - 1] === '\n'))
+        modules.push({ start, room: found[1], isApart: APART.test(comment) });
     },
   });
   /** @param {TreeNode} node */
-  const isHot = (node) => HOT_ROOMS.has(modules.findLast(({ start }) => start < node.start)?.room);
-  return { nodes: [...nodesOf(tree)], isHot };
+  const moduleOf = (node) => modules.findLast(({ start }) => start < node.start);
+  /** @param {TreeNode} node */
+  const isHot = (node) => HOT_ROOMS.has(moduleOf(node)?.room);
+  /** @param {TreeNode} node */
+  const isApart = (node) => moduleOf(node)?.isApart === true;
+  return { nodes: [...nodesOf(tree)], isHot, isApart };
 }
 
 /** @typedef {{ name: string, parent: string | undefined, names: Set<string> }} PrivateNames */
@@ -123,9 +134,9 @@ export function plainNames(texts) {
   const classes = [];
   /** @type {Set<string>} */
   const taken = new Set();
-  for (const { nodes, isHot } of files) {
+  for (const { nodes, isHot, isApart } of files) {
     for (const { node } of nodes) {
-      if (node.type === 'Identifier' && node.name.startsWith('$')) taken.add(node.name.slice(1));
+      if (node.type === 'Identifier' && node.name.startsWith('$') && !isApart(node)) taken.add(node.name.slice(1));
       if (node.type === 'VariableDeclarator' && node.init && isClass(node.init)) node.init.boundName = node.id.name;
     }
     for (const { node } of nodes) {

@@ -16,8 +16,8 @@ export function thirdParty(inputs) {
   const folders = [...new Set(inputs.map(folderOf))].filter((folder) => folder !== undefined).sort();
   const parts = folders.map((folder) => {
     const paths = inputs.filter((path) => folderOf(path) === folder);
-    const { name, version, license } = JSON.parse(read(folder, 'package.json'));
-    const text = licenceFiles(folder) || headComments(paths);
+    const { name, version, license } = manifestOf(folder);
+    const text = licenceFiles(folder) || headComments(paths) || licenceOfSibling(folder, folders);
     if (!license || text === '') throw new Error(`${folder} is part of the bundle and states no licence`);
     return `${name} ${version}, ${license}\n\n${text}\n`;
   });
@@ -32,6 +32,26 @@ export function thirdParty(inputs) {
  * @param {string} path
  */
 const folderOf = (path) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0];
+
+/** @param {string} folder */
+const manifestOf = (folder) => JSON.parse(read(folder, 'package.json'));
+
+/**
+ * The text in another package of the same repository and licence, for one that was packed without it; '' if there is
+ * none.
+ *
+ * @param {string} folder
+ * @param {readonly string[]} folders
+ */
+function licenceOfSibling(folder, folders) {
+  const { license, repository } = manifestOf(folder);
+  const sibling = folders.find((other) => {
+    const manifest = manifestOf(other);
+    const isSame = manifest.license === license && manifest.repository?.url === repository?.url;
+    return isSame && repository?.url !== undefined && licenceFiles(other) !== '';
+  });
+  return sibling === undefined ? '' : licenceFiles(sibling);
+}
 
 /** @param {string} folder */
 const licenceFiles = (folder) =>

@@ -43,7 +43,7 @@ export {
 export type { SlotPage, SlotStore } from './seams/slot-store.ts';
 export { decodeSlotHeader, isMarker, rowsOf, SLOT_HEADER_BYTES, type SlotHeader } from './slots/slot-format.ts';
 export { SlotLogs, type SlotLogsOptions, withSlotLogs } from './slots/slot-logs.ts';
-export { proveStore, type StoredFiles } from './slots/store-self-test.ts';
+export { proveFiles, proveStore, type StoredFiles } from './slots/store-self-test.ts';
 export { InlineWorkers } from './memory/inline-workers.ts';
 export { InProcessLockService, type LastingFile, type LockStorage } from './memory/in-process-lock-service.ts';
 export { LocalTransport } from './memory/local-transport.ts';

@@ -14,6 +14,7 @@ export {
   type ReadOnlyDirectory,
   type ReadOnlyOptions,
 } from './directory/posix-read-only.ts';
+export { openS3Store } from './s3/s3-store.ts';
 export { openSharedDirectory } from './shared/shared-directory.ts';
 export { nodeSyscalls, type Syscalls } from './posix/posix-syscalls.ts';
 export { type LockFilesRead, readAllLockFiles } from './locks/lock-file-check.ts';

@@ -110,6 +110,8 @@ describe('plain names', () => {
     );
     assert.throws(() => plainNames([hot('class A { #x; $x; }')]), /another \$x/);
     assert.throws(() => plainNames([hot('class A { #x; }\na.$x = 1;')]), /another \$x/);
+    const sdk = '// node_modules/@smithy/core/dist-es/a.js\na.$x = 1;';
+    assert.match(plainNames([hot('class A { #x; }'), sdk])[0]!, /\$x;/);
     assert.throws(() => plainNames([hot('class A { #x; f(o) { return #x in o; } }')]), /#x in/);
   });
 });
