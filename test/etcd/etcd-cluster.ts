@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { closedAtEnd } from './opened.ts';
 
 /** The path of the program: scripts/etcd.mjs builds it. */
 const PROGRAM = process.env['EDUBBA_ETCD'] ?? '';
@@ -93,13 +94,26 @@ export class EtcdCluster {
         ...args,
       ]);
     });
+    const cluster = closedAtEnd(new EtcdCluster(members, folder));
     for (const member of members) member.start();
     await Promise.all(members.map((member) => member.ready()));
-    return new EtcdCluster(members, folder);
+    return cluster;
   }
 
   get endpoints(): string[] {
     return this.members.map(({ endpoint }) => endpoint);
+  }
+
+  /** The member that leads now. */
+  async leader(): Promise<Member> {
+    for (;;) {
+      for (const member of this.members) {
+        const url = `http://${member.endpoint}/v3/maintenance/status`;
+        const answer = await fetch(url, { method: 'POST', body: '{}' });
+        const status = (await answer.json()) as { header: { member_id: string }; leader?: string };
+        if (status.leader === status.header.member_id) return member;
+      }
+    }
   }
 
   async close(): Promise<void> {

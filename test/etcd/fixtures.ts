@@ -10,6 +10,7 @@ import {
   systemRandom,
 } from '../../src/platform/index.ts';
 import type { EtcdCluster } from './etcd-cluster.ts';
+import { closedAtEnd } from './opened.ts';
 
 let prefixes = 0;
 
@@ -18,18 +19,14 @@ export function newPrefix(): string {
   return `p${process.pid}-${++prefixes}`;
 }
 
-export function openAt(
+export async function openAt(
   endpoints: readonly string[],
   prefix: string,
   more: Partial<EtcdOptions> = {},
 ): Promise<EtcdLockService> {
-  return openEtcdLockService({
-    address: parseEtcdAddress(`etcd://${endpoints.join(',')}/${prefix}`),
-    clock: systemClock,
-    random: systemRandom,
-    logger: silentLogger,
-    ...more,
-  });
+  const address = parseEtcdAddress(`etcd://${endpoints.join(',')}/${prefix}`);
+  const parts = { clock: systemClock, random: systemRandom, logger: silentLogger };
+  return closedAtEnd(await openEtcdLockService({ address, ...parts, ...more }));
 }
 
 /** Forgets revisions below that one. */

@@ -119,16 +119,30 @@ describe('a session on etcd', { concurrency: true }, () => {
     await service.close();
   });
 
-  test('a watch of an etcd that stays away ends', async () => {
-    const { proxy, service, close } = await behindProxy(newPrefix());
-    const seen = new Watched(service, '');
-    await seen.kind('established');
-    proxy.refuse();
-    await seen.kind('ended');
-    proxy.pass();
-    const again = new Watched(service, '');
-    await service.write('a', Buffer.from('x'));
-    await again.kind('changed');
-    await close();
+  test('that only a stopped leader knew as alive: its owner knows the end before others do', async () => {
+    const prefix = newPrefix();
+    const own = await EtcdCluster.start({ members: 3 });
+    const leader = await own.leader();
+    const endpoints = own.members.filter((member) => member !== leader).map(({ endpoint }) => endpoint);
+    const [service, other] = [await openAt([leader.endpoint], prefix), await openAt(endpoints, prefix)];
+    const session = await service.openSession();
+    await service.tryAcquire('l', session);
+    const others = await other.openSession();
+    // keep-alives go to this member alone
+    leader.signal('SIGSTOP');
+    while ((await other.tryAcquire('l', others).catch(() => undefined)) === undefined) await turn();
+    assert.equal(service.leaseHolds(session), false);
+    leader.signal('SIGCONT');
+    while (
+      !(await service.holder('l').then(
+        (lock) => lock?.sessionId === others,
+        () => false,
+      ))
+    )
+      await turn();
+    assert.equal(service.leaseHolds(session), false);
+    await service.close();
+    await other.close();
+    await own.close();
   });
 });

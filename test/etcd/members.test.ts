@@ -7,7 +7,6 @@ import { isOutcomeUnknown, writeSettled } from '../../src/env/index.ts';
 import { type EtcdLockService, systemClock } from '../../src/platform/index.ts';
 import { EtcdCluster } from './etcd-cluster.ts';
 import { compact, newPrefix, openAt } from './fixtures.ts';
-import { TcpProxy } from './tcp-proxy.ts';
 import { Watched } from './watched.ts';
 
 const bytes = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text));
@@ -130,30 +129,6 @@ describe('an etcd of one member', () => {
     assert.deepEqual(await service.read('a'), read);
     assert.deepEqual(read?.contents, bytes('2'));
     await service.close();
-  });
-
-  test('a watch whose revisions were compacted while it was broken has a gap, and goes on', async () => {
-    const proxy = await TcpProxy.to(etcd.members[0]!.clientPort);
-    const prefix = newPrefix();
-    const [service, direct] = [await openAt([proxy.endpoint], prefix), await openAt(etcd.endpoints, prefix)];
-    const seen = new Watched(service, '');
-    await direct.write('a', bytes('1'));
-    await seen.kind('changed');
-    proxy.refuse();
-    await direct.write('a', bytes('2'));
-    await direct.remove('a');
-    await compact(etcd, await direct.write('b', bytes('1')));
-    const last = await direct.write('b', bytes('2'));
-    proxy.pass();
-    await seen.until((event) => event.kind === 'changed' && event.version === last);
-    const kinds = seen.events.map(({ kind }) => kind);
-    assert.deepEqual(kinds.filter((kind) => kind === 'gap').length, 1);
-    assert.ok(kinds.indexOf('gap') > kinds.indexOf('changed') && kinds.indexOf('gap') < kinds.lastIndexOf('changed'));
-    assert.ok(!seen.events.some((event) => event.kind === 'deleted'), 'what was compacted is not reported');
-    await service.close();
-    assert.equal(seen.events.at(-1)?.kind, 'ended');
-    await direct.close();
-    proxy.close();
   });
 
   test('a page of a list that was begun before a compaction ends there', async () => {

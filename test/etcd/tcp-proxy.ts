@@ -1,5 +1,6 @@
 /** A port that passes connections on to another one, and fails in the ways in which networks do. */
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { closedAtEnd } from './opened.ts';
 
 export class TcpProxy {
   /** Answers that were lost so far. */
@@ -36,9 +37,14 @@ export class TcpProxy {
   }
 
   static async to(targetPort: number): Promise<TcpProxy> {
-    const proxy = new TcpProxy(targetPort);
+    const proxy = closedAtEnd(new TcpProxy(targetPort));
     await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve));
     return proxy;
+  }
+
+  /** Connections that are open. */
+  get connections(): number {
+    return this.#pairs.size;
   }
 
   get endpoint(): string {
