@@ -250,7 +250,7 @@ describe('.github', () => {
     );
     assert.ok(limits.length >= 7, 'the limits of .ci/run are not found');
     const minutes = limits.reduce((a, b) => a + b, 0) / 60;
-    assert.ok(minutes <= 92, `the limits of .ci/run sum to ${minutes} minutes`);
+    assert.ok(minutes <= 85, `the limits of .ci/run sum to ${minutes} minutes`);
     assert.ok(minutes < jobs.ci['timeout-minutes'], 'the job is cut off before .ci/run can tell what took too long');
   });
 
