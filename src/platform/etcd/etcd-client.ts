@@ -2,10 +2,10 @@
  * Calls of etcd's v3 API: over one connection to each member that is used, to one member until that fails.
  *
  * Invariants: a try has a deadline; a call is tried again, at the next member, until its bound is over. A call that is
- * not answered by then fails with UNAVAILABLE, with the members and what each said last, and so does one that is refused
- * after a try that was not answered; every other error says that it did nothing. (DEADLINE_EXCEEDED would say that the
- * time of the caller is over.) Whether a try that was not answered has happened is not known here: `call` says if there
- * was one, and only calls that may be repeated are given to it.
+ * not answered by then fails with UNAVAILABLE, with the members and what each said last, and so does one that is
+ * refused after a try that was not answered; every other error says that it did nothing. (DEADLINE_EXCEEDED would say
+ * that the time of the caller is over.) Whether a try that was not answered has happened is not known here: `call` says
+ * if there was one, and only calls that may be repeated are given to it.
  */
 import { assert, BigtableError, Code, toBigtableError, unavailable } from '../../base/index.ts';
 import { ByteBudget, type Clock, type Random, type RequestContext, requestContext, sleep } from '../../env/index.ts';

@@ -9,7 +9,6 @@
 import { hrtime } from 'node:process';
 import { assert } from '../../base/index.ts';
 import { endOfLease, type Instant } from '../../env/index.ts';
-import { systemClock } from '../machine/system-clock.ts';
 
 /** Leases that a process may have together. */
 export const MAX_LEASES = 1024;
@@ -23,7 +22,7 @@ export function leaseMemory(): SharedArrayBuffer {
 /** The same for all threads of the process. */
 export function processInstant(): Instant {
   const [seconds, nanos] = hrtime();
-  return { monotonicMs: seconds * 1000 + nanos / 1e6, wallMs: systemClock.nowMicros() / 1000 };
+  return { monotonicMs: seconds * 1000 + nanos / 1e6, wallMs: Date.now() };
 }
 
 export class SharedLeases {
