@@ -45,6 +45,8 @@ const MAX_CONNECT_PAUSE_MS = 500;
 /** etcd closes connections with more PINGs than one in 5 s. */
 const KEEP_ALIVE_MS = 6000;
 const KEEP_ALIVE_TIMEOUT_MS = 2000;
+/** The times that a call signs in anew. */
+const MAX_SIGN_INS = 2;
 /** A password is checked slowly, by intent. */
 const SIGN_IN_MS = 5000;
 const MAX_MESSAGE_BYTES = 256 * 1024 * 1024;
@@ -81,14 +83,13 @@ export class EtcdClient {
       } catch (thrown) {
         const error = toBigtableError(thrown);
         const consequence = consequenceOf(error);
-        if (consequence === 'refused' && isRepeated && error.code !== method.doneCode)
-          throw unavailable(error.message, error);
-        if (consequence === 'refused' || this.#isClosed) throw error;
-        if (consequence === 'signed out') {
-          if (++signIns > 2) throw new BigtableError(Code.UNAUTHENTICATED, error.message);
+        if (consequence === 'signed out' && ++signIns <= MAX_SIGN_INS) {
           this.signOut();
           continue;
         }
+        const isRefused = consequence === 'refused' || consequence === 'signed out';
+        if (isRefused && isRepeated && error.code !== method.doneCode) throw unavailable(error.message, error);
+        if (isRefused || this.#isClosed) throw error;
         isRepeated ||= consequence === 'unknown';
         said.set(endpoint, error.message);
         this.#moveFrom(endpoint);

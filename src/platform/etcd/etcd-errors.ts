@@ -19,6 +19,7 @@ export type Consequence =
 const REFUSALS: readonly (readonly [RegExp, Code, string])[] = [
   [/user name is empty/, Code.UNAUTHENTICATED, 'it needs a user and a password, or a certificate'],
   [/invalid user ID or password/, Code.UNAUTHENTICATED, 'check user and password'],
+  [/revision in header is old/, Code.UNAUTHENTICATED, 'its users are being changed'],
   [/permission denied/, Code.PERMISSION_DENIED, 'its user needs to read and write the keys of the prefix'],
   [/lease already exists/, Code.ALREADY_EXISTS, 'leases are numbered by chance'],
   [/authentication is not enabled/, Code.FAILED_PRECONDITION, 'leave out user and password'],
