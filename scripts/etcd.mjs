@@ -1,5 +1,5 @@
 /**
- * npm run etcd-test [-- FILTER…]: the lock service on a real etcd (test/etcd): its contract, and what it does when
+ * npm run test:etcd [-- FILTER…]: the lock service on a real etcd (test/etcd): its contract, and what it does when
  * answers are lost, members die, are stopped or compacted, and leases lapse. etcd is built from its Go module, so that
  * this needs Go; it prints 'N passed, N failed, N skipped'.
  *

@@ -79,7 +79,7 @@ export class EtcdCluster {
   }
 
   static async start({ members: count = 1, args = [], scheme = 'http' }: ClusterOptions = {}): Promise<EtcdCluster> {
-    assert.notEqual(PROGRAM, '', 'EDUBBA_ETCD is the path of etcd: npm run etcd-test');
+    assert.notEqual(PROGRAM, '', 'EDUBBA_ETCD is the path of etcd: npm run test:etcd');
     const folder = mkdtempSync(join(tmpdir(), 'edubba-etcd-'));
     const ports = await freePorts(2 * count);
     const peerOf = (i: number): string => `http://127.0.0.1:${ports[2 * i + 1]}`;
