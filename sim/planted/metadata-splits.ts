@@ -38,6 +38,11 @@ export const METADATA_SPLIT_BUGS: readonly PlantedBug[] = [
     changes: [{ file: CLIENT, text: 'apart.push(item);\n        continue;', wrong: '' }],
   },
   {
+    name: 'N20',
+    title: 'a commit that may be done fails where METADATA cannot be read to find out',
+    changes: [{ file: CLIENT, text: 'if (!progress.maybeDone) throw thrown;', wrong: 'throw thrown;' }],
+  },
+  {
     name: 'F08',
     title: 'a read that reaches beyond its tablet is answered with what the tablet has',
     changes: [

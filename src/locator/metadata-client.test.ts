@@ -115,6 +115,25 @@ describe('a client of METADATA', () => {
   );
 
   test(
+    'waits for the outcome of a commit whose answer was lost while METADATA is damaged',
+    inCluster(async (cluster, tables) => {
+      const { metadata, row: before } = await inTable(tables);
+      let sent = 0;
+      cluster.onCall = ({ method, go }) =>
+        method === 'commit' && sent++ === 0 ? go().then(() => Promise.reject(unavailable('it is lost'))) : undefined;
+      let damages = 3;
+      cluster.onStream = ({ context: { principal } }) => {
+        if (principal === 'master' || sent === 0 || damages-- <= 0) return undefined;
+        throw new BigtableError(Code.DATA_LOSS, 'damaged');
+      };
+      const outcomes = await metadata.commit([touch(before, 'once')], tables.context());
+      assert.deepEqual([outcomes, sent, damages], [[{ kind: 'done' }], 2, -1]);
+      const now = await metadata.readRow(keyOfRow(before), tables.context());
+      assert.deepEqual([now?.commitId, now?.version], ['once', before.version + 1]);
+    }),
+  );
+
+  test(
     'does not say "not reached" of a commit whose answer was lost before',
     inCluster(async (cluster, tables) => {
       let hasEnded = false;

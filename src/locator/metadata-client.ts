@@ -2,8 +2,8 @@
  * Reads and commits rows of METADATA for tablet servers and masters: finds their tablets by the locator, sends lost
  * calls again, and treats the root tablet's row, which is a file of the lock service, as any other.
  *
- * A commit whose outcome is unknown is sent again until its id is in the row or the row has moved on: so the answer is
- * always known. It is not sent any more once its rows lie in two tablets of METADATA, which are never merged: then the
+ * A commit whose outcome is unknown is sent again until its id is in the row or the row has moved on, even while METADATA
+ * is damaged: so the answer is always known. It is not sent any more once its rows lie in two tablets of METADATA, which are never merged: then the
  * rows tell whether it was done before.
  */
 import { assert, BigtableError, Code, type ByteString, toBigtableError, unavailable } from '../base/index.ts';
@@ -163,8 +163,17 @@ export class MetadataClient {
     for (;;) {
       const failed: Pending[] = [];
       let failure: BigtableError | undefined;
-      const { batches, apart } = await this.#batches(left, context);
-      for (const { commit, index } of apart) outcomes[index] = await this.#outcomeApart(commit, context);
+      let batches: readonly CommitBatch[] = [];
+      try {
+        const found = await this.#batches(left, context);
+        for (const { commit, index } of found.apart) outcomes[index] = await this.#outcomeApart(commit, context);
+        batches = found.batches;
+      } catch (thrown) {
+        // METADATA cannot be read now, whatever the reason: what was sent before may have been done
+        if (!progress.maybeDone) throw thrown;
+        failure = toBigtableError(thrown);
+        failed.push(...left);
+      }
       for (const batch of batches) {
         try {
           const answers = await this.#send(batch, context);
