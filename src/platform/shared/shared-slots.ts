@@ -60,9 +60,10 @@ export class SharedSlots implements SlotStore {
     const room = reserved ? this.#rooms.get(row) : undefined;
     const bytes = parts.reduce((sum, { length }) => sum + length, 0);
     try {
-      await this.#publish(path, parts).catch((error: unknown) => {
-        if (room === undefined || !isLackOfResources(error)) throw error;
-        return this.#inReserved(room, bytes, error, () => this.#publish(path, parts));
+      await this.#publish(path, parts).catch(async (error: unknown) => {
+        const takesReserved = room !== undefined && isLackOfResources(error);
+        if (!takesReserved || (await this.#names.isDurable(path))) throw error;
+        await this.#inReserved(room, bytes, error, () => this.#publish(path, parts));
       });
       room?.take(bytes);
       return true;
@@ -70,6 +71,9 @@ export class SharedSlots implements SlotStore {
       if (errnoOf(error) === 'EEXIST') return false;
       // no room for another attempt to create what an earlier one has created
       if (isLackOfResources(error) && (await this.#names.isDurable(path))) return false;
+      // never refused for lack of room: a later attempt may find some
+      if (room !== undefined && isLackOfResources(error))
+        throw unavailable('others have taken what was reserved', error);
       throw systemError(error, `creating ${path}`);
     }
   }
@@ -92,8 +96,7 @@ export class SharedSlots implements SlotStore {
         }
         await sleep(this.#clock, RETURNED_ROOM_DELAY_MS);
       }
-      // never refused for lack of room: a later attempt may find some
-      throw unavailable('others have taken what was reserved', refused);
+      throw refused;
     });
     this.#creations = created.catch(() => undefined);
     return created;
