@@ -2,9 +2,9 @@
  * Reads and commits rows of METADATA for tablet servers and masters: finds their tablets by the locator, sends lost
  * calls again, and treats the root tablet's row, which is a file of the lock service, as any other.
  *
- * A commit whose outcome is unknown is sent again until its id is in the row or the row has moved on, even while METADATA
- * is damaged: so the answer is always known. It is not sent any more once its rows lie in two tablets of METADATA, which are never merged: then the
- * rows tell whether it was done before.
+ * A commit whose outcome is unknown is sent again until its id is in the row or the row has moved on, even while
+ * METADATA is damaged: so the answer is always known. It is not sent any more once its rows lie in two tablets of
+ * METADATA, which are never merged: then the rows tell whether it was done before.
  */
 import { assert, BigtableError, Code, type ByteString, toBigtableError, unavailable } from '../base/index.ts';
 import {
