@@ -49,6 +49,8 @@ export class TabletFixture {
   onCompaction: () => Promise<void> = async () => {};
   /** True before `load`: writes are acknowledged before they are durable. */
   buffered = false;
+  /** Before `load`: the size of the parts in which reads come. */
+  readBatchBytes: number | undefined;
   /** True while the lease of its server holds. */
   isLeaseHeld = true;
   readonly clock = new ManualClock();
@@ -125,6 +127,7 @@ export class TabletFixture {
       limits: LIMITS.default,
       blockSizeBytes: 256,
       buffered: this.buffered,
+      readBatchBytes: this.readBatchBytes,
     };
     this.tablet = await Tablet.load(options, this.state, later);
     return this;

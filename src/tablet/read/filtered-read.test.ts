@@ -14,6 +14,30 @@ const copies = (count: number): RowFilter => ({
   filters: Array.from({ length: count }, () => PASS),
 });
 
+test('a read comes in batches of the size that is set, each of its own instant', async () => {
+  const fixture = new TabletFixture(SCHEMA);
+  fixture.readBatchBytes = 500;
+  await fixture.load();
+  const rows = Array.from({ length: 40 }, (_, i) => `row-${String(i).padStart(2, '0')}`);
+  for (const row of rows) await fixture.set(row, 'v'.repeat(100));
+  const parts: string[][] = [];
+  const last: string[] = [];
+  for await (const { fragments } of fixture.tablet.read(fixture.context, {
+    ranges: [ALL_ROWS],
+    filter: PASS,
+    rowsLimit: 0,
+    reversed: false,
+  })) {
+    if (parts.length === 0) await fixture.set('row-39', 'later');
+    parts.push(fragments.flatMap(({ row, last }) => (last ? row : [])));
+    for (const { row, cells } of fragments) if (row === 'row-39') last.push(...cells.map(({ value }) => String(value)));
+  }
+  assert.deepEqual(parts.flat(), rows);
+  assert.deepEqual(last, ['later'], 'the last part was read after the write');
+  assert.ok(parts.length >= 7 && parts.every(({ length }) => length <= 6), `${parts.length} parts`);
+  await fixture.tablet.close({ flush: false });
+});
+
 describe('a read through a filter', () => {
   test('returns the copies of one cell in batches', async () => {
     const fixture = await new TabletFixture(SCHEMA).load();
