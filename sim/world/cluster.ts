@@ -5,16 +5,7 @@
  */
 import { Code, toBigtableError } from '../../src/base/index.ts';
 import { Client } from '../../src/client/index.ts';
-import {
-  ByteBudget,
-  type Env,
-  InlineWorkers,
-  type Logger,
-  Metrics,
-  type Random,
-  requestContext,
-  sleep,
-} from '../../src/env/index.ts';
+import { ByteBudget, type Env, InlineWorkers, type Logger, Metrics, type Random, sleep } from '../../src/env/index.ts';
 import { rawCallHandler } from '../../src/grpc/index.ts';
 import { Master } from '../../src/master/index.ts';
 import { LIMITS } from '../../src/model/index.ts';
@@ -30,6 +21,7 @@ import { SimNetwork } from './network.ts';
 import { type ClockErrors, SimProcess } from './process.ts';
 import type { Scheduler } from './scheduler.ts';
 import { SimStore } from './store.ts';
+import { worldContext } from './world-context.ts';
 
 const KIB = 1 << 10;
 const MIB = 1 << 20;
@@ -218,6 +210,11 @@ export class Cluster {
     }
   }
 
+  /** The seat on that machine; undefined for a client's. */
+  seatOf(machine: string | undefined): Seat | undefined {
+    return [...this.masters, ...this.servers].find(({ name }) => name === machine);
+  }
+
   /** Kills what runs at the seat; its successor comes after a while. */
   crash(seat: Seat): void {
     const { process } = seat;
@@ -263,11 +260,7 @@ export class Cluster {
   /** Has the master delete files that nothing refers to, if it can be reached. */
   async sweep(): Promise<void> {
     const { env } = this.clients[0]!;
-    const context = requestContext({
-      budget: env.requestBudget,
-      deadlineMs: env.clock.monotonicMs() + SWEEP_TIMEOUT_MS,
-      principal: 'simulator',
-    });
+    const context = worldContext(env, SWEEP_TIMEOUT_MS);
     for (const { name } of this.masters)
       await callMaster(env.transport, name, 'sweep', {}, context).catch(() => undefined);
   }

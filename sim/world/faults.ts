@@ -6,7 +6,7 @@ import type { Random } from '../../src/env/index.ts';
 import { decodeRootFile, isMetadataTablet } from '../../src/metadata/index.ts';
 import { decodePeerFile, MASTER_PATH, SERVERS_DIRECTORY, type TabletServerCalls } from '../../src/protocol/index.ts';
 import type { Cluster, Seat } from './cluster.ts';
-import { drawMeetings, type DrawnMeeting, meet, type Meeting } from './meetings.ts';
+import { drawMeetings, type DrawnMeeting, isMeeting, meet, type Meeting } from './meetings.ts';
 import { type LockServiceHealth, ROOT_PATH, SESSION_MS } from './locks.ts';
 import type { Weather } from './network.ts';
 import type { Action } from './process.ts';
@@ -260,7 +260,7 @@ function actsAt(cluster: Cluster, machine: string, { action, count }: NonNullabl
   const { scheduler } = cluster;
   return new Promise((resolve) => {
     scheduler.after(MAX_WAIT_MS, undefined, `fault of ${machine}`, resolve);
-    seatOf(cluster, machine)?.process?.afterActions(action, count, () => {
+    cluster.seatOf(machine)?.process?.afterActions(action, count, () => {
       scheduler.after(scheduler.random.float() * DURING_MS, undefined, `fault of ${machine}`, resolve);
     });
   });
@@ -269,21 +269,16 @@ function actsAt(cluster: Cluster, machine: string, { action, count }: NonNullabl
 /** Returns the function that ends the fault; undefined for one that ends by itself. */
 function begin(
   cluster: Cluster,
-  { kind, atMs, durationMs, machine, other, severity }: Fault,
+  { kind, durationMs, machine, other, severity }: Fault,
   whole: Whole,
 ): (() => void) | undefined {
   const { network, store, locks } = cluster;
-  const seat = seatOf(cluster, machine);
+  if (isMeeting(kind)) {
+    meet(cluster, { kind, durationMs, severity }, END_MS);
+    return undefined;
+  }
+  const seat = cluster.seatOf(machine);
   switch (kind) {
-    case 'split in an unload':
-    case 'shutdown in an unload':
-    case 'split of METADATA under commits':
-    case 'sweep beside a move':
-    case 'sweep in a recovery':
-    case 'sweep at a reused address':
-    case 'split in a merge':
-      meet(cluster, { kind, atMs, durationMs, severity }, END_MS);
-      return undefined;
     case 'crash':
       if (seat) cluster.crash(seat);
       return undefined;
@@ -365,14 +360,7 @@ function begin(
     case 'full store':
       // some begin in the midst of a split of METADATA
       if (severity < 0.5) return change(store.health, whole.store, { isFull: true });
-      network.onNextCall(
-        'commit',
-        () => {
-          fillStore(cluster, durationMs, whole);
-          return undefined;
-        },
-        splitsMetadata,
-      );
+      network.onNextCall('commit', () => fillStore(cluster, durationMs, whole), splitsMetadata);
       return undefined;
     case 'slow network':
       return change(network.weather, whole.network, { lateShare: severity / 2, lateMs: 2000 });
@@ -426,9 +414,8 @@ function cascade(cluster: Cluster, seat: Seat | undefined, left: number): void {
   if (left === 0) return;
   network.onNextCall('load', (machine) => {
     scheduler.after(scheduler.random.float() * CASCADE_MS, undefined, 'cascade', () => {
-      if (scheduler.nowMs < END_MS) cascade(cluster, seatOf(cluster, machine), left - 1);
+      if (scheduler.nowMs < END_MS) cascade(cluster, cluster.seatOf(machine), left - 1);
     });
-    return undefined;
   });
 }
 
@@ -444,10 +431,6 @@ async function machineOf({ locks: { service }, masters, servers, network }: Clus
     return (file && decodeRootFile(file.contents).server?.address) ?? servers[0]!.name;
   }
   return machine;
-}
-
-function seatOf({ masters, servers }: Cluster, machine: string): Seat | undefined {
-  return [...masters, ...servers].find(({ name }) => name === machine);
 }
 
 /**

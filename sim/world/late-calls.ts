@@ -3,8 +3,9 @@
  * later masters too. They come from no master any more. A load or an unload that comes late or twice does nothing.
  */
 import { BigtableError } from '../../src/base/index.ts';
-import { type Env, type Random, requestContext } from '../../src/env/index.ts';
+import type { Env, Random } from '../../src/env/index.ts';
 import { callServer, type TabletServerCalls } from '../../src/protocol/index.ts';
+import { worldContext } from './world-context.ts';
 
 /** Calls that are kept. */
 const MAX_KEPT = 60;
@@ -33,20 +34,16 @@ export class LateCalls {
   }
 
   /** Sends one of the calls again. `addressOf`: the address of a server that lives, by its name. */
-  async repeatOne(
-    { transport, clock, requestBudget }: Env,
-    addressOf: (name: string) => string | undefined,
-  ): Promise<void> {
+  async repeatOne(env: Env, addressOf: (name: string) => string | undefined): Promise<void> {
     const call = this.#kept[Math.floor(this.#random.float() * this.#kept.length)];
     const address = addressOf(call?.message.to ?? '');
     if (call === undefined || address === undefined) return;
     this.#counts.lateCalls++;
-    const deadlineMs = clock.monotonicMs() + TIMEOUT_MS;
-    const context = requestContext({ budget: requestBudget, deadlineMs, principal: 'simulator' });
+    const context = worldContext(env, TIMEOUT_MS);
     const answered =
       call.method === 'load'
-        ? callServer(transport, address, 'load', call.message, context)
-        : callServer(transport, address, 'unload', call.message, context);
+        ? callServer(env.transport, address, 'load', call.message, context)
+        : callServer(env.transport, address, 'unload', call.message, context);
     await answered.catch((thrown: unknown) => {
       if (!(thrown instanceof BigtableError)) throw thrown;
     });

@@ -6,7 +6,7 @@
  * They are drawn from the seed by themselves: the other runs are what they would be without them.
  */
 import { BigtableError, successor } from '../../src/base/index.ts';
-import { type Env, type Random, requestContext, type RequestContext } from '../../src/env/index.ts';
+import type { Random } from '../../src/env/index.ts';
 import {
   isMetadataTablet,
   METADATA_TABLE_ID,
@@ -16,7 +16,8 @@ import {
 import { rangeContains } from '../../src/model/index.ts';
 import { callServer, type MasterCalls, SERVERS_DIRECTORY, type TabletServerCalls } from '../../src/protocol/index.ts';
 import type { TabletServer } from '../../src/tabletserver/index.ts';
-import type { Cluster, Seat } from './cluster.ts';
+import type { Cluster } from './cluster.ts';
+import { worldContext } from './world-context.ts';
 
 const MEETINGS = [
   'split in an unload',
@@ -28,6 +29,10 @@ const MEETINGS = [
   'split in a merge',
 ] as const;
 export type Meeting = (typeof MEETINGS)[number];
+
+export function isMeeting(kind: string): kind is Meeting {
+  return MEETINGS.some((meeting) => meeting === kind);
+}
 
 /** The share of runs that have meetings, all of one kind. */
 const MEETINGS_SHARE = 0.35;
@@ -69,7 +74,11 @@ export function drawMeetings(random: Random, beginMs: number, endMs: number): Dr
 }
 
 /** `untilMs`: nothing begins after it. */
-export function meet(cluster: Cluster, { kind, durationMs, severity }: DrawnMeeting, untilMs: number): void {
+export function meet(
+  cluster: Cluster,
+  { kind, durationMs, severity }: Omit<DrawnMeeting, 'atMs'>,
+  untilMs: number,
+): void {
   const isOver = (): boolean => cluster.scheduler.nowMs >= untilMs;
   switch (kind) {
     case 'split in an unload':
@@ -97,11 +106,10 @@ function splitInUnload(cluster: Cluster, severity: number, isOver: () => boolean
     (machine, message) => {
       const served = servedOf(cluster, machine, (message as Message<'unload'>).tablets[0]!.key);
       const row = served && rowInside(served);
-      if (isOver() || served === undefined || row === undefined) return undefined;
+      if (isOver() || served === undefined || row === undefined) return;
       scheduler.after(20 * severity, undefined, 'split in an unload', () => {
         void split(cluster, machine, served.tableId, row);
       });
-      return undefined;
     },
     flushes,
   );
@@ -114,12 +122,11 @@ function shutDownInUnload(cluster: Cluster, durationMs: number, severity: number
   network.onNextCall(
     'unload',
     (machine) => {
-      const seat = seatOf(cluster, machine);
-      if (isOver() || seat === undefined) return undefined;
+      const seat = cluster.seatOf(machine);
+      if (isOver() || seat === undefined) return;
       store.slowMachines.set(machine, 1000 * severity);
       scheduler.after(durationMs, undefined, 'end of slow machine', () => store.slowMachines.delete(machine));
       scheduler.after(50 * severity, undefined, 'shutdown in an unload', () => void cluster.shutDown(seat));
-      return undefined;
     },
     flushes,
   );
@@ -135,7 +142,7 @@ function splitMetadataUnderCommits(cluster: Cluster, durationMs: number, isOver:
     const { machine, served } = someTablet(cluster) ?? {};
     const row = served?.tablet.middleRow();
     if (machine === undefined || served === undefined || row === undefined) continue;
-    cluster.network.onNextCall(
+    cluster.network.changeNextCall(
       'commit',
       () => (isOver() ? undefined : { answerLostMs: 1000 + durationMs }),
       (message) => (message as Message<'commit'>).commits.some(splitsUsersTablet),
@@ -150,16 +157,16 @@ function splitMetadataUnderCommits(cluster: Cluster, durationMs: number, isOver:
  */
 function sweepBesideMove(cluster: Cluster, severity: number, isOver: () => boolean): void {
   const { network, scheduler } = cluster;
-  network.onNextCall(
+  network.changeNextCall(
     'commit',
     (_machine, message) => {
       const commit = (message as Message<'commit'>).commits.find(namesFiles);
-      const seat = seatOf(cluster, commit?.rows[0]?.row?.server?.address);
+      const seat = cluster.seatOf(commit?.rows[0]?.row?.server?.address);
       if (isOver() || seat === undefined) return undefined;
       void cluster.sweep();
       const late = (ms: number) => () => (isOver() ? undefined : { lateMs: ms * severity });
-      for (let i = 0; i < LATE_READS; i++) network.onNextCall('read', late(600), readsMetadata);
-      for (let i = 0; i < LATE_LOADS; i++) network.onNextCall('load', late(4000));
+      for (let i = 0; i < LATE_READS; i++) network.changeNextCall('read', late(600), readsMetadata);
+      for (let i = 0; i < LATE_LOADS; i++) network.changeNextCall('load', late(4000));
       scheduler.after(60 * severity, undefined, 'shutdown beside a sweep', () => void cluster.shutDown(seat));
       return { lateMs: 40 };
     },
@@ -200,8 +207,8 @@ function sweepAtReusedAddress(cluster: Cluster, durationMs: number, isOver: () =
     'commit',
     (machine, message) => {
       const commit = (message as Message<'commit'>).commits.find(namesFiles);
-      const seat = seatOf(cluster, commit?.rows[0]?.row?.server?.address);
-      if (isOver() || seat === undefined || seat.name === machine) return undefined;
+      const seat = cluster.seatOf(commit?.rows[0]?.row?.server?.address);
+      if (isOver() || seat === undefined || seat.name === machine) return;
       store.slowMachines.set(machine, SLOW_COMMIT_MS);
       scheduler.after(durationMs, undefined, 'end of slow machine', () => store.slowMachines.delete(machine));
       cluster.crash(seat);
@@ -210,7 +217,6 @@ function sweepAtReusedAddress(cluster: Cluster, durationMs: number, isOver: () =
         else if (!isOver()) scheduler.after(POLL_MS, undefined, 'look', sweep);
       };
       sweep();
-      return undefined;
     },
     (message) => (message as Message<'commit'>).commits.some(namesFiles),
   );
@@ -223,14 +229,13 @@ function splitInMerge(cluster: Cluster, severity: number, isOver: () => boolean)
     const { row } = message as MasterCalls['mergeTablets']['message'];
     const upper = tabletsOfUsers(cluster).find(({ served }) => served.range.start === row);
     const inside = upper && rowInside(upper.served);
-    if (isOver() || upper === undefined || inside === undefined) return undefined;
+    if (isOver() || upper === undefined || inside === undefined) return;
     const lateMs = MERGE_READ_MS * severity;
-    for (let i = 0; i < LATE_READS_OF_MERGE; i++) network.onNextCall('read', () => ({ lateMs }), readsMetadata);
+    for (let i = 0; i < LATE_READS_OF_MERGE; i++) network.changeNextCall('read', () => ({ lateMs }), readsMetadata);
     // each look is two reads
     scheduler.after(3 * lateMs, undefined, 'split in a merge', () => {
       void split(cluster, upper.machine, upper.served.tableId, inside);
     });
-    return undefined;
   });
   mergeSome(cluster);
 }
@@ -286,14 +291,9 @@ function mergeSome(cluster: Cluster): void {
   if (served === undefined || row === undefined) return;
   const { client, env } = cluster.clients[0]!;
   const { name } = served.host.schema(served.tableId);
-  client.mergeTablets(contextOf(env), name, row).catch((thrown: unknown) => {
+  client.mergeTablets(worldContext(env, TIMEOUT_MS), name, row).catch((thrown: unknown) => {
     refused(cluster, 'a merge was refused', { table: name, row }, thrown);
   });
-}
-
-function contextOf({ requestBudget, clock }: Env): RequestContext {
-  const deadlineMs = clock.monotonicMs() + TIMEOUT_MS;
-  return requestContext({ budget: requestBudget, deadlineMs, principal: 'simulator' });
 }
 
 /** The judge of logs sees it, too. */
@@ -305,16 +305,12 @@ function refused(cluster: Cluster, what: string, fields: object, thrown: unknown
 async function split(cluster: Cluster, machine: string, tableId: string, row: string): Promise<void> {
   const { env } = cluster.clients[0]!;
   const message = { tableId, row, near: 'row' } as const;
-  await callServer(env.transport, machine, 'split', message, contextOf(env)).catch((thrown: unknown) => {
+  await callServer(env.transport, machine, 'split', message, worldContext(env, TIMEOUT_MS)).catch((thrown: unknown) => {
     refused(cluster, 'a split was refused', { tableId, row }, thrown);
   });
 }
 
 function servedOf(cluster: Cluster, machine: string, key: MetadataKey): ServedTablet | undefined {
-  const served = seatOf(cluster, machine)?.server?.tablets.all() ?? [];
+  const served = cluster.seatOf(machine)?.server?.tablets.all() ?? [];
   return [...served].find((tablet) => tablet.key === key);
-}
-
-function seatOf({ servers }: Cluster, machine: string | undefined): Seat | undefined {
-  return servers.find(({ name }) => name === machine);
 }

@@ -134,11 +134,18 @@ export class SimNetwork {
     this.cutDirections.clear();
   }
 
-  /**
-   * Calls `run`, once, with the machine that is called next with that method, and such a message. It may return what
-   * happens to the call.
-   */
+  /** Calls `run`, once, with the machine that is called next with that method, and such a message. */
   onNextCall(
+    method: string,
+    run: (machine: string, message: unknown) => void,
+    isMeant: (message: unknown) => boolean = () => true,
+  ): void {
+    const runAlone = (machine: string, message: unknown): undefined => void run(machine, message);
+    this.changeNextCall(method, runAlone, isMeant);
+  }
+
+  /** The same, where `run` may return what happens to the call. */
+  changeNextCall(
     method: string,
     run: (machine: string, message: unknown) => CallFate | undefined,
     isMeant: (message: unknown) => boolean = () => true,

@@ -23,8 +23,9 @@ import {
   silentLogger,
 } from '../../env/index.ts';
 import { Directories } from './posix-directories.ts';
-import { errnoOf, systemCall, systemError } from './posix-errors.ts';
+import { errnoOf, isMissing, systemCall, systemError } from './posix-errors.ts';
 import { PosixFileWriter } from './posix-files.ts';
+import { listFilesOf } from './posix-listing.ts';
 import { FENCE_NAME, NONCE_BYTES } from './posix-log-format.ts';
 import { readLogSegments } from './posix-log-reader.ts';
 import { type LogSetting, type LogWriterSetting, PosixLogWriter } from './posix-log-writer.ts';
@@ -55,8 +56,6 @@ const LOG_SEGMENT_BYTES = 16 << 20;
 const MAX_OPEN_FILES = 256;
 const PAGE_BYTES = 4096;
 const systemNowMs = (): number => performance.now();
-/** Concurrent requests of sizes by `list`. */
-const MAX_CONCURRENT_SIZES = 16;
 
 /**
  * Opens the file system in an existing directory, removes unfinished files of an earlier owner, and runs the self-test.
@@ -180,21 +179,10 @@ export class DirectoryFileSystem implements FileSystem {
     );
   }
 
-  async list(prefix: string): Promise<FileInfo[]> {
-    const base = this.#directories.filePath('');
-    const found: FileInfo[] = [];
-    try {
-      for await (const { files } of this.#directories.walk(base, prefix)) {
-        const paths = files.filter((path) => path.startsWith(prefix));
-        for (let at = 0; at < paths.length; at += MAX_CONCURRENT_SIZES) {
-          const infos = await Promise.all(paths.slice(at, at + MAX_CONCURRENT_SIZES).map((path) => this.#infoOf(path)));
-          for (const info of infos) if (info) found.push(info);
-        }
-      }
-    } catch (error) {
-      throw systemError(error, `listing ${prefix}`);
-    }
-    return found.sort((a, b) => (a.path < b.path ? -1 : 1));
+  list(prefix: string): Promise<FileInfo[]> {
+    const directories = this.#directories;
+    const sizeOf = (path: string): Promise<number> => this.#syscalls.fileSize(directories.filePath(path));
+    return listFilesOf(directories.walk(directories.filePath(''), prefix), prefix, sizeOf);
   }
 
   async delete(path: string): Promise<void> {
@@ -321,16 +309,6 @@ export class DirectoryFileSystem implements FileSystem {
       await this.#syscalls.close(fd);
     }
   }
-
-  /** Undefined where the file was deleted meanwhile. */
-  async #infoOf(path: string): Promise<FileInfo | undefined> {
-    try {
-      return { path, sizeBytes: await this.#syscalls.fileSize(this.#directories.filePath(path)) };
-    } catch (error) {
-      if (isMissing(error)) return undefined;
-      throw error;
-    }
-  }
 }
 
 /**
@@ -340,8 +318,4 @@ export class DirectoryFileSystem implements FileSystem {
 function withMappedPages(bytes: Buffer): Buffer {
   for (let at = 0; at < bytes.length; at += PAGE_BYTES) bytes[at] = 0;
   return bytes;
-}
-
-function isMissing(error: unknown): boolean {
-  return errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR';
 }

@@ -9,7 +9,8 @@ import { Code, codeName, toBigtableError } from '../../base/index.ts';
 import type { FileSystem } from '../../env/index.ts';
 import { systemClock } from '../machine/system-clock.ts';
 import { systemRandom } from '../machine/system-random.ts';
-import { openS3Store, type S3Store, type S3StoreOptions } from './s3-store.ts';
+import type { SharedStore } from '../shared/shared-store.ts';
+import { openS3Store, type S3StoreOptions } from './s3-store.ts';
 
 const OPTIONS = {
   clock: systemClock,
@@ -34,7 +35,7 @@ function eachRequestOnce(fate: S3Fate): (request: string) => S3Fate {
 function contractWith(title: string, fate: S3Fate, options: Partial<S3StoreOptions> = {}): void {
   const make = async () => {
     const double = await S3Double.start();
-    const opened: S3Store[] = [];
+    const opened: SharedStore[] = [];
     const machine = async (): Promise<FileSystem> => {
       const store = await openS3Store(double.address(), { ...OPTIONS, ...options });
       opened.push(store);

@@ -6,9 +6,16 @@
  * unchanged.
  */
 import { BigtableError, Code, unavailable } from '../../base/index.ts';
-import { type Clock, type FileSystem, proveFiles, proveStore, type Random } from '../../env/index.ts';
-import { type SlotLogsOptions, type SlotStore, withSlotLogs } from '../../env/index.ts';
+import {
+  type Clock,
+  proveFiles,
+  proveStore,
+  type Random,
+  type SlotLogsOptions,
+  withSlotLogs,
+} from '../../env/index.ts';
 import { FORMAT_NAME, formatText, parseFormat } from '../directory/format-file.ts';
+import type { SharedStore } from '../shared/shared-store.ts';
 import { parseS3Address } from './s3-address.ts';
 import { S3Client, type S3ClientOptions } from './s3-client.ts';
 import { S3Files } from './s3-files.ts';
@@ -34,16 +41,6 @@ export interface S3StoreOptions
   readonly partBytes?: number;
 }
 
-export interface S3Store {
-  readonly fileSystem: FileSystem;
-  /** What its logs are made of. */
-  readonly slots: SlotStore;
-  /** The store's identity, made with it: 32 lower-case hexadecimal digits. */
-  readonly identity: string;
-  /** Ends all connections. No call may follow. */
-  close(): Promise<void>;
-}
-
 const PAGE_SIZE = 1000;
 const MAX_FORMAT_BYTES = 4096;
 /** Age at which an upload has no writer any more. */
@@ -54,7 +51,7 @@ const MAX_UPLOAD_AGE_MS = 24 * 3_600_000;
  * INVALID_ARGUMENT: a wrong address. FAILED_PRECONDITION: it breaks a promise, holds something else, or there is no
  * such bucket. UNAUTHENTICATED, PERMISSION_DENIED: the credentials are wrong, or do not suffice.
  */
-export async function openS3Store(address: string, options: S3StoreOptions): Promise<S3Store> {
+export async function openS3Store(address: string, options: S3StoreOptions): Promise<SharedStore> {
   const { clock, random, pageSize = PAGE_SIZE, partBytes, retryForMs, attemptMs } = options;
   const parsed = parseS3Address(address, options.defaultRegion);
   const credentials = options.credentials ?? (await standardCredentials());

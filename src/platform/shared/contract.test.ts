@@ -12,7 +12,8 @@ import { errno, smallDisk, withoutSyncs } from '../fixtures.ts';
 import { systemClock } from '../machine/system-clock.ts';
 import { systemRandom } from '../machine/system-random.ts';
 import type { Syscalls } from '../posix/posix-syscalls.ts';
-import { openSharedDirectory, type SharedDirectory, type SharedDirectoryOptions } from './shared-directory.ts';
+import { openSharedDirectory, type SharedDirectoryOptions } from './shared-directory.ts';
+import type { SharedStore } from './shared-store.ts';
 
 /** The contract makes no more appends of one reservation. */
 const OPTIONS = { clock: systemClock, random: systemRandom, maxReservedAppends: 41 };
@@ -21,7 +22,7 @@ const OPTIONS = { clock: systemClock, random: systemRandom, maxReservedAppends: 
 const alive = setInterval(() => undefined, 1000);
 after(() => clearInterval(alive));
 
-type Sees = (directory: SharedDirectory) => { readonly fileSystem: FileSystem; readonly landAll: () => Promise<void> };
+type Sees = (directory: SharedStore) => { readonly fileSystem: FileSystem; readonly landAll: () => Promise<void> };
 
 const reliably: Sees = ({ fileSystem }) => ({ fileSystem, landAll: async () => undefined });
 
@@ -48,7 +49,7 @@ function contractWith(
     const disk = smallDisk();
     const syscalls = worsened(withoutSyncs(disk.syscalls));
     const sees = seesAs(() => disk.freeBytes !== Number.POSITIVE_INFINITY);
-    const opened: SharedDirectory[] = [];
+    const opened: SharedStore[] = [];
     const landings: (() => Promise<void>)[] = [];
     const machine = async (): Promise<FileSystem> => {
       const one = await openSharedDirectory(directory, { ...OPTIONS, ...options, syscalls });

@@ -13,7 +13,8 @@ import { errno, smallDisk, withoutSyncs } from '../fixtures.ts';
 import { systemClock } from '../machine/system-clock.ts';
 import { systemRandom } from '../machine/system-random.ts';
 import { nodeSyscalls, type Syscalls } from '../posix/posix-syscalls.ts';
-import { openSharedDirectory, type SharedDirectory, type SharedDirectoryOptions } from './shared-directory.ts';
+import { openSharedDirectory, type SharedDirectoryOptions } from './shared-directory.ts';
+import type { SharedStore } from './shared-store.ts';
 
 const OPTIONS = { clock: systemClock, random: systemRandom };
 
@@ -223,7 +224,7 @@ function temporaryDirectory(t?: TestContext): string {
 async function opened(
   t: TestContext,
   options: Partial<SharedDirectoryOptions> = {},
-): Promise<{ directory: string; machine: SharedDirectory }> {
+): Promise<{ directory: string; machine: SharedStore }> {
   const directory = temporaryDirectory(t);
   const machine = await openSharedDirectory(directory, { ...OPTIONS, ...options });
   t.after(() => machine.close());

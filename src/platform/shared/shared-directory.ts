@@ -8,8 +8,7 @@
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { BigtableError, Code } from '../../base/index.ts';
-import { type Clock, type FileSystem, proveStore, type Random, type SlotLogsOptions } from '../../env/index.ts';
-import { type SlotStore, withSlotLogs } from '../../env/index.ts';
+import { type Clock, proveStore, type Random, type SlotLogsOptions, withSlotLogs } from '../../env/index.ts';
 import { FORMAT_NAME, formatText, parseFormat } from '../directory/format-file.ts';
 import { makeDirectory } from '../directory/make-directory.ts';
 import { errnoOf, systemCall, systemError } from '../posix/posix-errors.ts';
@@ -18,6 +17,7 @@ import { mountProblem } from './nfs-mount.ts';
 import { SharedFiles } from './shared-files.ts';
 import { OPEN_NEW, SharedNames } from './shared-names.ts';
 import { SharedSlots } from './shared-slots.ts';
+import type { SharedStore } from './shared-store.ts';
 
 export interface SharedDirectoryOptions extends Omit<SlotLogsOptions, 'clock' | 'random'> {
   readonly clock: Clock;
@@ -34,16 +34,6 @@ export interface SharedDirectoryOptions extends Omit<SlotLogsOptions, 'clock' | 
   readonly maxReservedAppends?: number;
 }
 
-export interface SharedDirectory {
-  readonly fileSystem: FileSystem;
-  /** What its logs are made of. */
-  readonly slots: SlotStore;
-  /** The store's identity, made with it: 32 lower-case hexadecimal digits. */
-  readonly identity: string;
-  /** Closes what is open. No call may follow. */
-  close(): Promise<void>;
-}
-
 const MAX_OPEN_FILES = 256;
 const PAGE_SIZE = 1000;
 const MAX_RESERVED_APPENDS = 16_384;
@@ -54,7 +44,7 @@ const HARMLESS = new Set(['files', 'slots', 'tmp', 'room', 'lost+found', '.snaps
  * Opens the directory, which is made where there is none, and proves that it keeps the promises of a store that many
  * machines share. FAILED_PRECONDITION where it does not, or holds something else.
  */
-export async function openSharedDirectory(path: string, options: SharedDirectoryOptions): Promise<SharedDirectory> {
+export async function openSharedDirectory(path: string, options: SharedDirectoryOptions): Promise<SharedStore> {
   const { syscalls = nodeSyscalls, clock, random } = options;
   const directory = resolve(path);
   await systemCall(`making ${directory}`, makeDirectory(directory));

@@ -6,14 +6,12 @@
  */
 import { dirname } from 'node:path';
 import { checkFilePath, type FileInfo, type FileWriter, type StoredFiles } from '../../env/index.ts';
-import { errnoOf, systemCall, systemError } from '../posix/posix-errors.ts';
+import { errnoOf, isMissing, systemCall, systemError } from '../posix/posix-errors.ts';
 import { PosixFileWriter } from '../posix/posix-files.ts';
+import { listFilesOf } from '../posix/posix-listing.ts';
 import { OpenFiles, readOpenFile } from '../posix/posix-open-files.ts';
 import type { Syscalls } from '../posix/posix-syscalls.ts';
 import type { SharedNames } from './shared-names.ts';
-
-/** Concurrent requests of sizes by `list`. */
-const MAX_CONCURRENT_SIZES = 16;
 
 export class SharedFiles implements StoredFiles {
   readonly #names: SharedNames;
@@ -52,20 +50,10 @@ export class SharedFiles implements StoredFiles {
     }
   }
 
-  async list(prefix: string): Promise<FileInfo[]> {
-    const found: FileInfo[] = [];
-    try {
-      for await (const { files } of this.#names.walk(this.#names.filePath(''), prefix)) {
-        const paths = files.filter((path) => path.startsWith(prefix));
-        for (let at = 0; at < paths.length; at += MAX_CONCURRENT_SIZES) {
-          const infos = await Promise.all(paths.slice(at, at + MAX_CONCURRENT_SIZES).map((path) => this.#infoOf(path)));
-          for (const info of infos) if (info) found.push(info);
-        }
-      }
-    } catch (error) {
-      throw systemError(error, `listing ${prefix}`);
-    }
-    return found.sort((a, b) => (a.path < b.path ? -1 : 1));
+  list(prefix: string): Promise<FileInfo[]> {
+    const names = this.#names;
+    const sizeOf = (path: string): Promise<number> => this.#syscalls.fileSize(names.filePath(path));
+    return listFilesOf(names.walk(names.filePath(''), prefix), prefix, sizeOf);
   }
 
   async delete(path: string): Promise<void> {
@@ -86,19 +74,4 @@ export class SharedFiles implements StoredFiles {
   close(): void {
     this.#openFiles.evictAll();
   }
-
-  /** Undefined where the file was deleted meanwhile. */
-  async #infoOf(path: string): Promise<FileInfo | undefined> {
-    try {
-      return { path, sizeBytes: await this.#syscalls.fileSize(this.#names.filePath(path)) };
-    } catch (error) {
-      if (isMissing(error)) return undefined;
-      throw error;
-    }
-  }
-}
-
-/** True when the file is not there. */
-export function isMissing(error: unknown): boolean {
-  return errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR';
 }

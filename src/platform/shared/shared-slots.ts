@@ -7,9 +7,8 @@
  */
 import { assert, unavailable } from '../../base/index.ts';
 import { checkFilePath, type Clock, type SlotPage, type SlotStore, sleep } from '../../env/index.ts';
-import { errnoOf, isLackOfResources, isOutOfSpace, systemError } from '../posix/posix-errors.ts';
+import { errnoOf, isLackOfResources, isMissing, isOutOfSpace, systemError } from '../posix/posix-errors.ts';
 import type { Syscalls } from '../posix/posix-syscalls.ts';
-import { isMissing } from './shared-files.ts';
 import { OPEN_NEW, type SharedNames } from './shared-names.ts';
 import { SlotRoom } from './slot-room.ts';
 
@@ -182,8 +181,8 @@ export class SharedSlots implements SlotStore {
 
   #room(row: string): SlotRoom {
     checkFilePath(row);
-    const { path, maxSlots } = { path: this.#names.roomPath(row), maxSlots: this.#maxReservedSlots };
-    return new SlotRoom({ path, syscalls: this.#syscalls, maxSlots });
+    const path = this.#names.roomPath(row);
+    return new SlotRoom({ path, syscalls: this.#syscalls, maxSlots: this.#maxReservedSlots });
   }
 
   #slotPath(row: string, slot: number): string {
