@@ -1,6 +1,6 @@
 /**
- * docs/SETTINGS.md from the table of settings, src/cli/settings/serve-settings.ts. Without an argument it compares, and
- * ends with status 1 where the page is not what the table says.
+ * docs/SETTINGS.md from the table of settings, src/cli/settings/server-settings.ts. Without an argument it compares,
+ * and ends with status 1 where the page is not what the table says.
  *
  *   node --import tsx scripts/settings.mjs [--write]
  */
@@ -10,6 +10,6 @@ import { keepPage } from './lib/generated-page.mjs';
 keepPage({
   page: 'docs/SETTINGS.md',
   text: settingsPage(),
-  source: 'src/cli/settings/serve-settings.ts',
+  source: 'src/cli/settings/server-settings.ts',
   script: 'scripts/settings.mjs',
 });

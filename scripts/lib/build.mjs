@@ -99,6 +99,7 @@ function bundle() {
       edubba: 'src/cli/index.ts',
       'thread-main': 'src/platform/threads/thread-main.ts',
       'compaction-worker': 'src/boot/open/compaction-worker.ts',
+      'store-compaction-worker': 'src/boot/cluster/store-compaction-worker.ts',
       'lease-keeper-thread': 'src/platform/etcd/lease-keeper-thread.ts',
       'thread-entry': 'src/server/thread-entry.ts',
     },

@@ -136,7 +136,7 @@ export const ROOMS = [
   {
     floor: 8,
     room: 'boot',
-    what: 'settings -> adapters -> roles; gives a `service` for a directory or an address',
+    what: 'settings -> adapters -> roles; gives a `service` for a directory or an address, starts the roles of a cluster',
     imports: [
       'base',
       'client',
@@ -145,6 +145,7 @@ export const ROOMS = [
       'inspect',
       'master',
       'model',
+      'network',
       'platform',
       'protocol',
       'service',

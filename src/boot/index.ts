@@ -1,8 +1,16 @@
 /**
  * boot: settings -> adapters -> roles: makes the service of a database in a directory or in memory, or of a server at
- * an address.
+ * an address, and starts the roles of a cluster.
  */
 export { checkDirectory } from './directory/check-directory.ts';
+export type { CertificateFiles } from './cluster/cluster-process.ts';
+export {
+  type RoleClusterOptions,
+  type RunningMaster,
+  type RunningTabletServer,
+  startMaster,
+  startTabletServer,
+} from './cluster/start-roles.ts';
 export { connect } from './open/connect.ts';
 export { connectionLimit } from './open/descriptors.ts';
 export { filePathOf } from './directory/file-url.ts';

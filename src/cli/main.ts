@@ -7,6 +7,8 @@ import { codeName, toBigtableError } from '../base/index.ts';
 import { KeepAlive } from '../boot/index.ts';
 import { checkText } from './arguments/arguments.ts';
 import { addCellCommands } from './commands/cell-commands.ts';
+import { addMasterCommand } from './cluster/master-command.ts';
+import { addTabletServerCommand } from './cluster/tablet-server-command.ts';
 import { addCompletionCommand } from './completion/completion-command.ts';
 import { addFamilyCommands } from './commands/family-commands.ts';
 import { addGlobalOptions } from './help.ts';
@@ -78,6 +80,8 @@ function commandLine(terminal: Terminal, json = false): Command {
   addCompletionCommand(program, terminal);
   program.commandsGroup('Server:');
   addServeCommand(program, terminal);
+  addTabletServerCommand(program, terminal);
+  addMasterCommand(program, terminal);
   addSettingsCommand(program, terminal);
   addTokenCommand(program, terminal);
   program.commandsGroup('Tables and families:');

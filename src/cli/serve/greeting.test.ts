@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { greeting } from './greeting.ts';
 
-const FACTS = { directory: '/data', durability: 'synced', memory: 'memory: 1 GiB', metrics: 'metrics: none' } as const;
+const FACTS = {
+  place: 'data in /data',
+  durability: 'synced',
+  memory: 'memory: 1 GiB',
+  metrics: 'metrics: none',
+} as const;
 
 function lineOf(given: { address: string; tls: boolean; tokens: boolean }, part: string): string {
   return greeting({ ...FACTS, ...given }).find((line) => line.includes(part)) ?? assert.fail(part);

@@ -1,9 +1,10 @@
-/** The greeting of `edubba serve`: how each client connects. */
+/** The greeting of a server: how each client connects. */
 import type { DatabaseSettings } from '../../boot/index.ts';
 
 interface Greeting {
   readonly address: string;
-  readonly directory: string;
+  /** The place of the data, in words. */
+  readonly place: string;
   readonly durability: DatabaseSettings['durability'];
   readonly tls: boolean;
   /** True when callers need a bearer token. */
@@ -14,12 +15,12 @@ interface Greeting {
   readonly metrics: string;
 }
 
-export function greeting({ address, directory, durability, tls, tokens, memory, metrics }: Greeting): string[] {
+export function greeting({ address, place, durability, tls, tokens, memory, metrics }: Greeting): string[] {
   const when = durability === 'synced' ? 'acknowledged = on disk' : 'acknowledged = on its way to the disk';
   const how = tls ? tlsClients(address, tokens) : plainClients(address);
   return [
     `Edubba: Cloud Bigtable API v2 (data and table admin), ${when}`,
-    `data in ${directory}`,
+    place,
     memory,
     metrics,
     ...how,

@@ -1,25 +1,21 @@
 /** `edubba serve`: one process that owns a directory and answers the Cloud Bigtable API until SIGTERM or SIGINT. */
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { BigtableError, Code } from '../../base/index.ts';
-import type { Logger, Metrics, MetricsReport } from '../../env/index.ts';
+import type { Logger, Metrics } from '../../env/index.ts';
 import {
   connectionLimit,
-  DATABASE_SETTINGS,
   type DatabaseSettings,
   modeForOthers,
   openDatabase,
   type ThreadedDatabase,
 } from '../../boot/index.ts';
-import type { JwtOptions, RunningServer, ServerOptions, TlsFiles } from '../../server/index.ts';
-import { greeting } from './greeting.ts';
-import { ServeMonitor } from './serve-monitor.ts';
-import type { ServeSettings } from '../settings/serve-settings.ts';
+import type { Terminal } from '../output/terminal.ts';
 import { describeMemory } from '../settings/settings-checks.ts';
 import { addSettingOptions, settingsOf } from '../settings/settings-options.ts';
 import type { EffectiveSettings } from '../settings/settings-sources.ts';
-import { StopReason } from './stop-reason.ts';
-import type { Terminal } from '../output/terminal.ts';
+import { databaseSettings, type Door, doorOf, needsTokens } from './door-options.ts';
+import { greeting } from './greeting.ts';
+import { runServer, type Running } from './run-server.ts';
 
 const MORE = `
 Serves --dir (default ./edubba-data, made if it is not there) on --address (default 127.0.0.1:8086; port 0
@@ -56,89 +52,34 @@ export function addServeCommand(program: Command, terminal: Terminal): void {
     .command('serve')
     .description('serve the Cloud Bigtable API from a directory')
     .addHelpText('after', MORE);
-  addSettingOptions(command).action(async (_own: unknown, called: Command) => {
+  addSettingOptions(command, 'serve').action(async (_own: unknown, called: Command) => {
     // how they are to be told is a setting, too
     const warnings: string[] = [];
-    await serve(await settingsOf(called, terminal, (warning) => void warnings.push(warning)), terminal, warnings);
+    const warn = (warning: string): void => void warnings.push(warning);
+    await serve(await settingsOf(called, { server: 'serve', terminal, warn }), terminal, warnings);
   });
 }
 
-async function serve(
-  { values: settings, origins }: EffectiveSettings,
-  terminal: Terminal,
-  warnings: readonly string[],
-): Promise<void> {
-  const { dir, durability, tabletServers, compactionsAtOnce } = settings;
+async function serve(effective: EffectiveSettings, terminal: Terminal, warnings: readonly string[]): Promise<void> {
+  const settings = effective.values;
+  const { dir, address, durability, tabletServers, compactionsAtOnce } = settings;
   // before anything is loaded or opened that could fail for want of descriptors, and not say so
   connectionLimit(tabletServers, compactionsAtOnce);
-  // a server continues when its output is not read
-  const say = (line: string): Promise<void> => terminal.print(`${line}\n`).catch(() => {});
-  const monitor = new ServeMonitor(settings, terminal);
-  const { logger, metrics } = monitor;
-  for (const warning of warnings) logger.warn(warning);
-  const open = { directory: dir, settings: databaseSettings(settings), logger, metrics };
-  // the limit of open files may silently lower the default
-  const door = doorOf(settings, { isMaxConnectionsSet: origins.maxConnections.source !== 'default' });
-  const stop = new StopReason(logger, metrics, () => logger.flush());
-  let server: Awaited<ReturnType<typeof startIn>> | undefined;
-  try {
-    await monitor.start();
+  const door = doorOf(effective);
+  await runServer({ settings, terminal, warnings, address, directory: dir }, async ({ logger, metrics }) => {
     await warnOfDirectory(dir, logger);
-    server = await startIn(open, tabletServers, door);
-    const tokens = settings.tokens !== undefined || settings.jwtIssuer !== undefined;
-    const facts = { address: server.address, directory: resolve(dir), durability, tls: door.tls !== undefined, tokens };
-    for (const line of greeting({ ...facts, memory: describeMemory(settings), metrics: monitor.greeting }))
-      await say(line);
-    stop.isServing = true;
-    monitor.serving(server.reports);
-    await say(`listening on ${server.address}`);
-    const reason = await stop.reason;
-    monitor.stopping();
-    await say(`stopping on ${reason}`);
-    if (!stop.isFailure) for (const line of (await server.report?.()) ?? []) await say(line);
-  } finally {
-    await server?.close();
-    stop.end();
-    await monitor.close();
-  }
-  if (stop.isFailure)
-    throw new BigtableError(Code.INTERNAL, 'the server has ended because of an uncaught exception: see above');
-}
-
-function databaseSettings(settings: ServeSettings): DatabaseSettings {
-  const names = Object.keys(DATABASE_SETTINGS) as (keyof DatabaseSettings)[];
-  return Object.fromEntries(names.map((name) => [name, settings[name]])) as unknown as DatabaseSettings;
-}
-
-type Door = Omit<ServerOptions, 'service' | 'env'>;
-
-function doorOf(settings: ServeSettings, { isMaxConnectionsSet }: { readonly isMaxConnectionsSet: boolean }): Door {
-  const {
-    address,
-    insecurePublic,
-    tokens,
-    maxConnections,
-    maxConnectionsPerAddress,
-    keepAliveMs,
-    keepAliveTimeoutMs,
-    maxIdleMs,
-    stopGraceMs,
-    accessLog,
-    slowMs,
-  } = settings;
-  return {
-    address,
-    insecurePublic,
-    tls: tlsOf(settings),
-    access: { tokensFile: tokens, jwt: jwtOf(settings) },
-    maxConnections: isMaxConnectionsSet ? maxConnections : undefined,
-    maxConnectionsPerAddress,
-    keepAliveMs,
-    keepAliveTimeoutMs,
-    maxIdleMs,
-    graceMs: stopGraceMs,
-    callLog: { accessLog, slowMs },
-  };
+    const open = { directory: dir, settings: databaseSettings(settings), logger, metrics };
+    const server = await startIn(open, tabletServers, door);
+    const facts = {
+      address: server.address,
+      place: `data in ${resolve(dir)}`,
+      durability,
+      tls: door.tls !== undefined,
+      tokens: needsTokens(settings),
+      memory: describeMemory(settings),
+    };
+    return { ...server, greeting: (metricsLine) => greeting({ ...facts, metrics: metricsLine }) };
+  });
 }
 
 async function warnOfDirectory(directory: string, logger: Logger): Promise<void> {
@@ -161,12 +102,7 @@ async function startIn(
   },
   tabletServers: number,
   door: Door,
-): Promise<
-  RunningServer & {
-    readonly report?: () => Promise<string[]>;
-    readonly reports?: () => Promise<readonly MetricsReport[]>;
-  }
-> {
+): Promise<Omit<Running, 'greeting'>> {
   // loaded while the disk is waited for: the API's messages alone take as long as opening a small directory
   const opening = tabletServers > 1 ? undefined : openDatabase(open);
   // the failure is reported below
@@ -193,17 +129,4 @@ async function passedOn(database: ThreadedDatabase): Promise<string[]> {
     ([place, counts]) =>
       `tablet server ${place} passed ${counts['transport.callsPassedOn'] ?? 0} calls on to other threads`,
   );
-}
-
-function tlsOf({
-  tlsKey: keyFile,
-  tlsCert: certFile,
-  tlsClientCa: clientCaFile,
-  tlsMinVersion: minVersion,
-}: ServeSettings): TlsFiles | undefined {
-  return keyFile !== undefined && certFile !== undefined ? { keyFile, certFile, clientCaFile, minVersion } : undefined;
-}
-
-function jwtOf({ jwtIssuer: issuer, jwtAudience: audience, jwtJwks: keys }: ServeSettings): JwtOptions | undefined {
-  return issuer !== undefined && audience !== undefined && keys !== undefined ? { issuer, audience, keys } : undefined;
 }

@@ -1,5 +1,5 @@
 /**
- * The monitoring of `edubba serve`: the log on standard error, and the port with metrics and probes.
+ * The monitoring of a program that serves: the log on standard error, and the port with metrics and probes.
  *
  * The port is there before the database is opened, and until it is closed: /readyz tells that the server starts, and
  * that it stops.
@@ -9,7 +9,7 @@ import { BigtableError, Code, VERSION } from '../../base/index.ts';
 import { systemClock } from '../../boot/index.ts';
 import { labelled, Metrics, type MetricsReport, sumOfReports } from '../../env/index.ts';
 import { LogWriter, MetricsPage, MonitorServer, Readiness } from '../../monitor/index.ts';
-import type { ServeSettings } from '../settings/serve-settings.ts';
+import type { ServerSettings } from '../settings/server-settings.ts';
 import type { Terminal } from '../output/terminal.ts';
 
 /** Without --metrics-address: the server's port plus this, on this machine alone. */
@@ -20,7 +20,12 @@ const MIN_FREE_BYTES = 1024 * 1024;
 /** The time for readers to take the rest of the log when the server ends. */
 const LAST_LINES_MS = 1000;
 
-export type ServeMonitorOptions = Pick<ServeSettings, 'dir' | 'address' | 'metricsAddress' | 'logLevel' | 'logFormat'>;
+export interface ServeMonitorOptions extends Pick<ServerSettings, 'metricsAddress' | 'logLevel' | 'logFormat'> {
+  /** By its port that of the metrics is chosen, if no setting names one. */
+  readonly address: string;
+  /** Where the data are. Default: not on a disk of this machine. */
+  readonly directory: string | undefined;
+}
 
 export class ServeMonitor {
   readonly logger: LogWriter;
@@ -124,7 +129,9 @@ export class ServeMonitor {
   }
 
   async #isDiskFull(): Promise<string | undefined> {
-    const { bavail, blocks, bsize } = await statfs(this.#options.dir).catch(() => ({
+    const { directory } = this.#options;
+    if (directory === undefined) return undefined;
+    const { bavail, blocks, bsize } = await statfs(directory).catch(() => ({
       bavail: undefined,
       blocks: 0,
       bsize: 0,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Code } from '../../base/index.ts';
-import type { ServeSettings } from './serve-settings.ts';
+import type { ServerSettings } from './server-settings.ts';
 import { checkTogether, describeMemory } from './settings-checks.ts';
 import { effectiveSettings } from './settings-sources.ts';
 
@@ -9,13 +9,13 @@ const MIB = 2 ** 20;
 const GIB = 2 ** 30;
 
 /** With a block cache of 64 MiB. */
-function settings(flags: Partial<ServeSettings> = {}): ServeSettings {
+function settings(flags: Partial<ServerSettings> = {}): ServerSettings {
   return effectiveSettings({ flags: { blockCacheBytes: 64 * MIB, ...flags }, environment: {} }).values;
 }
 
 describe('settings together', () => {
   test('enough memory is reported without a warning', () => {
-    assert.deepEqual(checkTogether(settings(), GIB), []);
+    assert.deepEqual(checkTogether(settings(), 'serve', GIB), []);
     assert.equal(
       describeMemory(settings(), 1.5 * GIB),
       'memory: 336 MiB of 1.5 GiB: memtables 64 MiB, block cache 64 MiB, row cache 16 MiB, requests 128 MiB, in-memory groups 64 MiB',
@@ -24,27 +24,33 @@ describe('settings together', () => {
 
   test('a sum above the memory is a warning; the program and its threads count', () => {
     const available = (336 + 80) * MIB;
-    assert.deepEqual(checkTogether(settings(), available), []);
+    assert.deepEqual(checkTogether(settings(), 'serve', available), []);
     assert.match(
-      String(checkTogether(settings(), available - 1)),
+      String(checkTogether(settings(), 'serve', available - 1)),
       /^the memory that settings allow \(336 MiB\) and the program \(about 80 MiB\) are more than there is \(416 MiB\): memtables 64 MiB/,
     );
-    assert.match(String(checkTogether(settings({ tabletServers: 4 }), available)), /the program \(about 144 MiB\)/);
+    assert.match(
+      String(checkTogether(settings({ tabletServers: 4 }), 'serve', available)),
+      /the program \(about 144 MiB\)/,
+    );
   });
 
   test('one size above the memory is refused, but a default is not', () => {
-    assert.throws(() => checkTogether(settings({ memtableBytes: 200 * MIB }), 150 * MIB), {
+    assert.throws(() => checkTogether(settings({ memtableBytes: 200 * MIB }), 'serve', 150 * MIB), {
       code: Code.INVALID_ARGUMENT,
       message: /^memtable-bytes is 200 MiB, more than the memory there is \(150 MiB\)$/,
     });
-    assert.equal(checkTogether(settings(), 100 * MIB).length, 1);
+    assert.equal(checkTogether(settings(), 'serve', 100 * MIB).length, 1);
   });
 
   test('all contradictions are reported together', () => {
     const message =
       /^3 settings are wrong:\n {2}TLS needs both .*\n {2}tokens of an issuer need all of .*\n {2}scan-cache-bytes is 2 GiB, more than/;
-    assert.throws(() => checkTogether(settings({ tlsKey: 'k', jwtIssuer: 'i', scanCacheBytes: 2 * GIB }), GIB), {
-      message,
-    });
+    assert.throws(
+      () => checkTogether(settings({ tlsKey: 'k', jwtIssuer: 'i', scanCacheBytes: 2 * GIB }), 'serve', GIB),
+      {
+        message,
+      },
+    );
   });
 });

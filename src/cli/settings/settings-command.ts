@@ -1,16 +1,17 @@
-/** `edubba settings`: what `edubba serve` would run with, and where each value comes from. */
+/** `edubba settings`: what a program that serves would run with, and where each value comes from. */
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { formatSetting, type Setting, type SettingValue } from '../../boot/index.ts';
 import { jsonLine } from '../output/output.ts';
-import { keyOf, SERVE_SETTINGS, type SettingName, settingGroups } from './serve-settings.ts';
+import { keyOf, SERVER_SETTINGS, type SettingName, settingGroups } from './server-settings.ts';
 import { addSettingOptions, settingsOf } from './settings-options.ts';
 import type { EffectiveSettings } from './settings-sources.ts';
 import type { Terminal } from '../output/terminal.ts';
 
 const MORE = `
-Takes the flags of \`edubba serve\`, reads the same environment variables and the same file, refuses what it
-would refuse, and starts nothing. A flag goes before a variable (EDUBBA_…), a variable before the file, the
+Takes the flags of \`edubba serve\`, \`edubba tabletserver\` and \`edubba master\`, reads the same environment
+variables and the same file, refuses what they would refuse, and starts nothing. With --lock or --files it is a
+cluster's server that refuses. A flag goes before a variable (EDUBBA_…), a variable before the file, the
 file before the default. What is printed is a settings file, in which defaults are comments. Paths are
 absolute.
 
@@ -29,7 +30,7 @@ export function addSettingsCommand(program: Command, terminal: Terminal): void {
     const isJson = called.optsWithGlobals<{ json?: boolean }>().json === true;
     const warn = (message: string): void =>
       terminal.complain(isJson ? jsonLine({ warning: { message } }) : `edubba: warning: ${message}\n`);
-    const effective = await settingsOf(called, terminal, warn);
+    const effective = await settingsOf(called, { terminal, warn });
     await terminal.print(isJson ? jsonOf(effective) : tomlOf(effective));
   });
 }
@@ -55,7 +56,7 @@ function tomlOf({ values, origins }: EffectiveSettings): string {
       const value = shown(name, values[name]);
       const { where = 'default' } = origins[name];
       const assignment =
-        `${keyOf(name)} = ${value === undefined ? '' : tomlValue(SERVE_SETTINGS[name], value)}`.trimEnd();
+        `${keyOf(name)} = ${value === undefined ? '' : tomlValue(SERVER_SETTINGS[name], value)}`.trimEnd();
       return `${where === 'default' ? `# ${assignment}` : assignment}`.padEnd(44).concat(` # ${where}`);
     });
     return [`# ${group}`, ...lines, ''].join('\n');
@@ -70,6 +71,6 @@ function tomlValue(setting: Setting, value: SettingValue): string {
 }
 
 function shown(name: SettingName, value: SettingValue | undefined): SettingValue | undefined {
-  const isPath = SERVE_SETTINGS[name].kind === 'path' && typeof value === 'string' && !value.includes('://');
+  const isPath = SERVER_SETTINGS[name].kind === 'path' && typeof value === 'string' && !value.includes('://');
   return isPath ? resolve(value) : value;
 }

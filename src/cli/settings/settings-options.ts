@@ -2,7 +2,14 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { invalidArgument } from '../../base/index.ts';
 import { boundsText, defaultText, modeForOthers, parseSetting, type Setting, wantedText } from '../../boot/index.ts';
-import { flagOf, keyOf, SERVE_SETTINGS, type SettingName, settingGroups } from './serve-settings.ts';
+import {
+  flagOf,
+  keyOf,
+  SERVER_SETTINGS,
+  type ServerCommand,
+  type SettingName,
+  settingGroups,
+} from './server-settings.ts';
 import { checkTogether } from './settings-checks.ts';
 import { readSettingsFile } from './settings-file.ts';
 import { type EffectiveSettings, effectiveSettings, FILE_VARIABLE } from './settings-sources.ts';
@@ -20,24 +27,24 @@ const FLAGS_OF_CLIENTS: Readonly<Record<string, string>> = {
 const CACHE_FLAG = '--cache';
 
 /**
- * Adds a flag for each setting. The program takes some of them for all commands and parses them itself: here they are
- * for the help.
+ * Adds a flag for each setting of that program; undefined: of all. The program takes some of them for all commands and
+ * parses them itself: here they are for the help.
  */
-export function addSettingOptions(command: Command): Command {
+export function addSettingOptions(command: Command, server?: ServerCommand): Command {
   command.addOption(
     new Option(
       '--settings <file>',
       `a file of settings (TOML), or ${FILE_VARIABLE}; docs/SETTINGS.md has them all`,
     ).helpGroup('Settings:'),
   );
-  for (const [group, names] of settingGroups()) {
+  for (const [group, names] of settingGroups(server)) {
     for (const option of names.flatMap(optionsOf)) command.addOption(option.helpGroup(`${group}:`));
   }
   return command.addOption(new Option(`${CACHE_FLAG} <MiB>`).argParser(wholeMebibytes).hideHelp());
 }
 
 function optionsOf(name: SettingName): Option[] {
-  const setting: Setting = SERVE_SETTINGS[name];
+  const setting: Setting = SERVER_SETTINGS[name];
   if (setting.kind === 'boolean')
     return [new Option(flagOf(name), helpOf(setting)), new Option(`--no-${keyOf(name)}`).hideHelp()];
   const check = (text: string): string => {
@@ -92,14 +99,20 @@ function wholeMebibytes(text: string): string {
   return `${text}MiB`;
 }
 
+export interface SettingsUse {
+  readonly server?: ServerCommand;
+  readonly terminal: Pick<Terminal, 'environment'>;
+  readonly warn: (message: string) => void;
+}
+
 /**
  * The effective settings of a command with such options. INVALID_ARGUMENT with all that is wrong; warnings go to
- * `warn`.
+ * `warn`. `server`: the program that they are for; undefined: a server of a cluster, where they name a lock service or
+ * a store, otherwise `serve`.
  */
 export async function settingsOf(
   command: Command,
-  terminal: Pick<Terminal, 'environment'>,
-  warn: (message: string) => void,
+  { server, terminal, warn }: SettingsUse,
 ): Promise<EffectiveSettings> {
   const { settings: file, cache, ...flags } = command.optsWithGlobals<Record<string, string | boolean | undefined>>();
   const [foreign] = Object.keys(FLAGS_OF_CLIENTS).filter((name) => flags[name] !== undefined);
@@ -118,6 +131,8 @@ export async function settingsOf(
   const mode = path === undefined ? undefined : await modeForOthers(String(path), 'trusted');
   if (mode !== undefined)
     warn(`the settings can be changed by other users of this machine (mode ${mode}): chmod go-w ${path}`);
-  for (const warning of checkTogether(effective.values)) warn(warning);
+  const { values } = effective;
+  const isOfCluster = values.lock !== undefined || values.files !== undefined;
+  for (const warning of checkTogether(values, server ?? (isOfCluster ? 'tabletserver' : 'serve'))) warn(warning);
   return effective;
 }

@@ -3,11 +3,11 @@
  * check` compares it.
  */
 import { boundsText, DATABASE_SETTINGS, defaultText, type Setting } from '../../boot/index.ts';
-import { flagOf, keyOf, SERVE_SETTINGS, type SettingName, settingGroups, variableOf } from './serve-settings.ts';
+import { flagOf, keyOf, SERVER_SETTINGS, type SettingName, settingGroups, variableOf } from './server-settings.ts';
 
 const INTRODUCTION = `# Settings
 
-<!-- Made from src/cli/settings/serve-settings.ts by: node --import tsx scripts/settings.mjs --write -->
+<!-- Made from src/cli/settings/server-settings.ts by: node --import tsx scripts/settings.mjs --write -->
 
 Every setting of \`edubba serve\` can be given in three ways. The first of these wins:
 
@@ -89,7 +89,7 @@ export function settingsPage(): string {
 
 function section(group: string, names: readonly SettingName[]): string {
   const rows = names.map((name) => {
-    const setting: Setting = SERVE_SETTINGS[name];
+    const setting: Setting = SERVER_SETTINGS[name];
     const inLibrary = Object.hasOwn(DATABASE_SETTINGS, name) ? `\`${name}\`` : '';
     const value = [`default: ${defaultText(setting)}`, boundsText(setting)].filter((text) => text !== '').join('<br>');
     return `| \`${flagOf(name)}\`<br>\`${variableOf(name)}\`<br>\`${keyOf(name)}\` | ${setting.doc.replaceAll('|', '\\|')} | ${value} | ${inLibrary} |`;

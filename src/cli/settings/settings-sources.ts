@@ -8,17 +8,17 @@ import { defaultOf, isValueOf, parseSetting, type Setting, type SettingValue, wa
 import {
   flagOf,
   keyOf,
-  SERVE_SETTINGS,
-  type ServeSettings,
+  SERVER_SETTINGS,
+  type ServerSettings,
   SETTING_NAMES,
   type SettingName,
   variableOf,
-} from './serve-settings.ts';
+} from './server-settings.ts';
 import type { SettingsFile } from './settings-file.ts';
 
 export const FILE_VARIABLE = 'EDUBBA_SETTINGS';
-/** Variables of the commands that speak to a server. */
-const OTHER_VARIABLES = [FILE_VARIABLE, 'EDUBBA_TOKEN'];
+/** Variables of the commands that speak to a server, and the cluster's secret. */
+const OTHER_VARIABLES = [FILE_VARIABLE, 'EDUBBA_TOKEN', 'EDUBBA_CLUSTER_SECRET'];
 
 export type SettingSource = 'flag' | 'environment' | 'file' | 'default';
 
@@ -29,7 +29,7 @@ export interface Origin {
 }
 
 export interface EffectiveSettings {
-  readonly values: ServeSettings;
+  readonly values: ServerSettings;
   readonly origins: Readonly<Record<SettingName, Origin>>;
 }
 
@@ -53,7 +53,7 @@ export function effectiveSettings(given: GivenSettings): EffectiveSettings {
   const values: Partial<Record<SettingName, SettingValue | undefined>> = {};
   const origins: Partial<Record<SettingName, Origin>> = {};
   for (const name of SETTING_NAMES) {
-    const setting: Setting = SERVE_SETTINGS[name];
+    const setting: Setting = SERVER_SETTINGS[name];
     const found = [flagFor(name, flags), variableFor(name, environment), entryFor(name, file)].filter(
       (one) => one !== undefined,
     );
@@ -70,7 +70,7 @@ export function effectiveSettings(given: GivenSettings): EffectiveSettings {
     origins[name] = first?.origin ?? { source: 'default', where: undefined };
   }
   complain(problems);
-  return { values: Object.freeze(values) as ServeSettings, origins: origins as Record<SettingName, Origin> };
+  return { values: Object.freeze(values) as ServerSettings, origins: origins as Record<SettingName, Origin> };
 }
 
 /** INVALID_ARGUMENT if there are problems. */

@@ -17,7 +17,7 @@ import {
   type SettingValue,
 } from '../../boot/index.ts';
 import { main } from '../index.ts';
-import { flagOf, keyOf, SERVE_SETTINGS, SETTING_NAMES, type SettingName, variableOf } from './serve-settings.ts';
+import { flagOf, keyOf, SERVER_SETTINGS, SETTING_NAMES, type SettingName, variableOf } from './server-settings.ts';
 import { readSettingsFile } from './settings-file.ts';
 import { settingsPage } from './settings-page.ts';
 import { effectiveSettings } from './settings-sources.ts';
@@ -113,7 +113,7 @@ function givenOf(setting: Setting): fc.Arbitrary<Given> {
 const anySources = fc.record(
   Object.fromEntries(
     SETTING_NAMES.map((name) => {
-      const given = fc.option(givenOf(SERVE_SETTINGS[name]), { nil: undefined });
+      const given = fc.option(givenOf(SERVER_SETTINGS[name]), { nil: undefined });
       return [name, fc.record({ flag: given, environment: given, file: given })];
     }),
   ) as Record<SettingName, fc.Arbitrary<Sources>>,
@@ -123,6 +123,10 @@ const anySources = fc.record(
 const TOGETHER: SettingName[][] = [
   ['tlsKey', 'tlsCert', 'tlsClientCa'],
   ['jwtIssuer', 'jwtAudience', 'jwtJwks'],
+  ['lockCa', 'lockCert', 'lockKey'],
+  ['lockUser', 'lockPasswordFile'],
+  ['clusterCa', 'clusterCert', 'clusterKey'],
+  ['lock', 'files'],
 ];
 
 function completed(sources: Readonly<Record<SettingName, Sources>>): Record<SettingName, Sources> {
@@ -140,7 +144,7 @@ function isGiven({ flag, environment, file }: Sources): boolean {
 }
 
 function flagWords(name: SettingName, { value, text }: Given): string[] {
-  if (SERVE_SETTINGS[name].kind === 'boolean') return [value === true ? flagOf(name) : `--no-${keyOf(name)}`];
+  if (SERVER_SETTINGS[name].kind === 'boolean') return [value === true ? flagOf(name) : `--no-${keyOf(name)}`];
   return [`${flagOf(name)}=${text}`];
 }
 
@@ -153,7 +157,7 @@ function shown(setting: Setting, value: SettingValue | undefined, from: string):
 }
 
 function expected(name: SettingName, { flag, environment, file }: Sources): { value: unknown; source: string } {
-  const setting: Setting = SERVE_SETTINGS[name];
+  const setting: Setting = SERVER_SETTINGS[name];
   if (flag) return { value: shown(setting, flag.value, '.'), source: 'flag' };
   if (environment) return { value: shown(setting, environment.value, '.'), source: 'environment' };
   if (file) return { value: shown(setting, file.value, directory), source: 'file' };
@@ -173,7 +177,7 @@ describe('the table of settings', () => {
 
   test('each has a default in its range, and whole sentences', () => {
     for (const name of SETTING_NAMES) {
-      const setting: Setting = SERVE_SETTINGS[name];
+      const setting: Setting = SERVER_SETTINGS[name];
       const value = defaultOf(setting);
       assert.ok(value === undefined || isValueOf(setting, value), name);
       assert.match(setting.doc, /^[A-Z`].*[.]$/, name);
@@ -182,7 +186,7 @@ describe('the table of settings', () => {
 
   test('units are in the names', () => {
     for (const name of SETTING_NAMES) {
-      const { kind } = SERVE_SETTINGS[name];
+      const { kind } = SERVER_SETTINGS[name];
       assert.equal(name.endsWith('Bytes'), kind === 'bytes', name);
       assert.equal(name.endsWith('Ms'), kind === 'duration', name);
     }
@@ -221,7 +225,7 @@ describe('effective settings', () => {
 
   for (const name of SETTING_NAMES) {
     test(`${keyOf(name)} is reachable by flag, environment and file`, async () => {
-      const setting: Setting = SERVE_SETTINGS[name];
+      const setting: Setting = SERVER_SETTINGS[name];
       const sample = fc.sample(
         givenOf(setting).filter(({ value }) => value !== defaultOf(setting)),
         { numRuns: 1, seed: 1 },

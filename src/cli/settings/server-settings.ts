@@ -1,6 +1,7 @@
 /**
- * All settings of `edubba serve` as one table, the source of its flags, environment variables, keys of the settings
- * file, help and docs/SETTINGS.md. A new setting is one entry, and a member of ServeSettings.
+ * All settings of the programs that serve (`edubba serve`, and `edubba tabletserver` and `edubba master` of a cluster)
+ * as one table, the source of their flags, environment variables, keys of the settings file, help and docs/SETTINGS.md.
+ * A new setting is one entry, and a member of ServerSettings.
  *
  * Invariant: no setting is a secret. Secrets are in files that settings name.
  */
@@ -33,6 +34,90 @@ const PLACE = {
     group: 'Address and data',
     brief: 'number of tablet servers; several run in a thread each',
     doc: 'Number of tablet servers. Several run in a thread each, to use several cores. They share the sizes of memory and log evenly.',
+  },
+} as const satisfies Record<string, Setting>;
+
+const CLUSTER = {
+  lock: {
+    kind: 'text',
+    placeholder: 'etcd://…',
+    group: 'Cluster',
+    doc: 'The lock service: `etcd://HOST:PORT,HOST:PORT/PREFIX`, with some or all members. The prefix separates clusters that share an etcd.',
+  },
+  lockUser: {
+    kind: 'text',
+    placeholder: 'user',
+    group: 'Cluster',
+    doc: 'The user of etcd. Needs `lock-password-file`.',
+  },
+  lockPasswordFile: {
+    kind: 'path',
+    placeholder: 'file',
+    group: 'Cluster',
+    doc: 'The file of the user’s password.',
+  },
+  lockCa: {
+    kind: 'path',
+    placeholder: 'file',
+    group: 'Cluster',
+    doc: 'Speaks TLS to etcd, whose certificate one of these authorities has signed (PEM).',
+  },
+  lockCert: {
+    kind: 'path',
+    placeholder: 'file',
+    group: 'Cluster',
+    doc: 'The certificate for etcd (PEM), if it asks for one. Needs `lock-key` and `lock-ca`.',
+  },
+  lockKey: {
+    kind: 'path',
+    placeholder: 'file',
+    group: 'Cluster',
+    doc: 'The key of that certificate (PEM).',
+  },
+  files: {
+    kind: 'path',
+    placeholder: 'directory or s3://…',
+    group: 'Cluster',
+    brief: 'a directory that all machines share, or s3://BUCKET/PREFIX?endpoint=URL',
+    doc: 'The store of logs and files: a directory that all machines share, or `s3://BUCKET/PREFIX?endpoint=URL&region=NAME`. Without an endpoint it is a bucket of AWS. Credentials are found as AWS’s own programs find them.',
+  },
+  clusterAddress: {
+    kind: 'address',
+    default: '127.0.0.1:0',
+    group: 'Cluster',
+    doc: 'The address at which this process takes calls of the cluster’s other processes. Port 0 chooses a free port.',
+  },
+  clusterAdvertise: {
+    kind: 'address',
+    without: 'that of `cluster-address`',
+    group: 'Cluster',
+    brief: 'the address by which the cluster’s other processes reach this one',
+    doc: 'The address by which the cluster’s other processes reach this one. Needed if `cluster-address` is one of all interfaces, or behind a translator of addresses. Port 0 is the port of `cluster-address`.',
+  },
+  clusterSecretFile: {
+    kind: 'path',
+    placeholder: 'file',
+    without: 'the variable EDUBBA_CLUSTER_SECRET',
+    group: 'Cluster',
+    doc: 'The secret by which the cluster’s processes know one another: 32 bytes of text or more. `openssl rand -hex 32` makes one.',
+  },
+  clusterCa: {
+    kind: 'path',
+    placeholder: 'file',
+    group: 'Cluster',
+    doc: 'Encrypts the calls between the cluster’s processes, and takes only those with a certificate of one of these authorities (PEM). Needs `cluster-cert` and `cluster-key`.',
+  },
+  clusterCert: {
+    kind: 'path',
+    placeholder: 'file',
+    group: 'Cluster',
+    doc: 'The certificate of this process for the others (PEM): for clients and for servers, with the host of its address.',
+  },
+  clusterKey: {
+    kind: 'path',
+    placeholder: 'file',
+    group: 'Cluster',
+    doc: 'The key of that certificate (PEM).',
   },
 } as const satisfies Record<string, Setting>;
 
@@ -186,8 +271,9 @@ const MONITORING = {
   },
 } as const satisfies Record<string, Setting>;
 
-export const SERVE_SETTINGS = {
+export const SERVER_SETTINGS = {
   ...PLACE,
+  ...CLUSTER,
   ...DATABASE_SETTINGS,
   blockCacheBytes: {
     ...DATABASE_SETTINGS.blockCacheBytes,
@@ -198,11 +284,33 @@ export const SERVE_SETTINGS = {
   ...MONITORING,
 } as const satisfies Record<string, Setting>;
 
-export type ServeSettings = SettingsOf<typeof SERVE_SETTINGS>;
-export type SettingName = keyof ServeSettings;
+export type ServerSettings = SettingsOf<typeof SERVER_SETTINGS>;
+export type SettingName = keyof ServerSettings;
 
 /** In the order of help and page. */
-export const SETTING_NAMES = Object.keys(SERVE_SETTINGS) as SettingName[];
+export const SETTING_NAMES = Object.keys(SERVER_SETTINGS) as SettingName[];
+
+/** The programs that have settings. */
+export const SERVER_COMMANDS = ['serve', 'tabletserver', 'master'] as const;
+export type ServerCommand = (typeof SERVER_COMMANDS)[number];
+
+/** Settings of one database in one process. */
+const OF_SERVE: readonly SettingName[] = ['dir', 'tabletServers'];
+const OF_CLUSTER = Object.keys(CLUSTER) as SettingName[];
+const OF_MASTER: readonly SettingName[] = [
+  ...OF_CLUSTER,
+  'requestBytes',
+  'stopGraceMs',
+  'metricsAddress',
+  'logLevel',
+  'logFormat',
+];
+
+/** True if the command has that setting. */
+export function hasSetting(command: ServerCommand, name: SettingName): boolean {
+  if (command === 'master') return OF_MASTER.includes(name);
+  return !(command === 'serve' ? OF_CLUSTER : OF_SERVE).includes(name);
+}
 
 /** A setting's key in the settings file, in kebab-case. */
 export function keyOf(name: SettingName): string {
@@ -217,11 +325,12 @@ export function variableOf(name: SettingName): string {
   return `EDUBBA_${keyOf(name).replaceAll('-', '_').toUpperCase()}`;
 }
 
-/** Settings by the headings of their groups, in order. */
-export function settingGroups(): ReadonlyMap<string, readonly SettingName[]> {
+/** Settings by the headings of their groups, in order: those of the command, or all. */
+export function settingGroups(command?: ServerCommand): ReadonlyMap<string, readonly SettingName[]> {
   const groups = new Map<string, SettingName[]>();
   for (const name of SETTING_NAMES) {
-    const { group } = SERVE_SETTINGS[name];
+    if (command !== undefined && !hasSetting(command, name)) continue;
+    const { group } = SERVER_SETTINGS[name];
     groups.set(group, [...(groups.get(group) ?? []), name]);
   }
   return groups;

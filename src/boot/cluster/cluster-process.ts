@@ -1,0 +1,272 @@
+/**
+ * A process of a cluster: the adapters to the engines that all its processes share (etcd as the lock service, a store
+ * of files), and the transport between processes. Roles run over its `env`.
+ */
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { BigtableError, Code, invalidArgument } from '../../base/index.ts';
+import { ByteBudget, type Env, type Logger, type Metrics, type Workers } from '../../env/index.ts';
+import { NetworkTransport, readClusterSecret } from '../../network/index.ts';
+import {
+  type EtcdLockService,
+  type EtcdOptions,
+  nativeCodecs,
+  openEtcdLockService,
+  parseEtcdAddress,
+  type SharedStore,
+  systemClock,
+  systemRandom,
+  ThreadWorkers,
+  threadModule,
+  warnOfNoThreads,
+} from '../../platform/index.ts';
+import { CALL_CODEC } from '../../protocol/index.ts';
+import { COMPACTION_TASK, type CompactionJob } from '../../tablet/index.ts';
+import { parseAddress } from '../../wire/index.ts';
+import { openFilesLimit } from '../open/descriptors.ts';
+import { inlineWorkers } from '../open/open-database.ts';
+import { isBucket, openStore } from './store.ts';
+import type { StoreJob } from './store-compaction-worker.ts';
+
+/** Paths of PEM files. */
+export interface CertificateFiles {
+  /** The authorities of the other side's certificate. */
+  readonly caFile?: string | undefined;
+  /** The own certificate and its key: both, or neither. */
+  readonly certFile?: string | undefined;
+  readonly keyFile?: string | undefined;
+}
+
+export interface ClusterOptions {
+  /** The lock service: etcd://HOST:PORT,HOST:PORT/PREFIX. */
+  readonly lock: string;
+  /** The user of etcd, and the file of the password. Default: none. */
+  readonly lockUser?: string | undefined;
+  readonly lockPasswordFile?: string | undefined;
+  /** TLS to etcd. Default: none, plain text. */
+  readonly lockTls?: CertificateFiles | undefined;
+  /** The store: a directory that all machines share, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME. */
+  readonly files: string;
+  /** HOST:PORT at which this process takes calls of the others; port 0 chooses a free one. */
+  readonly clusterAddress: string;
+  /** HOST:PORT by which the others reach it. Default: that of `clusterAddress`. */
+  readonly clusterAdvertise?: string | undefined;
+  /** The file of the secret that all processes share. Default: EDUBBA_CLUSTER_SECRET of the environment. */
+  readonly clusterSecretFile?: string | undefined;
+  /** TLS between the processes, with certificates on both sides. Default: plain text. */
+  readonly clusterTls?: CertificateFiles | undefined;
+  /** Bytes of calls of other processes that are under way, and of answers to them. */
+  readonly requestBytes: number;
+  /** 0: it compacts nothing. */
+  readonly compactionsAtOnce: number;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+export type ClusterRole = 'master' | 'tabletserver' | 'client';
+
+export interface ClusterProcess {
+  readonly env: Env;
+  /** The address of the role in the lock service: HOST:PORT/ROLE. */
+  readonly address: string;
+  /** HOST:PORT at which it takes calls of other processes. */
+  readonly listening: string;
+  /** Ends calls, compactions and connections. Calls under way have `graceMs`. Roles are to be closed before. */
+  close(graceMs: number): Promise<void>;
+}
+
+/**
+ * Opens the engines and listens. INVALID_ARGUMENT for wrong addresses, secrets and certificates; otherwise as the
+ * engines fail, with their addresses in the message.
+ */
+export async function openClusterProcess(options: ClusterOptions, role: ClusterRole): Promise<ClusterProcess> {
+  const { logger, metrics, requestBytes, compactionsAtOnce } = options;
+  const own = ownAddresses(options);
+  const etcd = await etcdOptions(options);
+  const secret = await readClusterSecret(options.clusterSecretFile, options.environment);
+  const tls = options.clusterTls && (await mutualTls(options.clusterTls));
+  if (tls === undefined && !own.isLoopback)
+    logger.warn('calls between processes of the cluster are not encrypted', { address: options.clusterAddress });
+  const codecs = nativeCodecs();
+  const maxOpenFiles = openFilesLimit(1, Math.max(1, compactionsAtOnce));
+  const opened = new Opened();
+  try {
+    const lockService: EtcdLockService = opened.add(await openEtcdLockService(etcd));
+    const store: SharedStore = opened.add(
+      await openStore(options.files, { clock: systemClock, random: systemRandom, maxOpenFiles }),
+    );
+    const workers = opened.add(
+      storeWorkers({ store, address: options.files, maxOpenFiles, compactionsAtOnce, logger, codecs }),
+    );
+    const peersBudget = new ByteBudget(requestBytes);
+    metrics.gauges({ 'requests.peersUsedBytes': () => peersBudget.usedBytes });
+    const machine = { clock: systemClock, random: systemRandom, logger, metrics };
+    const transport = new NetworkTransport({
+      env: { ...machine, requestBudget: peersBudget },
+      codec: CALL_CODEC,
+      identity: { name: own.nameOf(own.port), cluster: store.identity, role },
+      secret,
+      tls,
+    });
+    const port = await transport.listen(own.host, own.port).catch(async (error: unknown) => {
+      await transport.close(0);
+      throw error;
+    });
+    const { fileSystem } = store;
+    const requestBudget = new ByteBudget(requestBytes);
+    return {
+      env: { ...machine, fileSystem, lockService, transport, workers, codecs, requestBudget },
+      address: `${own.nameOf(port)}/${role}`,
+      listening: own.nameOf(port),
+      close: async (graceMs) => {
+        try {
+          await transport.close(graceMs);
+        } finally {
+          await opened.close();
+        }
+      },
+    };
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}
+
+/** What is open, to be closed in the opposite order. */
+class Opened {
+  readonly #all: { close(): Promise<void> }[] = [];
+
+  add<T extends { close(): Promise<void> }>(one: T): T {
+    this.#all.push(one);
+    return one;
+  }
+
+  async close(): Promise<void> {
+    const one = this.#all.pop();
+    if (one === undefined) return;
+    try {
+      await one.close();
+    } finally {
+      await this.close();
+    }
+  }
+}
+
+interface OwnAddresses {
+  readonly host: string;
+  readonly port: number;
+  readonly isLoopback: boolean;
+  /** HOST:PORT by which others reach it, once the port is known. */
+  nameOf(port: number): string;
+}
+
+function ownAddresses({
+  clusterAddress,
+  clusterAdvertise,
+}: Pick<ClusterOptions, 'clusterAddress' | 'clusterAdvertise'>): OwnAddresses {
+  const own = mustParse(clusterAddress, 'cluster address');
+  const advertised = clusterAdvertise === undefined ? own : mustParse(clusterAdvertise, 'advertised cluster address');
+  if (WILDCARDS.has(advertised.host))
+    throw invalidArgument(
+      `cluster address ${clusterAddress}: other processes cannot call ${advertised.host}; say by which HOST:PORT they reach this one (--cluster-advertise)`,
+    );
+  const host = advertised.host.includes(':') ? `[${advertised.host}]` : advertised.host;
+  return {
+    ...own,
+    isLoopback: LOOPBACK.test(own.host),
+    nameOf: (port) => `${host}:${advertised.port === 0 ? port : advertised.port}`,
+  };
+}
+
+const WILDCARDS = new Set(['0.0.0.0', '::', '']);
+const LOOPBACK = /^(localhost|127\.|::1$)/;
+
+function mustParse(address: string, what: string): { readonly host: string; readonly port: number } {
+  const parsed = parseAddress(address);
+  if (parsed === undefined) throw invalidArgument(`invalid ${what} ${JSON.stringify(address)}: expected HOST:PORT`);
+  return parsed;
+}
+
+async function etcdOptions(options: ClusterOptions): Promise<EtcdOptions> {
+  const { lock, lockUser, lockPasswordFile, lockTls, logger } = options;
+  if ((lockUser === undefined) !== (lockPasswordFile === undefined))
+    throw invalidArgument('a user of etcd needs both a name and the file of the password');
+  return {
+    address: parseEtcdAddress(lock),
+    clock: systemClock,
+    random: systemRandom,
+    logger,
+    ...(lockUser !== undefined &&
+      lockPasswordFile !== undefined && {
+        user: lockUser,
+        password: (await readText(lockPasswordFile)).replace(/\r?\n$/, ''),
+      }),
+    ...(lockTls && { tls: await certificates(lockTls) }),
+  };
+}
+
+async function certificates({ caFile, certFile, keyFile }: CertificateFiles): Promise<{
+  ca?: string;
+  cert?: string;
+  key?: string;
+}> {
+  if ((certFile === undefined) !== (keyFile === undefined))
+    throw invalidArgument('a certificate needs both its key and itself');
+  return {
+    ...(caFile !== undefined && { ca: await readText(caFile) }),
+    ...(certFile !== undefined && { cert: await readText(certFile) }),
+    ...(keyFile !== undefined && { key: await readText(keyFile) }),
+  };
+}
+
+/** Both sides of a connection between processes have certificates of one authority. */
+async function mutualTls(files: CertificateFiles) {
+  const { ca, cert, key } = await certificates(files);
+  if (ca === undefined || cert === undefined || key === undefined)
+    throw invalidArgument('TLS between the processes of a cluster needs an authority, a certificate and its key');
+  return { server: { key, cert, ca, requestCert: true }, client: { ca, cert, key } };
+}
+
+async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new BigtableError(Code.INVALID_ARGUMENT, `cannot read ${path}: ${why}`, { cause });
+  }
+}
+
+interface StoreWorkersParts {
+  readonly store: SharedStore;
+  readonly address: string;
+  readonly maxOpenFiles: number;
+  readonly compactionsAtOnce: number;
+  readonly logger: Logger;
+  readonly codecs: Env['codecs'];
+}
+
+/** Compactions in threads, which open the store by its address; on the event loop if the threads' code is missing. */
+function storeWorkers({
+  store: { fileSystem },
+  address,
+  maxOpenFiles,
+  compactionsAtOnce,
+  logger,
+  codecs,
+}: StoreWorkersParts): Workers {
+  const module = threadModule('./store-compaction-worker.ts', import.meta.url);
+  if (module === undefined) warnOfNoThreads();
+  if (module === undefined || compactionsAtOnce === 0) return inlineWorkers({ fileSystem, codecs, clock: systemClock });
+  const threads = new ThreadWorkers({
+    clock: systemClock,
+    logger,
+    size: compactionsAtOnce,
+    tasks: { [COMPACTION_TASK]: module },
+  });
+  const store = isBucket(address) ? address : resolve(address);
+  return {
+    run: (task, job) => threads.run(task, { store, maxOpenFiles, job: job as CompactionJob } satisfies StoreJob),
+    close: () => threads.close(),
+  };
+}

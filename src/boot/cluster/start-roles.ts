@@ -1,0 +1,67 @@
+/** Starts a process of a cluster with its role: engines, transport, and a tablet server or a master over them. */
+import type { Env } from '../../env/index.ts';
+import type { DatabaseSettings } from '../settings/settings.ts';
+import { type ClusterOptions, type ClusterProcess, openClusterProcess } from './cluster-process.ts';
+import { MasterRole, type MasterRoleOptions } from './master-role.ts';
+import { TabletServerRole } from './tablet-server-role.ts';
+
+/** Calls of other processes that are under way get this long to end when a role stops. */
+const GRACE_MS = 2000;
+
+/** Without what follows from the settings of a database. */
+export type RoleClusterOptions = Omit<ClusterOptions, 'requestBytes' | 'compactionsAtOnce'>;
+
+export interface RunningTabletServer extends Pick<TabletServerRole, 'service' | 'passer' | 'decoder'> {
+  readonly env: Env;
+  /** HOST:PORT by which other processes reach it. */
+  readonly clusterAddress: string;
+  /** Gives its tablets up, and ends the process' part in the cluster. */
+  close(): Promise<void>;
+}
+
+/** Resolves when the server takes tablets. Fails as `openClusterProcess` and `TabletServerRole.start` do. */
+export async function startTabletServer(
+  options: RoleClusterOptions,
+  settings: DatabaseSettings,
+): Promise<RunningTabletServer> {
+  const { requestBytes, compactionsAtOnce } = settings;
+  const process = await openClusterProcess({ ...options, requestBytes, compactionsAtOnce }, 'tabletserver');
+  const { env, address, listening } = process;
+  const role = await orClose(process, () => TabletServerRole.start({ env, address, settings }));
+  const { service, passer, decoder } = role;
+  return { service, passer, decoder, env, clusterAddress: listening, close: () => closeBoth(role, process) };
+}
+
+export interface RunningMaster {
+  readonly clusterAddress: string;
+  /** Releases the lock, if it has it. */
+  close(): Promise<void>;
+}
+
+/** Resolves when it stands by. */
+export async function startMaster(
+  options: RoleClusterOptions,
+  { requestBytes, onChange }: Pick<DatabaseSettings, 'requestBytes'> & Pick<MasterRoleOptions, 'onChange'>,
+): Promise<RunningMaster> {
+  const process = await openClusterProcess({ ...options, requestBytes, compactionsAtOnce: 0 }, 'master');
+  const { env, address, listening } = process;
+  const role = new MasterRole({ env, address, ...(onChange && { onChange }) });
+  return { clusterAddress: listening, close: () => closeBoth(role, process) };
+}
+
+async function orClose<T>(process: ClusterProcess, start: () => Promise<T>): Promise<T> {
+  try {
+    return await start();
+  } catch (error) {
+    await process.close(0);
+    throw error;
+  }
+}
+
+async function closeBoth(role: { close(): Promise<void> }, process: ClusterProcess): Promise<void> {
+  try {
+    await role.close();
+  } finally {
+    await process.close(GRACE_MS);
+  }
+}
