@@ -5,21 +5,19 @@ const SWEEP = 'master/sweep.ts';
 const COMMIT = 'metadata/commit.ts';
 const MERGE = 'master/tablet-merge.ts';
 
-const ANSWERED =
-  '  if (servers.anySilent || !asked.every(({ name }) => holdings.has(name))) return { files: 0, logs: 0 };';
-const ASK = `  const asked = servers.all();
-  const holdings = await servers.callAll('holdings', {}, context);
-${ANSWERED}
-  for (const [name, held] of holdings) {
-    assert(!dead.has(name), 'a dead server holds no files');
-    for (const path of held.files) files.delete(path);
-    for (const path of held.logs) logs.delete(path);
-  }
+const ANSWERED = 'return !servers.anySilent && asked.every(({ name }) => holdings.has(name)) ? holdings : undefined;';
+const ASK = `  const holdings = await holdingsOfAll(servers, context);
+  if (holdings === undefined) return NOTHING;
+  spareHeld(holdings);
+`;
+const ASK_AGAIN = `  const later = await holdingsOfAll(servers, context);
+  if (later === undefined) return NOTHING;
+  spareHeld(later);
 `;
 const DELETE = '  for (const path of files) await fileSystem.delete(path);';
 const SCAN = `for await (const rows of metadata.scan(range, context)) {
       for (const row of rows) {
-        if (!continues(row, before) || !spare(row)) return { files: 0, logs: 0 };
+        if (!continues(row, before) || !spare(row)) return NOTHING;
         before = row;
       }
     }`;
@@ -32,13 +30,13 @@ const FIND_DEAD = `  const dead = await servers.findDead(owners);
   const logs = new Set([...dead].map(logPathOf));
 `;
 
-const NOT_ANSWERED = { file: SWEEP, text: ANSWERED, wrong: '  assert(asked.length >= 0);' };
+const NOT_ANSWERED = { file: SWEEP, text: ANSWERED, wrong: 'assert(asked.length >= 0);\n  return holdings;' };
 
 export const FILE_BUGS: readonly PlantedBug[] = [
   {
     name: 'A22',
     title: 'a sweep does not ask the servers what they hold',
-    changes: [{ file: SWEEP, text: 'for (const path of held.files) files.delete(path);', wrong: '' }],
+    changes: [{ file: SWEEP, text: 'for (const path of paths) files.delete(path);', wrong: '' }],
   },
   {
     name: 'A23',
@@ -58,12 +56,12 @@ export const FILE_BUGS: readonly PlantedBug[] = [
     title: 'a sweep scans METADATA before it asks the servers',
     changes: [
       { file: SWEEP, text: ASK, wrong: '  const holdings = new Map(servers.all().map((one) => [one.name, one]));\n' },
-      {
-        file: SWEEP,
-        text: DELETE,
-        wrong: ASK.replace(/\bholdings\b(?!')/g, 'late') + DELETE,
-      },
     ],
+  },
+  {
+    name: 'N21',
+    title: 'a sweep asks the servers what they hold before the scan alone',
+    changes: [{ file: SWEEP, text: ASK_AGAIN, wrong: '' }],
   },
   {
     name: 'C01',
@@ -167,7 +165,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
     for await (const rows of metadata.scan(range, context)) keys.push(...rows.map(keyOfRow));
     for (const key of keys) {
       const row = await metadata.readRow(key, context);
-      if (row && !spare(row)) return { files: 0, logs: 0 };
+      if (row && !spare(row)) return NOTHING;
     }`,
       },
     ],
@@ -184,7 +182,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
     for await (const rows of metadata.scan(range, context)) all.push(...rows);
     for (const { tableId, range: ofRow } of all.reverse()) {
       const row = await metadata.readRow(keyOfRow({ tableId, range: ofRow }), context);
-      if (row && !spare(row)) return { files: 0, logs: 0 };
+      if (row && !spare(row)) return NOTHING;
     }`,
       },
     ],

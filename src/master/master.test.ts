@@ -459,7 +459,12 @@ describe('a master', () => {
         cluster.onCall = ({ method, go }) => {
           if (method !== 'holdings') return undefined;
           resolve();
-          return new Promise((done) => (answer = () => done(go())));
+          return new Promise((done) => {
+            answer = () => {
+              cluster.onCall = undefined;
+              done(go());
+            };
+          });
         };
       });
       await asked;
@@ -473,6 +478,60 @@ describe('a master', () => {
       answer();
       await Promise.all([first, second]);
     }),
+  );
+
+  test(
+    'sweeps no file that a server was given after it was asked, and replaced before the scan, while a read is inside',
+    inCluster(
+      async (cluster, tables) => {
+        const context = tables.context();
+        await tables.create('t', { splits: ['m'] });
+        for (const row of ['a', 'n']) {
+          const cellOf = (n: number) => ({
+            kind: 'setCell' as const,
+            family: 'f',
+            qualifier: `q${n}`,
+            timestamp: 1000,
+            value: Buffer.alloc(1000),
+          });
+          await tables.mutate('t', row, ...Array.from({ length: 20 }, (_, n) => cellOf(n)));
+        }
+        await cluster.client.flush(context);
+        const given = async (): Promise<MetadataRow | undefined> =>
+          (await rowsOf(cluster, tables)).find(({ server }) => server?.address === 'server-1');
+        const asked = new Gate();
+        let reading: AsyncIterator<unknown> | undefined;
+        let held: readonly string[] = [];
+        cluster.onCall = ({ method, address, go }) => {
+          if (method === 'load' && address === 'server-1') return asked.passed.then(go);
+          if (method !== 'holdings' || address !== 'server-0' || reading !== undefined) return undefined;
+          return (async () => {
+            asked.open();
+            let row = await given();
+            for (; row === undefined; row = await given()) await sleep(cluster.clock, 100);
+            held = Object.values(row.files).flat();
+            reading = cluster.client.readRows(context, { table: T, ranges: [row.range] })[Symbol.asyncIterator]();
+            await reading.next();
+            for await (const _progress of cluster.client.compactTables(context, T));
+            return go();
+          })();
+        };
+        await cluster.startServer();
+        await sleep(cluster.clock, 500);
+        await sweep(cluster, tables);
+        cluster.onCall = undefined;
+        assert.ok(held.length > 0);
+        assert.ok(
+          !Object.values((await given())!.files)
+            .flat()
+            .includes(held[0]!),
+        );
+        const files = (await cluster.fileSystem.list('sstables/')).map(({ path }) => path);
+        for (const path of held) assert.ok(files.includes(path), path);
+        while (!(await reading!.next()).done);
+      },
+      { settings: { readBatchBytes: 2000 } },
+    ),
   );
 
   test(

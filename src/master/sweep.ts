@@ -1,12 +1,14 @@
 /**
  * Mark and sweep over files and logs, with METADATA as the roots (paper section 6.7; docs/ARCHITECTURE.md, "Location
  * and assignment"): lists all files; finds and fences the dead, whose logs alone may go; collects from every server
- * the files that it holds, writes or has not committed; scans METADATA; deletes the files that are neither held nor
- * referenced.
+ * the files that it holds, writes or has not committed; scans METADATA; asks the servers again; deletes the files that
+ * are neither held nor referenced.
  *
  * Invariant: in this order, and only if every server that is not dead has answered: one that does not may hold files of
  * rows that were removed, and no row names it. A file is listed before the scan, so one written meanwhile is not in
- * question. A server is found dead before the rows are read, so one that lives then, and is given a tablet after the
+ * question. Asked before the scan, a server names files that its rows do not list yet. Asked after it, a server that was
+ * given a tablet meanwhile names those that the row does not list any more, because a compaction has replaced them, and
+ * in which a read still is. A server is found dead before the rows are read, so one that lives then, and is given a tablet after the
  * scan has passed it, keeps its log, however soon it dies. The rows that the scan saw meet: a merge and then a split
  * could otherwise take a file past the scan, to a row below it that it did not see.
  */
@@ -14,13 +16,15 @@ import { assert } from '../base/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
 import { continues, type MetadataRow, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
-import { FILES_DIRECTORY, LOGS_DIRECTORY, logPathOf } from '../protocol/index.ts';
+import { FILES_DIRECTORY, type Holdings, LOGS_DIRECTORY, logPathOf } from '../protocol/index.ts';
 import type { Servers } from './servers.ts';
 
 export interface SweepResult {
   readonly files: number;
   readonly logs: number;
 }
+
+const NOTHING: SweepResult = { files: 0, logs: 0 };
 
 export async function sweep(
   env: Env,
@@ -34,14 +38,16 @@ export async function sweep(
   const dead = await servers.findDead(owners);
   const logs = new Set([...dead].map(logPathOf));
 
-  const asked = servers.all();
-  const holdings = await servers.callAll('holdings', {}, context);
-  if (servers.anySilent || !asked.every(({ name }) => holdings.has(name))) return { files: 0, logs: 0 };
-  for (const [name, held] of holdings) {
-    assert(!dead.has(name), 'a dead server holds no files');
-    for (const path of held.files) files.delete(path);
-    for (const path of held.logs) logs.delete(path);
-  }
+  const spareHeld = (held: ReadonlyMap<string, Holdings>): void => {
+    for (const [name, { files: paths, logs: own }] of held) {
+      assert(!dead.has(name), 'a dead server holds no files');
+      for (const path of paths) files.delete(path);
+      for (const path of own) logs.delete(path);
+    }
+  };
+  const holdings = await holdingsOfAll(servers, context);
+  if (holdings === undefined) return NOTHING;
+  spareHeld(holdings);
 
   const root = await metadata.readRoot(context);
   const spare = (row: MetadataRow): boolean => {
@@ -49,16 +55,20 @@ export async function sweep(
     for (const path of row.logs) logs.delete(path);
     return row.server === undefined || holdings.has(row.server.name);
   };
-  if (!root || !spare(root)) return { files: 0, logs: 0 };
+  if (!root || !spare(root)) return NOTHING;
   let before: MetadataRow | undefined;
   for (const range of [ROOT_RANGE, USER_RANGE]) {
     for await (const rows of metadata.scan(range, context)) {
       for (const row of rows) {
-        if (!continues(row, before) || !spare(row)) return { files: 0, logs: 0 };
+        if (!continues(row, before) || !spare(row)) return NOTHING;
         before = row;
       }
     }
   }
+
+  const later = await holdingsOfAll(servers, context);
+  if (later === undefined) return NOTHING;
+  spareHeld(later);
 
   for (const path of files) await fileSystem.delete(path);
   for (const path of logs) {
@@ -67,4 +77,14 @@ export async function sweep(
   }
   env.metrics.add('master.sweptFiles', files.size);
   return { files: files.size, logs: logs.size };
+}
+
+/** What every server holds, by name; undefined unless all that are alive have answered. */
+async function holdingsOfAll(
+  servers: Servers,
+  context: RequestContext,
+): Promise<ReadonlyMap<string, Holdings> | undefined> {
+  const asked = servers.all();
+  const holdings = await servers.callAll('holdings', {}, context);
+  return !servers.anySilent && asked.every(({ name }) => holdings.has(name)) ? holdings : undefined;
 }
