@@ -6,11 +6,11 @@
  *
  * Invariant: in this order, and only if every server that is not dead has answered: one that does not may hold files of
  * rows that were removed, and no row names it. A file is listed before the scan, so one written meanwhile is not in
- * question. Asked before the scan, a server names files that its rows do not list yet. Asked after it, a server that was
- * given a tablet meanwhile names those that the row does not list any more, because a compaction has replaced them, and
- * in which a read still is. A server is found dead before the rows are read, so one that lives then, and is given a tablet after the
- * scan has passed it, keeps its log, however soon it dies. The rows that the scan saw meet: a merge and then a split
- * could otherwise take a file past the scan, to a row below it that it did not see.
+ * question. Asked before the scan, a server names files that its rows do not list yet. Asked after it, a server that
+ * was given a tablet meanwhile names those that its row does not list any more: a compaction has replaced them, and a
+ * read still is inside. A server is found dead before the rows are read, so one that lives then, and is given a tablet
+ * after the scan has passed it, keeps its log, however soon it dies. The rows that the scan saw meet: a merge and then a
+ * split could otherwise take a file past the scan, to a row below it that it did not see.
  */
 import { assert } from '../base/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
