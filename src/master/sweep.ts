@@ -9,8 +9,8 @@
  * question. Asked before the scan, a server names files that its rows do not list yet. Asked after it, a server that
  * was given a tablet meanwhile names those that its row does not list any more: a compaction has replaced them, and a
  * read still is inside. A server is found dead before the rows are read, so one that lives then, and is given a tablet
- * after the scan has passed it, keeps its log, however soon it dies. The rows that the scan saw meet: a merge and then a
- * split could otherwise take a file past the scan, to a row below it that it did not see.
+ * after the scan has passed it, keeps its log, however soon it dies. The rows that the scan saw meet: a merge and then
+ * a split could otherwise take a file past the scan, to a row below it that it did not see.
  */
 import { assert } from '../base/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
