@@ -3,7 +3,8 @@
  * an address, and starts the roles of a cluster.
  */
 export { checkDirectory } from './directory/check-directory.ts';
-export type { CertificateFiles } from './cluster/cluster-process.ts';
+export type { CertificateFiles, ClusterAccess } from './cluster/cluster-access.ts';
+export { connectCluster } from './cluster/connect-cluster.ts';
 export {
   type RoleClusterOptions,
   type RunningMaster,
@@ -11,7 +12,7 @@ export {
   startMaster,
   startTabletServer,
 } from './cluster/start-roles.ts';
-export { connect } from './open/connect.ts';
+export { connect, type Connection, type ConnectOptions as ServerAccess } from './open/connect.ts';
 export { connectionLimit } from './open/descriptors.ts';
 export { filePathOf } from './directory/file-url.ts';
 export { findDirectory, openFileForInspection, openForInspection } from './directory/inspection.ts';

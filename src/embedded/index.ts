@@ -17,7 +17,13 @@ export type {
 export { BatchError, type BatchFailure } from './calls/batch-error.ts';
 export { CallEndedError } from './calls/call-end.ts';
 export type { CallOptions } from './calls/call-options.ts';
-export { connect, type ConnectOptions, type ConnectTlsOptions, overService } from './connect.ts';
+export {
+  connect,
+  type ConnectClusterOptions,
+  type ConnectOptions,
+  type ConnectTlsOptions,
+  overService,
+} from './connect.ts';
 export { type CompactOptions, Database, open, type OpenOptions } from './database.ts';
 export type { FamilyOptions } from './schema/families.ts';
 export type { FilterBound, FilterTimeRange, RowFilter } from './rows/filter.ts';

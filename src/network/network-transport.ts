@@ -84,6 +84,8 @@ const CONNECT_MS = 3000;
 /** The longest pause between attempts to connect. */
 const MAX_PAUSE_MS = 1000;
 const MAX_HANDSHAKES = 64;
+/** Peers have proven who they are. A front door cancels as many calls as its clients do, on one connection. */
+const UNLIMITED = { burst: Number.MAX_SAFE_INTEGER, perSecond: Number.MAX_SAFE_INTEGER };
 const HANDSHAKE_MS = 5000;
 
 const CALLS = '/edubba.internal.v1.Calls/';
@@ -127,6 +129,8 @@ export class NetworkTransport implements Transport {
         handshakeMs: HANDSHAKE_MS,
         keepAliveMs: 5 * keepAliveMs,
         keepAliveTimeoutMs: 5 * keepAliveMs,
+        resets: UNLIMITED,
+        idleFrames: UNLIMITED,
         ...limits,
       },
     });

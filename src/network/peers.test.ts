@@ -8,7 +8,7 @@ import { PeerClients } from './peer-clients.ts';
 
 const context = requestContext({ budget: new ByteBudget(1000) });
 
-/** Two processes; the server's handler never answers the message "hang". */
+/** Two processes; the server's handler never answers the message "hang", and "wait" until the caller cancels it. */
 async function pair(): Promise<{
   readonly server: Process;
   readonly client: Process;
@@ -20,9 +20,10 @@ async function pair(): Promise<{
   const transport = across(client, server);
   let started = 0;
   await transport.serve('a', {
-    call: async (_method, message) => {
+    call: async (_method, message, { signal }) => {
       started++;
       if (message === 'hang') await new Promise(() => {});
+      if (message === 'wait') await new Promise((_, reject) => signal?.addEventListener('abort', reject));
       return message;
     },
     async *stream() {
@@ -148,4 +149,25 @@ test('connections are kept to so many peers; the one used the longest ago is dra
   clients.of('d');
   assert.deepEqual([closed, clients.size], [['b', 'a'], 2]);
   assert.equal(clients.clear().length, 2);
+});
+
+describe('calls that their callers cancel', () => {
+  test('do not end the connection, however many', async () => {
+    const { server, client, started, call, close } = await pair();
+    const hanging = outcomeOf(call('hang'));
+    await until(() => started() === 1);
+    const transport = across(client, server);
+    for (let wave = 0; wave < 30; wave++) {
+      const before = started();
+      const aborts = Array.from({ length: 100 }, () => new AbortController());
+      const calls = aborts.map(({ signal }) => outcomeOf(transport.call('a', 'm', 'wait', { ...context, signal })));
+      await until(() => started() === before + aborts.length);
+      for (const abort of aborts) abort.abort();
+      for (const { code } of await Promise.all(calls)) assert.equal(code, Code.CANCELLED);
+    }
+    assert.equal(await call('plain'), 'plain');
+    assert.equal(server.connections(), 1);
+    await close();
+    await hanging;
+  });
 });

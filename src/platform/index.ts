@@ -22,7 +22,7 @@ export { type LockFilesRead, readAllLockFiles } from './locks/lock-file-check.ts
 export { openLocalLockService } from './locks/local-lock-service.ts';
 export { LockServiceClient } from './locks/lock-service-client.ts';
 export { LockServiceHandler, sharedLeases } from './locks/lock-service-handler.ts';
-export { descriptorLimit, memoryBytes } from './machine/machine.ts';
+export { descriptorLimit, environmentVariables, memoryBytes } from './machine/machine.ts';
 export { nativeCodecs } from './codecs/native-codecs.ts';
 export { moduleUrl, mustThreadModule, threadModule, warnOfNoThreads } from './threads/packages.ts';
 export { modeForOthers } from './machine/permissions.ts';

@@ -11,7 +11,8 @@ export interface ClusterServerOptions
     'service' | 'passer' | 'decoder' | 'env' | 'connections' | 'listenerFd' | 'sharers' | 'compactionsAtOnce'
   > {
   readonly cluster: RoleClusterOptions;
-  readonly settings: DatabaseSettings;
+  /** Default: those of a library. */
+  readonly settings?: Partial<DatabaseSettings>;
 }
 
 export interface ClusterServer extends RunningServer {
@@ -20,12 +21,16 @@ export interface ClusterServer extends RunningServer {
 }
 
 /** Resolves when it answers; `close` ends the door first, then gives the tablets up. */
-export async function startClusterServer({ cluster, settings, ...door }: ClusterServerOptions): Promise<ClusterServer> {
+export async function startClusterServer({
+  cluster,
+  settings = {},
+  ...door
+}: ClusterServerOptions): Promise<ClusterServer> {
   // before anything is opened
   checkedAddress(door);
   const server = await startTabletServer(cluster, settings);
   const { service, passer, decoder, env, clusterAddress } = server;
-  const { compactionsAtOnce } = settings;
+  const { compactionsAtOnce = 1 } = settings;
   const opened = await startServer({ ...door, compactionsAtOnce, service, passer, decoder, env }).catch(
     async (error: unknown) => {
       await server.close();

@@ -2,17 +2,13 @@
  * A process of a cluster: the adapters to the engines that all its processes share (etcd as the lock service, a store
  * of files), and the transport between processes. Roles run over its `env`.
  */
-import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { BigtableError, Code, invalidArgument } from '../../base/index.ts';
+import { invalidArgument } from '../../base/index.ts';
 import { ByteBudget, type Env, type Logger, type Metrics, type Workers } from '../../env/index.ts';
-import { NetworkTransport, readClusterSecret } from '../../network/index.ts';
+import { NetworkTransport } from '../../network/index.ts';
 import {
-  type EtcdLockService,
-  type EtcdOptions,
   nativeCodecs,
   openEtcdLockService,
-  parseEtcdAddress,
   type SharedStore,
   systemClock,
   systemRandom,
@@ -25,46 +21,26 @@ import { COMPACTION_TASK, type CompactionJob } from '../../tablet/index.ts';
 import { parseAddress } from '../../wire/index.ts';
 import { openFilesLimit } from '../open/descriptors.ts';
 import { inlineWorkers } from '../open/open-database.ts';
+import { type ClusterAccess, readAccess } from './cluster-access.ts';
+import { claimStore } from './cluster-identity.ts';
 import { isBucket, openStore } from './store.ts';
 import type { StoreJob } from './store-compaction-worker.ts';
 
-/** Paths of PEM files. */
-export interface CertificateFiles {
-  /** The authorities of the other side's certificate. */
-  readonly caFile?: string | undefined;
-  /** The own certificate and its key: both, or neither. */
-  readonly certFile?: string | undefined;
-  readonly keyFile?: string | undefined;
-}
-
-export interface ClusterOptions {
-  /** The lock service: etcd://HOST:PORT,HOST:PORT/PREFIX. */
-  readonly lock: string;
-  /** The user of etcd, and the file of the password. Default: none. */
-  readonly lockUser?: string | undefined;
-  readonly lockPasswordFile?: string | undefined;
-  /** TLS to etcd. Default: none, plain text. */
-  readonly lockTls?: CertificateFiles | undefined;
+export interface ClusterOptions extends ClusterAccess {
   /** The store: a directory that all machines share, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME. */
   readonly files: string;
   /** HOST:PORT at which this process takes calls of the others; port 0 chooses a free one. */
   readonly clusterAddress: string;
   /** HOST:PORT by which the others reach it. Default: that of `clusterAddress`. */
   readonly clusterAdvertise?: string | undefined;
-  /** The file of the secret that all processes share. Default: EDUBBA_CLUSTER_SECRET of the environment. */
-  readonly clusterSecretFile?: string | undefined;
-  /** TLS between the processes, with certificates on both sides. Default: plain text. */
-  readonly clusterTls?: CertificateFiles | undefined;
   /** Bytes of calls of other processes that are under way, and of answers to them. */
   readonly requestBytes: number;
   /** 0: it compacts nothing. */
   readonly compactionsAtOnce: number;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly logger: Logger;
   readonly metrics: Metrics;
 }
 
-export type ClusterRole = 'master' | 'tabletserver' | 'client';
+export type ClusterRole = 'master' | 'tabletserver';
 
 export interface ClusterProcess {
   readonly env: Env;
@@ -83,19 +59,18 @@ export interface ClusterProcess {
 export async function openClusterProcess(options: ClusterOptions, role: ClusterRole): Promise<ClusterProcess> {
   const { logger, metrics, requestBytes, compactionsAtOnce } = options;
   const own = ownAddresses(options);
-  const etcd = await etcdOptions(options);
-  const secret = await readClusterSecret(options.clusterSecretFile, options.environment);
-  const tls = options.clusterTls && (await mutualTls(options.clusterTls));
+  const { etcd, secret, tls } = await readAccess(options);
   if (tls === undefined && !own.isLoopback)
     logger.warn('calls between processes of the cluster are not encrypted', { address: options.clusterAddress });
   const codecs = nativeCodecs();
   const maxOpenFiles = openFilesLimit(1, Math.max(1, compactionsAtOnce));
   const opened = new Opened();
   try {
-    const lockService: EtcdLockService = opened.add(await openEtcdLockService(etcd));
-    const store: SharedStore = opened.add(
+    const lockService = opened.add(await openEtcdLockService(etcd));
+    const store = opened.add(
       await openStore(options.files, { clock: systemClock, random: systemRandom, maxOpenFiles }),
     );
+    await claimStore(lockService, store.identity, { lock: options.lock, files: options.files });
     const workers = opened.add(
       storeWorkers({ store, address: options.files, maxOpenFiles, compactionsAtOnce, logger, codecs }),
     );
@@ -186,55 +161,6 @@ function mustParse(address: string, what: string): { readonly host: string; read
   const parsed = parseAddress(address);
   if (parsed === undefined) throw invalidArgument(`invalid ${what} ${JSON.stringify(address)}: expected HOST:PORT`);
   return parsed;
-}
-
-async function etcdOptions(options: ClusterOptions): Promise<EtcdOptions> {
-  const { lock, lockUser, lockPasswordFile, lockTls, logger } = options;
-  if ((lockUser === undefined) !== (lockPasswordFile === undefined))
-    throw invalidArgument('a user of etcd needs both a name and the file of the password');
-  return {
-    address: parseEtcdAddress(lock),
-    clock: systemClock,
-    random: systemRandom,
-    logger,
-    ...(lockUser !== undefined &&
-      lockPasswordFile !== undefined && {
-        user: lockUser,
-        password: (await readText(lockPasswordFile)).replace(/\r?\n$/, ''),
-      }),
-    ...(lockTls && { tls: await certificates(lockTls) }),
-  };
-}
-
-async function certificates({ caFile, certFile, keyFile }: CertificateFiles): Promise<{
-  ca?: string;
-  cert?: string;
-  key?: string;
-}> {
-  if ((certFile === undefined) !== (keyFile === undefined))
-    throw invalidArgument('a certificate needs both its key and itself');
-  return {
-    ...(caFile !== undefined && { ca: await readText(caFile) }),
-    ...(certFile !== undefined && { cert: await readText(certFile) }),
-    ...(keyFile !== undefined && { key: await readText(keyFile) }),
-  };
-}
-
-/** Both sides of a connection between processes have certificates of one authority. */
-async function mutualTls(files: CertificateFiles) {
-  const { ca, cert, key } = await certificates(files);
-  if (ca === undefined || cert === undefined || key === undefined)
-    throw invalidArgument('TLS between the processes of a cluster needs an authority, a certificate and its key');
-  return { server: { key, cert, ca, requestCert: true }, client: { ca, cert, key } };
-}
-
-async function readText(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new BigtableError(Code.INVALID_ARGUMENT, `cannot read ${path}: ${why}`, { cause });
-  }
 }
 
 interface StoreWorkersParts {

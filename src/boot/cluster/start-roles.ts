@@ -1,6 +1,6 @@
 /** Starts a process of a cluster with its role: engines, transport, and a tablet server or a master over them. */
 import type { Env } from '../../env/index.ts';
-import type { DatabaseSettings } from '../settings/settings.ts';
+import { checkSettings, type DatabaseSettings } from '../settings/settings.ts';
 import { type ClusterOptions, type ClusterProcess, openClusterProcess } from './cluster-process.ts';
 import { MasterRole, type MasterRoleOptions } from './master-role.ts';
 import { TabletServerRole } from './tablet-server-role.ts';
@@ -19,11 +19,15 @@ export interface RunningTabletServer extends Pick<TabletServerRole, 'service' | 
   close(): Promise<void>;
 }
 
-/** Resolves when the server takes tablets. Fails as `openClusterProcess` and `TabletServerRole.start` do. */
+/**
+ * Resolves when the server takes tablets. Fails as `openClusterProcess` and `TabletServerRole.start` do;
+ * INVALID_ARGUMENT for wrong settings. `given`: the others have their defaults.
+ */
 export async function startTabletServer(
   options: RoleClusterOptions,
-  settings: DatabaseSettings,
+  given?: Partial<DatabaseSettings>,
 ): Promise<RunningTabletServer> {
+  const settings = checkSettings(given);
   const { requestBytes, compactionsAtOnce } = settings;
   const process = await openClusterProcess({ ...options, requestBytes, compactionsAtOnce }, 'tabletserver');
   const { env, address, listening } = process;
@@ -38,11 +42,17 @@ export interface RunningMaster {
   close(): Promise<void>;
 }
 
-/** Resolves when it stands by. */
+export interface MasterOptions extends Partial<Pick<DatabaseSettings, 'requestBytes'>> {
+  /** Called when it has the lock, and when it has lost it. */
+  readonly onChange?: MasterRoleOptions['onChange'];
+}
+
+/** Resolves when it stands by. Fails as `openClusterProcess` does. */
 export async function startMaster(
   options: RoleClusterOptions,
-  { requestBytes, onChange }: Pick<DatabaseSettings, 'requestBytes'> & Pick<MasterRoleOptions, 'onChange'>,
+  { onChange, ...given }: MasterOptions = {},
 ): Promise<RunningMaster> {
+  const { requestBytes } = checkSettings(given);
   const process = await openClusterProcess({ ...options, requestBytes, compactionsAtOnce: 0 }, 'master');
   const { env, address, listening } = process;
   const role = new MasterRole({ env, address, ...(onChange && { onChange }) });

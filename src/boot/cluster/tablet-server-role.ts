@@ -13,8 +13,12 @@ import type { RawCallPasser, Service } from '../../service/index.ts';
 import { TabletServer } from '../../tabletserver/index.ts';
 import { type DatabaseSettings, tabletServerSettings } from '../settings/settings.ts';
 
-/** Delay between the end of an incarnation, or a start that failed, and the next start. */
+/**
+ * Delay between the end of an incarnation, or a start that failed, and the next start. It doubles while starts fail:
+ * each leaves a dead server, whose log the master has to fence.
+ */
 const RESTART_MS = 500;
+const MAX_RESTART_MS = 30_000;
 
 export interface RoleOptions {
   readonly env: Env;
@@ -81,8 +85,8 @@ export class TabletServerRole {
   async #restart(): Promise<void> {
     const { clock, logger } = this.#options.env;
     const { signal } = this.#closing;
-    for (;;) {
-      await sleep(clock, RESTART_MS, signal).catch(() => {});
+    for (let delayMs = RESTART_MS; ; delayMs = Math.min(2 * delayMs, MAX_RESTART_MS)) {
+      await sleep(clock, delayMs, signal).catch(() => {});
       if (signal.aborted) return;
       try {
         return await this.#start();

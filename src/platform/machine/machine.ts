@@ -37,3 +37,8 @@ function numberOf(limit: number | string | undefined): number | undefined {
   const value = Number(limit);
   return Number.isSafeInteger(value) && value > 0 ? value : undefined;
 }
+
+/** The variables of the process' environment. */
+export function environmentVariables(): Readonly<Record<string, string | undefined>> {
+  return process.env;
+}

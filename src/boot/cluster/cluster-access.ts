@@ -1,0 +1,102 @@
+/** What a process needs to speak to a cluster: its lock service, and how its processes know one another. */
+import { readFile } from 'node:fs/promises';
+import { BigtableError, Code, invalidArgument } from '../../base/index.ts';
+import type { Logger } from '../../env/index.ts';
+import { type ClusterSecret, type NetworkTls, readClusterSecret } from '../../network/index.ts';
+import {
+  environmentVariables,
+  type EtcdOptions,
+  parseEtcdAddress,
+  systemClock,
+  systemRandom,
+} from '../../platform/index.ts';
+
+/** Paths of PEM files. */
+export interface CertificateFiles {
+  /** The authorities of the other side's certificate. */
+  readonly caFile?: string | undefined;
+  /** The own certificate and its key: both, or neither. */
+  readonly certFile?: string | undefined;
+  readonly keyFile?: string | undefined;
+}
+
+export interface ClusterAccess {
+  /** The lock service: etcd://HOST:PORT,HOST:PORT/PREFIX. */
+  readonly lock: string;
+  /** The user of etcd, and the file of the password. Default: none. */
+  readonly lockUser?: string | undefined;
+  readonly lockPasswordFile?: string | undefined;
+  /** TLS to etcd. Default: none, plain text. */
+  readonly lockTls?: CertificateFiles | undefined;
+  /** The file of the secret that all processes share. Default: EDUBBA_CLUSTER_SECRET of the environment. */
+  readonly clusterSecretFile?: string | undefined;
+  /** TLS between the processes, with certificates on both sides. Default: plain text. */
+  readonly clusterTls?: CertificateFiles | undefined;
+  /** Default: that of the process. */
+  readonly environment?: Readonly<Record<string, string | undefined>> | undefined;
+  readonly logger: Logger;
+}
+
+export interface OpenAccess {
+  readonly etcd: EtcdOptions;
+  readonly secret: ClusterSecret | undefined;
+  readonly tls: NetworkTls | undefined;
+}
+
+/** Reads the files. INVALID_ARGUMENT for wrong addresses, secrets and certificates. */
+export async function readAccess(options: ClusterAccess): Promise<OpenAccess> {
+  return {
+    etcd: await etcdOptions(options),
+    secret: await readClusterSecret(options.clusterSecretFile, options.environment ?? environmentVariables()),
+    tls: options.clusterTls && (await mutualTls(options.clusterTls)),
+  };
+}
+
+async function etcdOptions(options: ClusterAccess): Promise<EtcdOptions> {
+  const { lock, lockUser, lockPasswordFile, lockTls, logger } = options;
+  if ((lockUser === undefined) !== (lockPasswordFile === undefined))
+    throw invalidArgument('a user of etcd needs both a name and the file of the password');
+  return {
+    address: parseEtcdAddress(lock),
+    clock: systemClock,
+    random: systemRandom,
+    logger,
+    ...(lockUser !== undefined &&
+      lockPasswordFile !== undefined && {
+        user: lockUser,
+        password: (await readText(lockPasswordFile)).replace(/\r?\n$/, ''),
+      }),
+    ...(lockTls && { tls: await certificates(lockTls) }),
+  };
+}
+
+async function certificates({ caFile, certFile, keyFile }: CertificateFiles): Promise<{
+  ca?: string;
+  cert?: string;
+  key?: string;
+}> {
+  if ((certFile === undefined) !== (keyFile === undefined))
+    throw invalidArgument('a certificate needs both its key and itself');
+  return {
+    ...(caFile !== undefined && { ca: await readText(caFile) }),
+    ...(certFile !== undefined && { cert: await readText(certFile) }),
+    ...(keyFile !== undefined && { key: await readText(keyFile) }),
+  };
+}
+
+/** Both sides of a connection between processes have certificates of one authority. */
+async function mutualTls(files: CertificateFiles): Promise<NetworkTls> {
+  const { ca, cert, key } = await certificates(files);
+  if (ca === undefined || cert === undefined || key === undefined)
+    throw invalidArgument('TLS between the processes of a cluster needs an authority, a certificate and its key');
+  return { server: { key, cert, ca, requestCert: true }, client: { ca, cert, key } };
+}
+
+async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new BigtableError(Code.INVALID_ARGUMENT, `cannot read ${path}: ${why}`, { cause });
+  }
+}
