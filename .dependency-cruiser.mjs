@@ -16,8 +16,8 @@ const FOLDERS = {
   sstable: ['format', 'read', 'write', 'cache'],
   // clock, random numbers, the process / modules in threads / calls between threads / compression / files and logs /
   // the directory's lock and the lock service / a whole directory / the lock service on etcd /
-  // a directory that many machines share / a bucket
-  platform: ['machine', 'threads', 'ports', 'codecs', 'posix', 'locks', 'directory', 'etcd', 'shared', 's3'],
+  // a directory that many machines share / a bucket / a local cache of either
+  platform: ['machine', 'threads', 'ports', 'codecs', 'posix', 'locks', 'directory', 'etcd', 'shared', 's3', 'read-cache'],
   // what servers, clients and handlers are to one another / headers / frames and streams / messages / calls as handlers, as callers see them
   wire: ['contract', 'hpack', 'http2', 'grpc', 'server', 'client'],
   // messages of protobuf-es / fields as bytes / statuses / the model to messages and back / requests and answers as bytes / both sides

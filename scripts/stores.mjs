@@ -1,8 +1,8 @@
 /**
  * npm run test:stores [-- --short]: stores that many machines share, against programs of others. A directory (on the
  * disk of this machine) and versitygw, an S3 store of a Go module: races of writers, fencers and sweeps by seed, and on
- * S3 the self-test, large files and refusals. Needs Go for versitygw. Closes with one line 'N passed, N failed, N
- * skipped'.
+ * S3 the self-test, large files and refusals; on both a read cache. Needs Go for versitygw. Closes with one line
+ * 'N passed, N failed, N skipped'.
  *
  * --short: fewer races.
  */
@@ -23,16 +23,20 @@ const VERSITYGW = 'github.com/versity/versitygw/cmd/versitygw@v1.8.0';
 const START_MS = 10_000;
 const LARGE_FILE_MIB = 256;
 const MAX_GROWTH_MIB = 160;
+const CACHED_FILE_MIB = 64;
 
 const { values } = argumentsOf({ options: { short: { type: 'boolean', default: false } } });
 const races = values.short ? { directory: 200, s3: 60 } : { directory: 1000, s3: 300 };
 
 buildOrExit();
 const { assertRaced, raceFenceOver } = await import('../dist/test/contracts/fence-race.js');
-const { openS3Store, openSharedDirectory, systemClock, systemRandom } = await import('../dist/src/platform/index.js');
+const { nativeCodecs, openReadCache, openS3Store, openSharedDirectory, systemClock, systemRandom } = await import(
+  '../dist/src/platform/index.js'
+);
 
 /** @typedef {import('../src/env/index.ts').SlotStore} SlotStore */
 /** @typedef {import('../src/env/index.ts').FileSystem} FileSystem */
+/** @typedef {{ readonly fileSystem: FileSystem, readonly identity: string }} SharedStore */
 
 const report = new Report();
 const scratch = mkdtempSync(join(tmpdir(), 'edubba-stores-'));
@@ -63,6 +67,7 @@ async function directoryRaces() {
     machines.map(({ slots }) => slots),
     races.directory,
   );
+  await readCache(machines[0].fileSystem, machines[1]);
   for (const machine of machines) await machine.close();
 }
 
@@ -111,6 +116,7 @@ async function onS3(endpoint) {
   const machines = [await openS3Store(address(), options), await openS3Store(address(), options)];
   report.pass('the self-test of versitygw');
   await largeFile(machines[0].fileSystem, machines[1].fileSystem);
+  await readCache(machines[0].fileSystem, machines[1]);
   await refuses('a bucket that is not there', openS3Store(address('no-such-bucket'), options), 'FAILED_PRECONDITION');
   /** @param {string} accessKeyId */
   const as = (accessKeyId) => ({ ...options, credentials: async () => ({ accessKeyId, secretAccessKey: 'wrong' }) });
@@ -127,6 +133,58 @@ async function onS3(endpoint) {
     races.s3,
   );
   for (const machine of machines) await machine.close();
+}
+
+/**
+ * Single reads of a file that another machine wrote: from the store, for the first time through the cache, and from it.
+ *
+ * @param {FileSystem} writing
+ * @param {SharedStore} store
+ */
+async function readCache(writing, store) {
+  const chunk = Buffer.alloc(1 << 20);
+  const writer = await writing.create('cached');
+  for (let i = 0; i < CACHED_FILE_MIB; i++) {
+    chunk.fill(i);
+    await writer.append(chunk);
+  }
+  await writer.close();
+  const cache = await openReadCache(join(scratch, 'read-cache'), {
+    ...store,
+    budgetBytes: 2 * CACHED_FILE_MIB * 2 ** 20,
+    checksum: nativeCodecs().checksum,
+    clock: systemClock,
+  });
+  // one in each chunk, not one after another
+  const offsets = Array.from({ length: CACHED_FILE_MIB * 4 }, (_, i) => ((i * 37) % (CACHED_FILE_MIB * 4)) * 2 ** 18);
+  const expected = Array.from({ length: CACHED_FILE_MIB }, (_, i) => Buffer.alloc(65_536, i));
+  let isRight = true;
+  /** @param {(offset: number) => Promise<Buffer>} read */
+  const medianMs = async (read) => {
+    const times = [];
+    for (const offset of offsets) {
+      const start = performance.now();
+      const bytes = await read(offset);
+      times.push(performance.now() - start);
+      isRight &&= bytes.equals(expected[offset >> 20] ?? chunk);
+    }
+    return `${times.sort((a, b) => a - b)[times.length >> 1]?.toFixed(3)} ms`;
+  };
+  const through = cache.fileSystem;
+  const plain = await medianMs((offset) => store.fileSystem.read('cached', offset, 65_536));
+  const first = await medianMs((offset) => through.read('cached', offset, 65_536));
+  await cache.settled();
+  const hit = await medianMs((offset) => through.read('cached', offset, 65_536));
+  const now = await medianMs(
+    async (offset) => through.readNow?.('cached', offset, 65_536) ?? through.read('cached', offset, 65_536),
+  );
+  report.check(
+    isRight,
+    `${offsets.length} reads of 64 KiB through a read cache`,
+    `median: store ${plain}, miss ${first}, hit ${hit}, synchronous hit ${now}`,
+  );
+  await cache.close();
+  await writing.delete('cached');
 }
 
 /**

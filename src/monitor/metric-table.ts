@@ -150,6 +150,15 @@ const CACHES: readonly MetricDefinition[] = [
   gauge('row_cache_limit_bytes', 'rowCache.limitBytes', 'The most bytes of cached single rows.'),
   counter('row_cache_hits', 'rowCache.hits', 'Look-ups of a row in a file that the cache answered.'),
   counter('row_cache_misses', 'rowCache.misses', 'Look-ups of a row in a file that the cache did not answer.'),
+  gauge('read_cache_used_bytes', 'readCache.usedBytes', 'Bytes of the local disk in use by the cache of a store.'),
+  gauge('read_cache_limit_bytes', 'readCache.limitBytes', 'The most bytes of the local disk for the cache of a store.'),
+  counter('read_cache_hits', 'readCache.hits', 'Reads of a store that the local disk answered whole.'),
+  counter('read_cache_misses', 'readCache.misses', 'Reads of a store that it had to answer, in part at least.'),
+  counter('read_cache_hit_bytes', 'readCache.hitBytes', 'Bytes of reads that the local disk answered whole.'),
+  counter('read_cache_fetched_bytes', 'readCache.fetchedBytes', 'Bytes that were fetched from the store.'),
+  counter('read_cache_evictions', 'readCache.evictions', 'Chunks of files that were evicted for others.'),
+  counter('read_cache_damaged', 'readCache.damaged', 'Chunks whose bytes on the local disk were not those written.'),
+  counter('read_cache_disk_errors', 'readCache.diskErrors', 'Errors of the local disk, a lack of space included.'),
 ];
 
 const FILES: readonly MetricDefinition[] = [

@@ -17,6 +17,7 @@ export {
 export { openS3Store } from './s3/s3-store.ts';
 export { openSharedDirectory } from './shared/shared-directory.ts';
 export type { SharedStore } from './shared/shared-store.ts';
+export { openReadCache, type ReadCache, type ReadCacheOptions } from './read-cache/read-cache.ts';
 export { nodeSyscalls, type Syscalls } from './posix/posix-syscalls.ts';
 export { type LockFilesRead, readAllLockFiles } from './locks/lock-file-check.ts';
 export { openLocalLockService } from './locks/local-lock-service.ts';

@@ -1,19 +1,20 @@
 /**
  * The text of the file EDUBBA: what a directory or a store holds, in which version. Formats: docs/formats/directory.md,
- * docs/formats/shared-store.md.
+ * docs/formats/shared-store.md, docs/formats/read-cache.md.
  */
 import { BigtableError, Code, CorruptionError, crc32c } from '../../base/index.ts';
 
-/** `directory`: one process owns it. `store`: many machines share it. */
-type Kind = 'directory' | 'store';
+/** `directory`: one process owns it. `store`: many machines share it. `cache`: parts of a store. */
+type Kind = 'directory' | 'store' | 'cache';
 
 export const FORMAT_NAME = 'EDUBBA';
 const VERSION = 1;
 const FORMAT =
-  /^edubba (directory|store)\nversion (\d{1,9})\nrequires ([0-9a-f]{8})\nidentity ([0-9a-f]{32})\nchecksum ([0-9a-f]{8})\n$/;
+  /^edubba (directory|store|cache)\nversion (\d{1,9})\nrequires ([0-9a-f]{8})\nidentity ([0-9a-f]{32})\nchecksum ([0-9a-f]{8})\n$/;
 const WHAT: Readonly<Record<Kind, string>> = {
   directory: 'a directory that one process owns',
   store: 'a store that many machines share',
+  cache: 'a read cache of a store',
 };
 
 /** The text of the format file. */
