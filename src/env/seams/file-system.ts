@@ -87,7 +87,7 @@ export interface FileSystem {
   /**
    * The same synchronously. Undefined where a quick read cannot be expected, or where it fails: then `read`, which
    * reports the error. With `into`, which is `length` bytes long, the bytes are written there. An adapter whose storage
-   * is remote does not implement it.
+   * is remote does not implement it, unless it has local copies.
    */
   readNow?(path: string, offset: number, length: number, into?: Buffer): Buffer | undefined;
   /** Visible files whose path starts with `prefix`, by path. Logs are not listed. */

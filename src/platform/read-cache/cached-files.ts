@@ -1,10 +1,9 @@
 /**
- * The files of a store with a read cache before them. Reads fetch whole chunks, keep them on the local disk, and are
- * answered from there; logs pass through.
+ * The files of a store, read through a cache on the local disk. Logs pass through.
  *
- * What is kept: every chunk of a read that stands alone. Of reads that go on one after another, as those of scans and
- * compactions, a chunk that such reads have passed before; and their hits count for nothing. What is written here is
- * kept as it is written.
+ * A read fetches and keeps whole chunks, unless it is part of a scan or a compaction: of reads that go on where the one
+ * before ended, for more than SCAN_CHUNKS. Of these a chunk is kept that a scan has passed before. A hit is a use of the
+ * chunk, unless its read goes on where another ended. What is written here is kept as it is written.
  *
  * Invariants:
  * - What is read is what the store has, or had before a deletion. Errors are the store's own.
@@ -32,6 +31,8 @@ import { PassedChunks } from './passed-chunks.ts';
 /** Longer reads are none of a tablet server, and are left to the store. */
 const MAX_READ_BYTES = 4 << 20;
 const MAX_UNWRITTEN_BYTES = 32 << 20;
+/** Bytes that reads may go on for before they are a scan, in chunks. */
+const SCAN_CHUNKS = 4;
 /** Files of which the size and the last reads are remembered, some 500 bytes each. */
 const MAX_KNOWN_FILES = 16_384;
 
@@ -82,18 +83,16 @@ export class CachedFiles implements FileSystem {
   }
 
   async size(path: string): Promise<number> {
-    const sizeBytes = await this.#store.size(path);
-    this.#files.of(path).sizeBytes = sizeBytes;
-    return sizeBytes;
+    const file = this.#files.of(path);
+    return (file.sizeBytes = await this.#store.size(path));
   }
 
   async read(path: string, offset: number, length: number): Promise<Buffer> {
     if (!(offset >= 0 && length > 0 && length <= MAX_READ_BYTES)) return this.#store.read(path, offset, length);
     const file = this.#files.of(path);
-    const isSequential = file.isSequential(offset, length);
-    file.noteRead(offset, length);
+    const runBytes = file.noteRead(offset, length);
     const into = Buffer.allocUnsafe(length);
-    const missing = await this.#readChunks(file, offset, into, isSequential);
+    const missing = await this.#readChunks(file, offset, into, runBytes === 0);
     if (missing.length === 0) {
       this.#countHit(length);
       return into;
@@ -103,9 +102,9 @@ export class CachedFiles implements FileSystem {
     file.sizeBytes ??= await this.#store.size(path);
     // the store says what is wrong
     if (end > file.sizeBytes) return this.#store.read(path, offset, length);
-    await Promise.all(
-      this.#runsOf(file, offset, missing, isSequential).map((run) => this.#readRun(file, run, offset, into)),
-    );
+    const isScan = runBytes > SCAN_CHUNKS * this.#chunkBytes;
+    const runs = this.#runsOf(file, offset, missing, isScan);
+    await Promise.all(runs.map((run) => this.#readRun(file, run, offset, into)));
     return into;
   }
 
@@ -128,8 +127,7 @@ export class CachedFiles implements FileSystem {
       },
     );
     if (bytes === undefined) return undefined;
-    if (!file.isSequential(offset, length)) for (const slot of slots) this.#chunks.use(slot);
-    file.noteRead(offset, length);
+    if (file.noteRead(offset, length) === 0) for (const slot of slots) this.#chunks.use(slot);
     this.#countHit(length);
     return bytes;
   }
@@ -173,7 +171,7 @@ export class CachedFiles implements FileSystem {
   }
 
   /** Reads what is here into `into`, and returns the numbers of the chunks that are missing, ascending. */
-  async #readChunks(file: KnownFile, offset: number, into: Buffer, isSequential: boolean): Promise<number[]> {
+  async #readChunks(file: KnownFile, offset: number, into: Buffer, isUse: boolean): Promise<number[]> {
     const missing: number[] = [];
     const reads = this.#partsOf(offset, into.length).map(async ({ chunk, from, at, length }) => {
       const target = into.subarray(at, at + length);
@@ -181,7 +179,7 @@ export class CachedFiles implements FileSystem {
       if (fetch !== undefined) return copyPart(await fetch, from, target);
       const slot = this.#chunks.find(file.key, chunk, from + length);
       if (slot === NO_SLOT) return false;
-      if (!isSequential) this.#chunks.use(slot);
+      if (isUse) this.#chunks.use(slot);
       return this.#chunks.read(slot, from, target);
     });
     const first = Math.floor(offset / this.#chunkBytes);
@@ -189,12 +187,12 @@ export class CachedFiles implements FileSystem {
     return missing;
   }
 
-  #runsOf(file: KnownFile, offset: number, missing: readonly number[], isSequential: boolean): Run[] {
+  #runsOf(file: KnownFile, offset: number, missing: readonly number[], isScan: boolean): Run[] {
     const runs: Run[] = [];
     for (const chunk of missing) {
-      // a chunk is passed once by reads that go on, by the one that has its start
+      // a scan passes a chunk with the read that has its start
       const hasStart = chunk * this.#chunkBytes >= offset;
-      const isKept = !isSequential || (hasStart && this.#passed.note(file.key, chunk));
+      const isKept = !isScan || (hasStart && this.#passed.note(file.key, chunk));
       const run = runs.at(-1);
       if (run !== undefined && run.last === chunk - 1 && run.isKept === isKept) run.last = chunk;
       else runs.push({ first: chunk, last: chunk, isKept });

@@ -1,6 +1,6 @@
 /**
- * Which chunk lies in which slot of a read cache, and which one is evicted for another. Pure, and in typed arrays: 81
- * to 85 bytes a slot, whatever it holds.
+ * Which chunk lies in which slot of a read cache, and which one is evicted for another. Pure, and in typed arrays: 77
+ * to 81 bytes a slot, whatever it holds.
  *
  * A chunk enters on probation. A use moves it to the main part; each part evicts the one that was not used for longest.
  * New chunks take PROBATION_SHARE of the slots at most once there is no free slot, so that a flood of them leaves the

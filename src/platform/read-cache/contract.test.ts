@@ -45,18 +45,16 @@ function cacheBefore(slots: number): {
   };
 }
 
-for (const slots of [8, 1000]) {
-  fileSystemContract(`a read cache of ${slots} chunks over memory`, async () => {
-    const cache = cacheBefore(slots);
-    const store = new MemoryFileSystem();
-    return {
-      fileSystem: await cache.over(store),
-      reopen: async () => cache.over(store.crash('nothing')),
-      setFreeBytes: (bytes) => (store.freeBytes = bytes),
-      close: () => cache.close(),
-    };
-  });
-}
+fileSystemContract('a read cache of few chunks over memory', async () => {
+  const cache = cacheBefore(8);
+  const store = new MemoryFileSystem();
+  return {
+    fileSystem: await cache.over(store),
+    reopen: async () => cache.over(store.crash('nothing')),
+    setFreeBytes: (bytes) => (store.freeBytes = bytes),
+    close: () => cache.close(),
+  };
+});
 
 const overDirectory = async (): Promise<FileSystemUnderTest> => {
   const cache = cacheBefore(40);

@@ -18,8 +18,10 @@ export class KnownFile {
   isDeleted = false;
   /** Chunks that are being fetched or written into the cache, by number. */
   readonly fetches = new Map<number, Promise<Buffer>>();
-  /** Start and end of the last reads, each pair in its place until another takes it. */
-  readonly #recent = new Float64Array(2 * RECENT_READS).fill(-1);
+  /** The last sequences of reads: start and end of the last read, and the bytes of all. */
+  readonly #starts = new Float64Array(RECENT_READS).fill(-1);
+  readonly #ends = new Float64Array(RECENT_READS).fill(-1);
+  readonly #runs = new Float64Array(RECENT_READS);
   #nextPlace = 0;
 
   constructor(path: string) {
@@ -28,25 +30,24 @@ export class KnownFile {
     this.key = Uint32Array.from({ length: KEY_WORDS }, (_, i) => digest.readUInt32LE(4 * i));
   }
 
-  /** True when the read goes on where one of the last reads ended, in either direction. */
-  isSequential(offset: number, length: number): boolean {
-    return this.#placeBeside(offset, length) >= 0;
-  }
-
-  /** Notes the read, in the place of the one that it continues. */
-  noteRead(offset: number, length: number): void {
+  /** Notes the read. Returns the bytes of the reads that it continues, in either direction; 0 where it stands alone. */
+  noteRead(offset: number, length: number): number {
     let place = this.#placeBeside(offset, length);
     if (place < 0) {
       place = this.#nextPlace;
       this.#nextPlace = (place + 1) % RECENT_READS;
+      this.#runs[place] = 0;
     }
-    this.#recent[2 * place] = offset;
-    this.#recent[2 * place + 1] = offset + length;
+    const before = this.#runs[place]!;
+    this.#starts[place] = offset;
+    this.#ends[place] = offset + length;
+    this.#runs[place] = before + length;
+    return before;
   }
 
   #placeBeside(offset: number, length: number): number {
     for (let place = 0; place < RECENT_READS; place++)
-      if (this.#recent[2 * place + 1] === offset || this.#recent[2 * place] === offset + length) return place;
+      if (this.#ends[place] === offset || this.#starts[place] === offset + length) return place;
     return -1;
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Remembers chunks that sequential reads have passed without keeping them, so that the second one keeps them. A table
+ * Remembers chunks that scans have passed without keeping them, so that the second one keeps them. A table
  * of 4 bytes a slot: a later chunk overwrites an earlier one with the same place.
  */
 import { hashOfChunk } from './chunk-index.ts';

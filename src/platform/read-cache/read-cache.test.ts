@@ -129,10 +129,9 @@ describe('what a read cache keeps', () => {
       await subject.cache.settled();
       return subject.storeReads();
     };
-    const first = await scan();
-    assert.equal(first[0], 'f 0-128');
-    assert.equal(first[1], 'f 128-200');
-    assert.equal(subject.metrics.report().gauges['readCache.usedBytes'], 2 * CHUNK_BYTES);
+    // four chunks and a bit are no scan yet
+    assert.deepEqual((await scan()).slice(0, 5), ['f 0-128', 'f 128-256', 'f 256-320', 'f 320-400', 'f 400-500']);
+    assert.equal(subject.metrics.report().gauges['readCache.usedBytes'], 5 * CHUNK_BYTES);
     await scan();
     assert.deepEqual(await scan(), []);
   });

@@ -82,13 +82,14 @@ export async function openReadCache(path: string, options: ReadCacheOptions): Pr
     });
     const nowMs = (): number => clock.monotonicMs();
     const files = new CachedFiles({ store: fileSystem, chunks, slots, metrics, nowMs, syscalls });
-    const close = async (): Promise<void> => {
+    const end = async (): Promise<void> => {
       stopGauges();
       await files.settled();
       await chunks.close();
       await lock.release();
     };
-    return { fileSystem: files, settled: () => files.settled(), close };
+    let ended: Promise<void> | undefined;
+    return { fileSystem: files, settled: () => files.settled(), close: () => (ended ??= end()) };
   } catch (error) {
     await lock.release();
     throw error;
