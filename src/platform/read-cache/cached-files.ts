@@ -2,8 +2,8 @@
  * The files of a store, read through a cache on the local disk. Logs pass through.
  *
  * A read fetches and keeps whole chunks, unless it is part of a scan or a compaction: of reads that go on where the one
- * before ended, for more than SCAN_CHUNKS. Of these a chunk is kept that a scan has passed before. A hit is a use of the
- * chunk, unless its read goes on where another ended. What is written here is kept as it is written.
+ * before ended, for more than SCAN_CHUNKS. Of these a chunk is kept that a scan has passed before. A hit is a use of
+ * the chunk, unless its read goes on where another ended. What is written here is kept as it is written.
  *
  * Invariants:
  * - What is read is what the store has, or had before a deletion. Errors are the store's own.

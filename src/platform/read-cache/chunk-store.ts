@@ -203,6 +203,7 @@ export class ChunkStore {
 
   /** Closes the files when no call uses them any more. */
   async close(): Promise<void> {
+    if (this.#isClosed) return;
     this.#isClosed = true;
     if (this.#users > 0) await new Promise<void>((resolve) => (this.#whenUnused = resolve));
     const { syscalls } = this.#options;
