@@ -66,7 +66,7 @@ export const ROOMS = [
   {
     floor: 4,
     room: 'platform',
-    what: 'adapters that touch the machine: files, shared directories, S3, directory lock, clock, threads, native codecs; the local lock service, and that on etcd',
+    what: 'adapters that touch the machine: files, shared directories, S3, a read cache of either, directory lock, clock, threads, native codecs; the local lock service, and that on etcd',
     imports: ['base', 'compress', 'env', 'protobuf', 'wire'],
   },
   {

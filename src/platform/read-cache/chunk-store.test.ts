@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import * as fs from 'node:fs';
+import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { crc32c } from '../../base/index.ts';
@@ -8,6 +10,7 @@ import { nodeSyscalls, type Syscalls } from '../posix/posix-syscalls.ts';
 import { NO_SLOT } from './chunk-index.ts';
 import { ChunkStore } from './chunk-store.ts';
 import { contentOf, temporaryDirectory } from './fixtures.ts';
+import { encodeHeader, encodeRecord, PIECES } from './index-record.ts';
 
 const CHUNK_BYTES = 64;
 const fileOf = (number: number): Uint32Array => Uint32Array.of(number, 1, 2, 3);
@@ -17,10 +20,11 @@ async function open(
   t: TestContext,
   slots: number,
   syscalls: Syscalls = nodeSyscalls,
+  directory = temporaryDirectory(t),
 ): Promise<{ store: ChunkStore; metrics: Metrics }> {
   const metrics = new Metrics();
   const store = await ChunkStore.open({
-    directory: temporaryDirectory(t),
+    directory,
     syscalls,
     checksum: crc32c,
     clock: new ManualClock(),
@@ -72,6 +76,40 @@ describe('the chunks of a read cache', () => {
     const reads = [store.read(slot, 0, Buffer.alloc(64)), store.read(slot, 10, Buffer.alloc(5))];
     assert.deepEqual(await Promise.all(reads), [false, false]);
     assert.equal(metrics.get('readCache.damaged'), 1);
+  });
+
+  test('a chunk that is not wanted any more when it is written is not found, nor after a start', async (t) => {
+    const directory = temporaryDirectory(t);
+    const { store } = await open(t, 8, nodeSyscalls, directory);
+    await put(store, 1, 0, () => false);
+    assert.equal(store.find(fileOf(1), 0, 1), NO_SLOT);
+    assert.equal(store.usedBytes, 0);
+    await store.close();
+    const { store: again } = await open(t, 8, nodeSyscalls, directory);
+    assert.equal(again.filledSlots, 0);
+  });
+
+  test('a chunk that is there already is not kept twice', async (t) => {
+    const { store } = await open(t, 8);
+    await put(store, 1, 0);
+    await put(store, 1, 0);
+    await Promise.all([put(store, 2, 0), put(store, 2, 0)]);
+    assert.equal(store.filledSlots, 2);
+    assert.equal(store.usedBytes, 2 * CHUNK_BYTES);
+  });
+
+  test('of two records with one chunk one is taken, and none that is too long', async (t) => {
+    const directory = temporaryDirectory(t);
+    const record = { file: fileOf(1), chunk: 0, lengthBytes: CHUNK_BYTES, sums: new Uint32Array(PIECES) };
+    const long = { ...record, chunk: 1, lengthBytes: CHUNK_BYTES + 1 };
+    const records = [record, record, long].map((each, slot) => encodeRecord(slot, each, crc32c));
+    fs.writeFileSync(join(directory, 'index'), Buffer.concat([encodeHeader(CHUNK_BYTES, crc32c), ...records]));
+    const { store } = await open(t, 8, nodeSyscalls, directory);
+    assert.equal(store.filledSlots, 1);
+    assert.equal(store.find(fileOf(1), 0, CHUNK_BYTES), 0);
+    await put(store, 3, 0);
+    assert.equal(store.find(fileOf(3), 0, 1), 1);
+    store.assertConsistent();
   });
 
   test('after it is closed it touches no file', async (t) => {

@@ -1,4 +1,5 @@
 /** For tests: a read cache in a temporary directory, over a store in memory whose reads are counted. */
+import assert from 'node:assert/strict';
 import * as fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -102,9 +103,16 @@ export async function openCache(
   return subject;
 }
 
-/** Bytes of all files in the directory, by their lengths. */
-export function bytesIn(directory: string): number {
-  return fs.readdirSync(directory).reduce((sum, name) => sum + fs.statSync(join(directory, name)).size, 0);
+/** Slots and records are within the budget for that number of slots, and the rest in what is set apart for it. */
+export function assertWithinBudget(directory: string, slots: number): void {
+  let restBytes = 0;
+  for (const name of fs.readdirSync(directory)) {
+    const { size } = fs.statSync(join(directory, name));
+    if (name === 'chunks') assert.ok(size <= slots * CHUNK_BYTES, `${size} bytes of chunks`);
+    else if (name === 'index') assert.ok(size <= (slots + 1) * 64, `${size} bytes of records`);
+    else restBytes += size;
+  }
+  assert.ok(restBytes <= 16 * 1024);
 }
 
 /** Changes a byte of a file in the cache's directory. */

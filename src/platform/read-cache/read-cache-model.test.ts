@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { errno } from '../fixtures.ts';
 import { nodeSyscalls, type Syscalls } from '../posix/posix-syscalls.ts';
-import { budgetOf, bytesIn, type CacheUnderTest, damage, openCache, writeFile } from './fixtures.ts';
+import { assertWithinBudget, type CacheUnderTest, damage, openCache, writeFile } from './fixtures.ts';
 
 const size = fc.nat(700);
 const step = fc.oneof(
@@ -45,14 +45,14 @@ type Step = {
 class Walk {
   readonly #subject: CacheUnderTest;
   readonly #disk: { fails: boolean };
-  readonly #budgetBytes: number;
+  readonly #slots: number;
   readonly #files = new Map<string, Buffer>();
   #names = 0;
 
-  constructor(subject: CacheUnderTest, disk: { fails: boolean }, budgetBytes: number) {
+  constructor(subject: CacheUnderTest, disk: { fails: boolean }, slots: number) {
     this.#subject = subject;
     this.#disk = disk;
-    this.#budgetBytes = budgetBytes;
+    this.#slots = slots;
   }
 
   async take({ kind, file = 0, at = 0, length = 0, name = '' }: Step): Promise<void> {
@@ -71,7 +71,7 @@ class Walk {
     else if (kind === 'truncate') {
       if (fs.statSync(join(directory, name)).size > at) fs.truncateSync(join(directory, name), at);
     } else if (path !== undefined) await this.#useFile(kind, path, at, length);
-    assert.ok(bytesIn(directory) <= this.#budgetBytes);
+    assertWithinBudget(directory, this.#slots);
   }
 
   async #useFile(kind: string, path: string, at: number, length: number): Promise<void> {
@@ -116,7 +116,7 @@ test('random use, damage, restarts and faults: what is read is what was written,
         write: (...args) => failing(nodeSyscalls.write(...args)),
       };
       const subject = await openCache(undefined, slots, { syscalls });
-      const walk = new Walk(subject, disk, budgetOf(slots));
+      const walk = new Walk(subject, disk, slots);
       try {
         for (const each of steps) {
           if (each.kind === 'restart') disk.fails = false;
