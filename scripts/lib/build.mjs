@@ -13,6 +13,7 @@
 import { createRequire } from 'node:module';
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { checkImports } from './bundle-imports.mjs';
 import { declarations } from './declarations.mjs';
 import { dependency, filesUnder, ROOT, run, secondsSince } from './repository.mjs';
 import { plainNames } from './plain-names.mjs';
@@ -126,6 +127,7 @@ function bundle() {
   });
   const files = Object.keys(metafile.outputs).filter((path) => path.endsWith('.js'));
   const texts = plainNames(files.map((path) => readFileSync(join(ROOT, path), 'utf8')));
+  checkImports(metafile.outputs, texts);
   for (const [i, path] of files.entries()) writeFileSync(join(ROOT, path), texts[i]);
   writeFileSync(dist('bundle', 'THIRD-PARTY.txt'), thirdParty(Object.keys(metafile.inputs)));
 }

@@ -24,8 +24,9 @@ export async function s3Signer(
   { region, endpoint }: S3Address,
   credentials: () => Promise<S3Credentials>,
 ): Promise<S3Signer> {
-  const { SignatureV4 } = await import('@smithy/signature-v4');
-  const signer = new SignatureV4({
+  // in the bundle a CommonJS package has its default export alone
+  const { default: signatures } = await import('@smithy/signature-v4');
+  const signer = new signatures.SignatureV4({
     service: 's3',
     region,
     credentials,

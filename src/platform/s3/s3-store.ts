@@ -105,10 +105,10 @@ function environmentRegion(): string | undefined {
   return process.env['AWS_REGION'] || process.env['AWS_DEFAULT_REGION'] || undefined;
 }
 
-/** Loaded only where it is needed: it is large. */
+/** Loaded only where it is needed: it is large. In the bundle a CommonJS package has its default export alone. */
 async function standardCredentials(): Promise<() => Promise<S3Credentials>> {
-  const { defaultProvider } = await import('@aws-sdk/credential-provider-node');
-  const provider = defaultProvider();
+  const { default: credentialProviders } = await import('@aws-sdk/credential-provider-node');
+  const provider = credentialProviders.defaultProvider();
   return async () => {
     try {
       return await provider();
