@@ -15,11 +15,10 @@ import { argumentsOf, helpIfAsked } from './lib/command-line.mjs';
 import { Report } from './lib/report.mjs';
 import { secondsSince } from './lib/repository.mjs';
 import { freePort } from './lib/server.mjs';
-import { goInstalled, goMissing } from './lib/tools.mjs';
+import { goMissing, versitygw } from './lib/tools.mjs';
 
 helpIfAsked(import.meta.url);
 
-const VERSITYGW = 'github.com/versity/versitygw/cmd/versitygw@v1.8.0';
 const START_MS = 10_000;
 const LARGE_FILE_MIB = 256;
 const MAX_GROWTH_MIB = 160;
@@ -77,7 +76,7 @@ async function directoryRaces() {
  * @param {(endpoint: string) => Promise<void>} body
  */
 async function withVersitygw(body) {
-  const program = await goInstalled(VERSITYGW, 'versitygw');
+  const program = await versitygw();
   const data = join(scratch, 'versitygw');
   mkdirSync(join(data, 'bucket'), { recursive: true });
   const endpoint = `127.0.0.1:${await freePort()}`;

@@ -12,6 +12,8 @@ import { capture, filesUnder, ROOT, which } from './repository.mjs';
 /** The last version of it that the Go client's module has. */
 const CBT = 'cloud.google.com/go/bigtable/cmd/cbt@v1.13.0';
 const EMULATOR = 'cloud.google.com/go/bigtable/cmd/emulator@v1.58.0';
+/** An S3 store over a directory. */
+const VERSITYGW = 'github.com/versity/versitygw/cmd/versitygw@v1.8.0';
 const NODE_CLIENT = '@google-cloud/bigtable';
 const OLDEST_GO = [1, 21];
 const OLDEST_JAVA = 11;
@@ -50,6 +52,9 @@ export async function pythonMissing() {
   return status === 0 ? undefined : 'python3 (3.9 or newer, with venv and ensurepip) is needed';
 }
 
+/** versitygw; returns the path of its executable. */
+export const versitygw = () => goInstalled(VERSITYGW, 'versitygw');
+
 /** Google's emulator; returns the path of its executable. */
 export const emulator = () => goInstalled(EMULATOR, 'emulator');
 
@@ -62,7 +67,7 @@ export const cbtFolder = async () => dirname(await goInstalled(CBT, 'cbt'));
  * @param {string} program
  * @param {string} name
  */
-export async function goInstalled(program, name) {
+async function goInstalled(program, name) {
   const folder = join(CACHE, 'go', 'installed', program.replaceAll(/[^a-z0-9.]+/gi, '-'));
   const path = join(folder, name);
   if (!existsSync(path)) {

@@ -4,6 +4,7 @@ import {
   BatchError,
   BigtableError,
   CallEndedError,
+  type CallOptions,
   type CodeName,
   type Database,
   type Mutations,
@@ -42,11 +43,11 @@ export type Outcome =
   /** `failed`: it surely had no effect. `unknown`: it may have taken effect, or may later. */
   | { readonly kind: 'failed' | 'unknown'; readonly code: string; readonly message: string };
 
-/** Makes the call; returns the outcomes in the order of its rows. */
-export async function perform(database: Database, call: Call): Promise<readonly Outcome[]> {
+/** Makes the call; returns the outcomes in the order of its rows. `timeoutMs`: none by default. */
+export async function perform(database: Database, call: Call, timeoutMs?: number): Promise<readonly Outcome[]> {
   const cancel = new AbortController();
   if (call.cancelAfter !== undefined) void cancelAfter(call.cancelAfter, cancel);
-  const options = call.cancelAfter === undefined ? {} : { signal: cancel.signal };
+  const options = { timeoutMs, ...(call.cancelAfter !== undefined && { signal: cancel.signal }) };
   try {
     const answers = await answersTo(database, call, options);
     return call.rows.map((_, i) => ({ kind: 'answered', answer: answers[i] }));
@@ -81,7 +82,7 @@ async function cancelAfter(turns: number, cancel: AbortController): Promise<void
 async function answersTo(
   database: Database,
   { method, rows, at = '' }: Call,
-  options: { signal?: AbortSignal },
+  options: CallOptions,
 ): Promise<readonly (string | boolean | undefined)[]> {
   const table = database.table(TABLE);
   const [first] = rows;
@@ -133,7 +134,7 @@ async function answerOfRow(
   table: Table,
   row: string,
   work: RowWork,
-  options: { signal?: AbortSignal },
+  options: CallOptions,
 ): Promise<string | boolean | undefined> {
   switch (work.kind) {
     case 'read':

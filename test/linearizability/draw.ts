@@ -33,8 +33,9 @@ export class Draw {
   readonly #seen = new Map<string, string>();
   #values = 0;
 
-  constructor(rows: number, seed: number) {
-    this.rows = Array.from({ length: rows }, (_, i) => `row-${String(i).padStart(2, '0')}`);
+  /** `suffix`: of the names of all rows. */
+  constructor(rows: number, seed: number, suffix = '') {
+    this.rows = Array.from({ length: rows }, (_, i) => `row-${String(i).padStart(2, '0')}${suffix}`);
     this.#random = new SeededRandom(seed);
   }
 

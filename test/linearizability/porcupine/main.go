@@ -1,5 +1,6 @@
-// Porcupine's verdicts on the histories of random-history.ts: a line of JSON with a list of operations for each
-// history on standard input, a line "true" or "false" for each on standard output.
+// Porcupine's verdicts on histories: a line of JSON with a list of operations for each history on standard input, a line
+// "true", "false" or "unknown" (it took too long) for each on standard output. The histories are those of
+// random-history.ts, or with the argument "rows" those of rows (row.ts).
 package main
 
 import (
@@ -8,15 +9,23 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"strconv"
+	"time"
 
 	"github.com/anishathalye/porcupine"
 )
 
+const patience = 20 * time.Second
+
 type work struct {
-	Kind     string `json:"kind"`
-	Value    string `json:"value"`
-	Expected string `json:"expected"`
+	Kind     string  `json:"kind"`
+	Value    string  `json:"value"`
+	Expected *string `json:"expected"`
+	// of rows
+	Changes   []change `json:"changes"`
+	Amount    int64    `json:"amount"`
+	Suffix    *string  `json:"suffix"`
+	WhenTrue  []change `json:"whenTrue"`
+	WhenFalse []change `json:"whenFalse"`
 }
 
 type operation struct {
@@ -42,7 +51,7 @@ func effect(state string, work work) (string, string) {
 	case "append":
 		return state + work.Value, state + work.Value
 	case "compareAndSet":
-		if state == work.Expected {
+		if state == *work.Expected {
 			return work.Value, "true"
 		}
 		return state, "false"
@@ -50,24 +59,30 @@ func effect(state string, work work) (string, string) {
 	panic("unknown work: " + work.Kind)
 }
 
-var register = porcupine.NondeterministicModel{
-	Init: func() []interface{} { return []interface{}{""} },
-	// an operation of unknown outcome has taken effect at this point, or never does
-	Step: func(state, input, out interface{}) []interface{} {
-		next, answer := effect(state.(string), input.(work))
-		known := out.(output)
-		if !known.isAnswered {
-			return []interface{}{state, next}
-		}
-		if answer != known.answer {
-			return nil
-		}
-		return []interface{}{next}
-	},
+// An operation of unknown outcome has taken effect at the point at which it is tried, or never does.
+func modelOf(initial string, effect func(state string, work work) (string, string)) porcupine.Model {
+	nondeterministic := porcupine.NondeterministicModel{
+		Init: func() []interface{} { return []interface{}{initial} },
+		Step: func(state, input, out interface{}) []interface{} {
+			next, answer := effect(state.(string), input.(work))
+			known := out.(output)
+			if !known.isAnswered {
+				return []interface{}{state, next}
+			}
+			if answer != known.answer {
+				return nil
+			}
+			return []interface{}{next}
+		},
+	}
+	return nondeterministic.ToModel()
 }
 
 func main() {
-	model := register.ToModel()
+	model := modelOf("", effect)
+	if len(os.Args) > 1 && os.Args[1] == "rows" {
+		model = modelOf(emptyRow, rowEffect)
+	}
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 1<<26)
 	for lines.Scan() {
@@ -85,6 +100,13 @@ func main() {
 				ClientId: i, Input: op.Work, Call: op.BeganAt, Output: output{op.IsAnswered, op.Answer}, Return: endedAt,
 			})
 		}
-		fmt.Println(strconv.FormatBool(porcupine.CheckOperations(model, history)))
+		switch porcupine.CheckOperationsTimeout(model, history, patience) {
+		case porcupine.Unknown:
+			fmt.Println("unknown")
+		case porcupine.Ok:
+			fmt.Println("true")
+		default:
+			fmt.Println("false")
+		}
 	}
 }
