@@ -78,7 +78,7 @@ export interface DrawOptions {
   readonly only: string;
 }
 
-const SHORT: readonly FaultKind[] = ['kill a server', 'kill the master', 'stop a server for longer than its lease'];
+const SHORT: readonly FaultKind[] = ['kill the master', 'kill a server', 'stop a server for longer than its lease'];
 const SHORT_CUT = ['server', 'etcd'] as const;
 
 type Card = Pick<Fault, 'kind' | 'between'>;
