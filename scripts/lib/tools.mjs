@@ -67,7 +67,7 @@ export const cbtFolder = async () => dirname(await goInstalled(CBT, 'cbt'));
  * @param {string} program
  * @param {string} name
  */
-async function goInstalled(program, name) {
+export async function goInstalled(program, name) {
   const folder = join(CACHE, 'go', 'installed', program.replaceAll(/[^a-z0-9.]+/gi, '-'));
   const path = join(folder, name);
   if (!existsSync(path)) {

@@ -234,7 +234,11 @@ const LOG: readonly MetricDefinition[] = [
     help: 'Time until an append to the commit log was durable. An append holds the writes of many calls.',
   },
   counter('log_appended_bytes', 'log.appendedBytes', 'Bytes of records appended to commit logs.'),
-  gauge('log_size_bytes', 'log.sizeBytes', 'Bytes of commit logs on the disk.'),
+  gauge(
+    'log_size_bytes',
+    'log.sizeBytes',
+    'Bytes of commit logs that a replay would read. On shared stores short appends count as more than they have.',
+  ),
   gauge('log_limit_bytes', 'log.limitBytes', 'Length of the commit logs that forces flushes.'),
   gauge('log_pending_bytes', 'log.pendingBytes', 'Bytes of records that are not durable yet.'),
 ];

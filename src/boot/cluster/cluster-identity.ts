@@ -34,7 +34,7 @@ export async function identityOf(lockService: LockService): Promise<string | und
   return file && Buffer.from(file.contents).toString('latin1');
 }
 
-/** Of several processes that start a cluster one notes its store; all answer what is noted. */
+/** Notes the store, unless another process has just done so. Answers what is noted. */
 async function create(lockService: LockService, identity: string): Promise<string | undefined> {
   try {
     await lockService.write(PATH, Buffer.from(identity, 'latin1'), { version: 0 });

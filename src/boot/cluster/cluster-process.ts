@@ -3,12 +3,13 @@
  * of files), and the transport between processes. Roles run over its `env`.
  */
 import { resolve } from 'node:path';
-import { invalidArgument } from '../../base/index.ts';
-import { ByteBudget, type Env, type Logger, type Metrics, type Workers } from '../../env/index.ts';
+import { Code, invalidArgument, toBigtableError } from '../../base/index.ts';
+import { ByteBudget, type Env, type FileSystem, type Logger, type Metrics, type Workers } from '../../env/index.ts';
 import { NetworkTransport } from '../../network/index.ts';
 import {
   nativeCodecs,
   openEtcdLockService,
+  openReadCache,
   type SharedStore,
   systemClock,
   systemRandom,
@@ -29,6 +30,8 @@ import type { StoreJob } from './store-compaction-worker.ts';
 export interface ClusterOptions extends ClusterAccess {
   /** The store: a directory that all machines share, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME. */
   readonly files: string;
+  /** A cache of the store's files on the local disk. Default: none. */
+  readonly readCache?: { readonly directory: string; readonly budgetBytes: number } | undefined;
   /** HOST:PORT at which this process takes calls of the others; port 0 chooses a free one. */
   readonly clusterAddress: string;
   /** HOST:PORT by which the others reach it. Default: that of `clusterAddress`. */
@@ -88,7 +91,7 @@ export async function openClusterProcess(options: ClusterOptions, role: ClusterR
       await transport.close(0);
       throw error;
     });
-    const { fileSystem } = store;
+    const fileSystem = await readThroughCache(options, store, opened);
     const requestBudget = new ByteBudget(requestBytes);
     return {
       env: { ...machine, fileSystem, lockService, transport, workers, codecs, requestBudget },
@@ -161,6 +164,29 @@ function mustParse(address: string, what: string): { readonly host: string; read
   const parsed = parseAddress(address);
   if (parsed === undefined) throw invalidArgument(`invalid ${what} ${JSON.stringify(address)}: expected HOST:PORT`);
   return parsed;
+}
+
+/**
+ * The store's files, read through the cache. A disk that fails, or is full, costs only the cache. FAILED_PRECONDITION
+ * where another process has its directory, or it holds something else.
+ */
+async function readThroughCache(
+  { readCache, logger, metrics }: ClusterOptions,
+  { fileSystem, identity }: SharedStore,
+  opened: Opened,
+): Promise<FileSystem> {
+  if (readCache === undefined) return fileSystem;
+  const { checksum } = nativeCodecs();
+  const { directory, budgetBytes } = readCache;
+  const parts = { fileSystem, identity, budgetBytes, checksum, clock: systemClock, logger, metrics };
+  try {
+    return opened.add(await openReadCache(directory, parts)).fileSystem;
+  } catch (thrown) {
+    const { code, message } = toBigtableError(thrown);
+    if (code === Code.FAILED_PRECONDITION || code === Code.INVALID_ARGUMENT) throw thrown;
+    logger.error('there is no read cache', { directory, error: message });
+    return fileSystem;
+  }
 }
 
 interface StoreWorkersParts {

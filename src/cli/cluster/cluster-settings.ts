@@ -17,6 +17,7 @@ export function clusterOptions(
   { environment }: Pick<Terminal, 'environment'>,
   telemetry: Telemetry,
 ): RoleClusterOptions {
+  const { readCacheDir, readCacheBytes } = settings;
   const { lock, lockUser, lockPasswordFile, lockCa, lockCert, lockKey } = settings;
   const { files, clusterAddress, clusterAdvertise, clusterSecretFile, clusterCa, clusterCert, clusterKey } = settings;
   if (lock === undefined || files === undefined) throw invalidArgument('a cluster needs a lock service and a store');
@@ -26,6 +27,7 @@ export function clusterOptions(
     lockPasswordFile,
     lockTls: filesOf(lockCa, lockCert, lockKey),
     files,
+    readCache: readCacheDir === undefined ? undefined : { directory: readCacheDir, budgetBytes: readCacheBytes },
     clusterAddress,
     clusterAdvertise,
     clusterSecretFile,

@@ -35,7 +35,7 @@ export function addMasterCommand(program: Command, terminal: Terminal): void {
         hasLock = isMaster;
         void say(isMaster ? 'is the master' : 'is not the master any more');
       };
-      const options = clusterOptions(settings, terminal, { logger, metrics });
+      const options = { ...clusterOptions(settings, terminal, { logger, metrics }), readCache: undefined };
       const master = await startMaster(options, { requestBytes, onChange });
       return {
         address: master.clusterAddress,

@@ -7,6 +7,8 @@
  */
 import { DATABASE_SETTINGS, serverCacheBytes, type Setting, type SettingsOf } from '../../boot/index.ts';
 
+const MIB = 1024 * 1024;
+const GIB = 1024 * MIB;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -80,6 +82,20 @@ const CLUSTER = {
     group: 'Cluster',
     brief: 'a directory that all machines share, or s3://BUCKET/PREFIX?endpoint=URL',
     doc: 'The store of logs and files: a directory that all machines share, or `s3://BUCKET/PREFIX?endpoint=URL&region=NAME`. Without an endpoint it is a bucket of AWS. Credentials are found as AWS’s own programs find them.',
+  },
+  readCacheDir: {
+    kind: 'path',
+    placeholder: 'directory',
+    without: 'no cache',
+    group: 'Cluster',
+    doc: 'A directory on a disk of this machine, in which a tablet server keeps what it has read of the store. It needs one of its own, and may be emptied while the server is down.',
+  },
+  readCacheBytes: {
+    kind: 'bytes',
+    least: 16 * MIB,
+    default: 10 * GIB,
+    group: 'Cluster',
+    doc: 'What the read cache takes of the disk at most.',
   },
   clusterAddress: {
     kind: 'address',
@@ -298,7 +314,7 @@ export type ServerCommand = (typeof SERVER_COMMANDS)[number];
 const OF_SERVE: readonly SettingName[] = ['dir', 'tabletServers'];
 const OF_CLUSTER = Object.keys(CLUSTER) as SettingName[];
 const OF_MASTER: readonly SettingName[] = [
-  ...OF_CLUSTER,
+  ...OF_CLUSTER.filter((name) => !name.startsWith('readCache')),
   'requestBytes',
   'stopGraceMs',
   'metricsAddress',

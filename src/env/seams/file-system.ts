@@ -70,7 +70,7 @@ export interface LogWriter {
   reserve(bytes: number): Promise<void>;
   /** Lets the adapter remove appends that lie wholly before `position`. It may keep more. */
   trimBefore(position: LogPosition): Promise<void>;
-  /** Bytes that the log holds on storage now. */
+  /** Bytes that a replay would read now. Where calls are slow short appends count as more than they have. */
   sizeBytes(): number;
   close(): Promise<void>;
 }

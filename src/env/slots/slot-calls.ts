@@ -19,17 +19,21 @@ export interface SlotCallsOptions {
   readonly checksum: Checksum;
   /** A call is sent again for this time, ms. */
   readonly retryForMs: number;
+  /** As `SlotLogsOptions`. */
+  readonly slotCostBytes?: number;
 }
 
 export class SlotCalls {
   readonly clock: Clock;
   readonly checksum: Checksum;
+  readonly slotCostBytes: number;
   readonly #store: SlotStore;
   readonly #retryForMs: number;
 
-  constructor({ store, clock, checksum, retryForMs }: SlotCallsOptions) {
+  constructor({ store, clock, checksum, retryForMs, slotCostBytes = 0 }: SlotCallsOptions) {
     this.clock = clock;
     this.checksum = checksum;
+    this.slotCostBytes = slotCostBytes;
     this.#store = store;
     this.#retryForMs = retryForMs;
   }

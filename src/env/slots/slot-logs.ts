@@ -33,6 +33,11 @@ export interface SlotLogsOptions {
   readonly doubtMs?: number;
   /** An append that is not durable after this time is written to the log's other row, too, ms. Default: 250. */
   readonly switchAfterMs?: number;
+  /**
+   * Least that a slot counts in the size of a log: the bytes that a reader could read in the time that the call for one
+   * slot takes. So the limit of a log bounds the time of its replay. Default: 0.
+   */
+  readonly slotCostBytes?: number;
 }
 
 type Logs = Pick<FileSystem, 'openLog' | 'fence' | 'readLog' | 'listLogs' | 'deleteLog'>;
@@ -45,9 +50,17 @@ export class SlotLogs implements Logs {
 
   constructor(
     store: SlotStore,
-    { clock, random, checksum = crc32c, retryForMs = 10_000, doubtMs = 1000, switchAfterMs = 250 }: SlotLogsOptions,
+    {
+      clock,
+      random,
+      checksum = crc32c,
+      retryForMs = 10_000,
+      doubtMs = 1000,
+      switchAfterMs = 250,
+      slotCostBytes = 0,
+    }: SlotLogsOptions,
   ) {
-    this.#calls = new SlotCalls({ store, clock, checksum, retryForMs });
+    this.#calls = new SlotCalls({ store, clock, checksum, retryForMs, slotCostBytes });
     this.#random = random;
     this.#doubtMs = doubtMs;
     this.#switchAfterMs = switchAfterMs;

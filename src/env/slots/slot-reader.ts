@@ -3,8 +3,8 @@
  * docs/formats/slot-log.md.
  *
  * Invariants: it ends at the newest append that existed when it began, or later. Every number from the low-water mark
- * to that one is read once, whole, of one writer, or it throws a CorruptionError. At most READ_AHEAD pieces of
- * READ_BYTES a row, and two appends, are in memory.
+ * to that one is read once, whole, of one writer, or it throws a CorruptionError. At most AHEAD_BYTES a row, and two
+ * appends, are in memory.
  */
 import { CorruptionError } from '../../base/index.ts';
 import { checksumOf } from '../seams/codecs.ts';
@@ -21,11 +21,16 @@ import {
 } from './slot-format.ts';
 import { findLogEnd } from './slot-marks.ts';
 
-const READ_AHEAD = 4;
+/** Bytes of a row that are read ahead. */
+const AHEAD_BYTES = 2 << 20;
 /** So few slots are all read whole; where there are more, headers say where to begin. */
 const MAX_UNSOUGHT = 8;
-/** Read of a slot at first; the rest of a larger one when its turn comes. */
-const READ_BYTES = 512 << 10;
+/**
+ * Read of a slot at first; the rest of a larger one when its turn comes. Where calls are slow, a row of short slots is
+ * read as quickly as many calls are under way: so each takes less room.
+ */
+const LONG_READ_BYTES = 512 << 10;
+const SHORT_READ_BYTES = 64 << 10;
 
 /** The appends at `from` and above. */
 export async function* readSlots(calls: SlotCalls, log: string, from: LogPosition): AsyncIterable<LogAppend> {
@@ -80,6 +85,13 @@ async function* merged(calls: SlotCalls, log: string, nonce: Buffer, from: LogPo
   }
 }
 
+/** A read that is under way. */
+interface Piece {
+  readonly contents: Promise<Buffer | undefined>;
+  /** What it may bring. */
+  readonly bytes: number;
+}
+
 async function* rowAppends(
   calls: SlotCalls,
   row: string,
@@ -90,16 +102,22 @@ async function* rowAppends(
   for await (const page of calls.pages(row, 1)) {
     const slots = isBelow ? page.slice(await slotsBelow(calls, row, page, nonce, from)) : page;
     if (slots.length > 0) isBelow = false;
-    const ahead: Promise<Buffer | undefined>[] = [];
+    const ahead: Piece[] = [];
+    let aheadBytes = 0;
+    let readBytes = LONG_READ_BYTES;
     for (const [i, slot] of slots.entries()) {
-      while (ahead.length < READ_AHEAD && i + ahead.length < slots.length) {
-        const piece = calls.read(row, slots[i + ahead.length]!, 0, READ_BYTES);
+      while (aheadBytes + readBytes <= AHEAD_BYTES && i + ahead.length < slots.length) {
+        const contents = calls.read(row, slots[i + ahead.length]!, 0, readBytes);
         // the reading may end before it is awaited
-        piece.catch(() => undefined);
-        ahead.push(piece);
+        contents.catch(() => undefined);
+        ahead.push({ contents, bytes: readBytes });
+        aheadBytes += readBytes;
       }
-      const piece = await ahead.shift();
-      const append = piece && (await appendOf(calls, row, slot, nonce, piece));
+      const { contents, bytes } = ahead.shift()!;
+      aheadBytes -= bytes;
+      const piece = await contents;
+      if (piece !== undefined) readBytes = piece.length < SHORT_READ_BYTES ? SHORT_READ_BYTES : LONG_READ_BYTES;
+      const append = piece && (await appendOf(calls, row, slot, nonce, { piece, bytes }));
       if (append !== undefined) yield append;
     }
   }
@@ -137,7 +155,7 @@ async function appendOf(
   row: string,
   slot: number,
   nonce: Buffer,
-  piece: Buffer,
+  { piece, bytes: readBytes }: { readonly piece: Buffer; readonly bytes: number },
 ): Promise<LogAppend | undefined> {
   const { clock, checksum } = calls;
   const file = slotName(row, slot);
@@ -147,10 +165,10 @@ async function appendOf(
   if (header.kind !== 'append') throw new CorruptionError(file, KIND_OFFSET, `a slot of kind ${header.kind}`);
   if (!header.nonce.equals(nonce)) throw new CorruptionError(file, 16, 'the slot was written by another writer');
   let bytes = piece.subarray(SLOT_HEADER_BYTES);
-  if (piece.length === READ_BYTES) {
+  if (piece.length === readBytes) {
     const missing = header.payloadBytes - bytes.length;
     // a byte more, so that one too many shows; in one part, as an append is handed on in one
-    const rest = await calls.read(row, slot, READ_BYTES, Math.max(1, missing + 1));
+    const rest = await calls.read(row, slot, readBytes, Math.max(1, missing + 1));
     if (rest === undefined) return undefined;
     if (rest.length > 0) bytes = Buffer.concat([bytes, rest]);
   }

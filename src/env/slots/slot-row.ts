@@ -39,6 +39,7 @@ interface Instant {
 interface WrittenSlot {
   readonly slot: number;
   readonly sequence: number;
+  /** What it counts in the size of the row. */
   readonly bytes: number;
 }
 
@@ -138,8 +139,9 @@ export class SlotRow {
     if (!isCreated || sinceMs >= this.#doubtMs) await this.#checkNotDeleted(slot);
     this.#alive = start;
     this.#nextSlot = slot + 1;
-    this.#slots.push({ slot, sequence, bytes: SLOT_HEADER_BYTES + payloadBytes });
-    this.sizeBytes += SLOT_HEADER_BYTES + payloadBytes;
+    const bytes = Math.max(SLOT_HEADER_BYTES + payloadBytes, this.#calls.slotCostBytes);
+    this.#slots.push({ slot, sequence, bytes });
+    this.sizeBytes += bytes;
   }
 
   /** The slot existed: by an attempt whose answer was lost, or it is a marker that ends this row. */

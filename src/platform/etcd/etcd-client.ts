@@ -77,7 +77,8 @@ export class EtcdClient {
     for (let tries = 0; ; tries++) {
       const endpoint = this.#endpoint;
       const tryMs = TRY_MS * 2 ** Math.floor(tries / endpoints.length);
-      const leftMs = endMs - clock.monotonicMs();
+      // a pause may have lasted longer than it should
+      const leftMs = Math.max(1, endMs - clock.monotonicMs());
       try {
         return { answer: await this.#try(endpoint, method, request, Math.min(tryMs, leftMs)), isRepeated };
       } catch (thrown) {

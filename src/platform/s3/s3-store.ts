@@ -44,6 +44,8 @@ export interface S3StoreOptions
 }
 
 const PAGE_SIZE = 1000;
+/** A GET takes 20 to 30 ms, and 32 are under way: 64 MiB of short slots are 4,096, or 3 seconds. */
+const SLOT_COST_BYTES = 16 * 1024;
 const MAX_FORMAT_BYTES = 4096;
 /** Age at which an upload has no writer any more. */
 const MAX_UPLOAD_AGE_MS = 24 * 3_600_000;
@@ -90,10 +92,18 @@ export async function openS3Store(address: string, options: S3StoreOptions): Pro
 }
 
 /** How long logs send their calls again is a setting of theirs. */
-function logOptions({ clock, random, checksum, doubtMs, switchAfterMs }: S3StoreOptions): SlotLogsOptions {
+function logOptions({
+  clock,
+  random,
+  checksum,
+  doubtMs,
+  switchAfterMs,
+  slotCostBytes,
+}: S3StoreOptions): SlotLogsOptions {
   return {
     clock,
     random,
+    slotCostBytes: slotCostBytes ?? SLOT_COST_BYTES,
     ...(checksum && { checksum }),
     ...(doubtMs !== undefined && { doubtMs }),
     ...(switchAfterMs !== undefined && { switchAfterMs }),

@@ -38,6 +38,8 @@ export interface SharedDirectoryOptions extends Omit<SlotLogsOptions, 'clock' | 
 
 const MAX_OPEN_FILES = 256;
 const PAGE_SIZE = 1000;
+/** To open and read a file on NFS takes a millisecond or two: 64 MiB of short slots are 16,384. */
+const SLOT_COST_BYTES = 4 * 1024;
 const MAX_RESERVED_APPENDS = 16_384;
 /** Names that a foreign directory may have: those that another machine makes before the format file. */
 const HARMLESS = new Set(['files', 'slots', 'tmp', 'room', 'lost+found', '.snapshot', '.snap']);
@@ -63,7 +65,7 @@ export async function openSharedDirectory(path: string, options: SharedDirectory
   });
   if (options.selfTest !== false) await proveStore({ files, slots, where: directory, clock, random });
   return {
-    fileSystem: withSlotLogs(files, slots, options),
+    fileSystem: withSlotLogs(files, slots, { slotCostBytes: SLOT_COST_BYTES, ...options }),
     slots,
     identity,
     close: async () => files.close(),
