@@ -24,6 +24,11 @@ describe('faults', () => {
     assert.deepEqual(names.slice(0, DECK).sort(), names.slice(DECK).sort());
   });
 
+  test('a short run has its faults once, and ends', () => {
+    const names = drawn({ ...OPTIONS, isShort: true }, DECK).map(nameOf);
+    assert.ok(names.length > 1 && new Set(names).size === names.length, names.join(', '));
+  });
+
   test('there are no cuts without namespaces, and none from the store where it is a directory', () => {
     assert.ok(drawn({ ...OPTIONS, canCut: false }, 2 * DECK).every(({ kind }) => kind !== 'cut'));
     const cuts = drawn({ ...OPTIONS, store: 'directory' }, 2 * DECK).flatMap(({ between }) => between ?? []);

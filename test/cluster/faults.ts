@@ -83,7 +83,7 @@ const SHORT_CUT = ['server', 'etcd'] as const;
 
 type Card = Pick<Fault, 'kind' | 'between'>;
 
-/** The faults of a run, without an end. */
+/** The faults of a run: those of a short one once, otherwise without an end. */
 export function* drawFaults({ seed, servers, store, canCut, isShort, only }: DrawOptions): Generator<Fault> {
   const random = new SeededRandom(seed);
   const kinds: FaultKind[] = [
@@ -110,12 +110,13 @@ export function* drawFaults({ seed, servers, store, canCut, isShort, only }: Dra
     ...(canCut ? [{ kind: 'cut', between: SHORT_CUT } as const] : []),
   ];
   const asked = [...(isShort ? short : full)].filter((card) => nameOf(card).includes(only));
-  while (asked.length > 0) {
+  if (asked.length === 0) return;
+  do {
     for (const card of isShort ? asked : shuffled(asked, random)) {
       const [leastMs, mostMs] = HOLDS[card.kind] ?? [0, 0];
       yield { ...card, holdMs: leastMs + random.float() * (mostMs - leastMs), choice: random.float() };
     }
-  }
+  } while (!isShort);
 }
 
 function shuffled<T>(cards: readonly T[], random: SeededRandom): readonly T[] {

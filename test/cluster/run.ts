@@ -52,7 +52,6 @@ const HEAL_PATIENCE_MS = 90_000;
 const FAIL_OVER_MS = 5000;
 /** The lost lock is seen at most so long after an admin call that was answered because of it. */
 const LOCK_PATIENCE_MS = 3000;
-const SHORT_ROUNDS = 4;
 const MAX_SHOWN = 5;
 
 export class Run {
@@ -110,7 +109,7 @@ export class Run {
     this.#ledger.begin();
     let round = 0;
     for (const fault of drawFaults({ seed, servers, store, canCut, isShort, only })) {
-      if (isShort ? round === SHORT_ROUNDS : performance.now() > endMs) break;
+      if (!isShort && performance.now() > endMs) break;
       this.#where = `round ${++round}`;
       this.#faults[nameOf(fault)] = (this.#faults[nameOf(fault)] ?? 0) + 1;
       this.#contention.begin(round, seed + round);
