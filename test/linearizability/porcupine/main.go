@@ -14,7 +14,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-const patience = 20 * time.Second
+const patience = 10 * time.Second
 
 type work struct {
 	Kind     string  `json:"kind"`
