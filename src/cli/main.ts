@@ -7,6 +7,7 @@ import { codeName, toBigtableError } from '../base/index.ts';
 import { KeepAlive } from '../boot/index.ts';
 import { checkText } from './arguments/arguments.ts';
 import { addCellCommands } from './commands/cell-commands.ts';
+import { addClusterCommand } from './cluster/cluster-up-command.ts';
 import { addMasterCommand } from './cluster/master-command.ts';
 import { addTabletServerCommand } from './cluster/tablet-server-command.ts';
 import { addCompletionCommand } from './completion/completion-command.ts';
@@ -82,6 +83,7 @@ function commandLine(terminal: Terminal, json = false): Command {
   addServeCommand(program, terminal);
   addTabletServerCommand(program, terminal);
   addMasterCommand(program, terminal);
+  addClusterCommand(program, terminal);
   addSettingsCommand(program, terminal);
   addTokenCommand(program, terminal);
   program.commandsGroup('Tables and families:');

@@ -53,4 +53,26 @@ describe('settings together', () => {
       },
     );
   });
+
+  test('a cluster needs a lock service and a store, and serve takes neither', () => {
+    const cluster = { lock: 'etcd://127.0.0.1', files: '/store' };
+    for (const command of ['tabletserver', 'master'] as const) {
+      assert.deepEqual(checkTogether(settings(cluster), command, GIB), []);
+      assert.throws(() => checkTogether(settings(), command, GIB), {
+        code: Code.INVALID_ARGUMENT,
+        message:
+          /^2 settings are wrong:\n {2}a cluster needs a lock service: --lock etcd:.*\n {2}a cluster needs a store/,
+      });
+      for (const [more, what] of [
+        [{ lockUser: 'u' }, /a user of etcd needs both/],
+        [{ lockCert: 'c', lockKey: 'k' }, /a certificate for etcd needs all of/],
+        [{ clusterCa: 'a' }, /TLS between the processes of a cluster needs all of/],
+      ] as const)
+        assert.throws(() => checkTogether(settings({ ...cluster, ...more }), command, GIB), what);
+    }
+    assert.throws(
+      () => checkTogether(settings(cluster), 'serve', GIB),
+      /lock is for a cluster: use edubba tabletserver/,
+    );
+  });
 });
