@@ -58,7 +58,7 @@ export class Child {
     return this.#process.pid;
   }
 
-  /** The first group of the expression, once it is in the output. UNAVAILABLE, with the last output, if it ends before. */
+  /** The first group of the expression, once the output has it. UNAVAILABLE, with the last output, if it ends first. */
   async said(what: RegExp): Promise<string> {
     let found: string | undefined;
     const said = new Promise<void>((resolve) => {
