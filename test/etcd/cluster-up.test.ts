@@ -38,7 +38,7 @@ function startUp(folder: string) {
 describe('a cluster for trying out', () => {
   test('serves, survives the death of a server, ends in order, and goes on with its data', async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'edubba-up-'));
-    t.after(() => rm(folder, { recursive: true }));
+    t.after(() => rm(folder, { recursive: true, maxRetries: 10, retryDelay: 100 }));
     for (const start of ['first', 'second']) {
       const { child, said, ended } = startUp(folder);
       t.after(() => child.kill('SIGKILL'));

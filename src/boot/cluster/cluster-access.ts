@@ -6,6 +6,7 @@ import { type ClusterSecret, type NetworkTls, readClusterSecret } from '../../ne
 import {
   environmentVariables,
   type EtcdOptions,
+  modeForOthers,
   parseEtcdAddress,
   systemClock,
   systemRandom,
@@ -45,11 +46,28 @@ export interface OpenAccess {
 
 /** Reads the files. INVALID_ARGUMENT for wrong addresses, secrets and certificates. */
 export async function readAccess(options: ClusterAccess): Promise<OpenAccess> {
+  await warnOfFiles(options);
   return {
     etcd: await etcdOptions(options),
     secret: await readClusterSecret(options.clusterSecretFile, options.environment ?? environmentVariables()),
     tls: options.clusterTls && (await mutualTls(options.clusterTls)),
   };
+}
+
+/** Warns of secrets that other users of the machine can read. */
+async function warnOfFiles(options: ClusterAccess): Promise<void> {
+  const { clusterSecretFile, lockPasswordFile, clusterTls, lockTls, logger } = options;
+  const secrets = [
+    [clusterSecretFile, 'the cluster’s secret'],
+    [lockPasswordFile, 'the password of etcd'],
+    [clusterTls?.keyFile, 'the key for the cluster’s processes'],
+    [lockTls?.keyFile, 'the key for etcd'],
+  ] as const;
+  for (const [file, what] of secrets) {
+    const mode = file === undefined ? undefined : await modeForOthers(file, 'secret');
+    if (file !== undefined && mode !== undefined)
+      logger.warn(`${what} can be read by other users of this machine`, { file, mode, remedy: `chmod 600 ${file}` });
+  }
 }
 
 async function etcdOptions(options: ClusterAccess): Promise<EtcdOptions> {
