@@ -280,6 +280,24 @@ describe('a connection', () => {
     );
   });
 
+  test('allows a reset for each stream that ends in good order', async () => {
+    const it = peer();
+    await it.send(HELLO);
+    const askAndReset = async (i: number): Promise<void> => {
+      await it.send(headers(odd(2 * i)), open(odd(2 * i + 1)), rstStreamFrame(odd(2 * i + 1), ErrorCode.CANCEL));
+      const [asked, cancelled] = it.streams.slice(-2);
+      asked!.headers(EMPTY_BYTES);
+      asked!.end();
+      for (const stream of [asked, cancelled]) stream!.done();
+    };
+    for (let i = 0; i < 3000; i++) await askAndReset(i);
+    assert.deepEqual(it.failures, []);
+    await it.send(
+      times(1002, (i) => Buffer.concat([open(odd(6000 + i)), rstStreamFrame(odd(6000 + i), ErrorCode.CANCEL)])),
+    );
+    assert.equal(goAway(it), 'ENHANCE_YOUR_CALM');
+  });
+
   test('does not buffer answers to a peer that never reads', async () => {
     const it = peer({ pings: { burst: 1e9, perSecond: 0 } });
     it.pipe.stuck = true;

@@ -462,7 +462,8 @@ export class Connection implements StreamConnection {
     stream.isReset = true;
     stream.credit(stream.uncreditedBytes);
     stream.discard();
-    if (!completed && !stream.localEnded) stream.owner?.onReset();
+    if (completed) this.#rates.completed();
+    else if (!stream.localEnded) stream.owner?.onReset();
     if (checksInvariants && this.#streams.size === 0) this.#assertWindowIsWhole();
     this.#endIfDrained();
   }

@@ -16,7 +16,7 @@ export interface Http2Limits {
   readonly streamWindowBytes: number;
   /** Bytes that may arrive on a connection and be held without a reservation. */
   readonly connectionWindowBytes: number;
-  /** Streams that the peer resets, or makes us reset, by its errors. */
+  /** Streams that the peer resets, or makes us reset, by its errors. Each that ends in good order earns another one. */
   readonly resets: Rate;
   /**
    * PING and SETTINGS. Each frame that we send earns PINGS_PER_FRAME, since some clients ping with every answer that

@@ -32,6 +32,11 @@ export class PeerRates {
     this.#count(this.#resets, 'streams are reset');
   }
 
+  /** A stream that ended in good order allows another reset: a peer that cancels some of its calls costs no more. */
+  completed(): void {
+    this.#resets.earn(1);
+  }
+
   /** A stream that ended because of an error of the peer's. */
   failedStream(error: Http2Error): void {
     this.#count(this.#resets, 'streams end in errors', error.message);
