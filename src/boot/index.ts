@@ -4,14 +4,8 @@
  */
 export { checkDirectory } from './directory/check-directory.ts';
 export type { CertificateFiles, ClusterAccess } from './cluster/cluster-access.ts';
-export { connectCluster } from './cluster/connect-cluster.ts';
-export {
-  type RoleClusterOptions,
-  type RunningMaster,
-  type RunningTabletServer,
-  startMaster,
-  startTabletServer,
-} from './cluster/start-roles.ts';
+export { connectCluster, startMaster, startTabletServer } from './cluster/on-demand.ts';
+export type { RoleClusterOptions, RunningMaster, RunningTabletServer } from './cluster/start-roles.ts';
 export { connect, type Connection, type ConnectOptions as ServerAccess } from './open/connect.ts';
 export { connectionLimit } from './open/descriptors.ts';
 export { filePathOf } from './directory/file-url.ts';
