@@ -1,4 +1,4 @@
-/** The roles and the client of a cluster, whose code is loaded on demand: a database of one process needs none of it. */
+/** The roles and the client of a cluster, whose code is loaded on demand: a database of one process needs none. */
 import type { Connection } from '../open/connect.ts';
 import type { DatabaseSettings } from '../settings/settings.ts';
 import type { ClusterAccess } from './cluster-access.ts';
