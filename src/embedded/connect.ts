@@ -101,16 +101,17 @@ export async function connect(address: string, options: ConnectOptions = {}): Pr
   checkOptions(options, OPTIONS, 'connect');
   const parent = `projects/${partOf(options.project, 'project', DEFAULT_PROJECT)}/instances/${partOf(options.instance, 'instance', DEFAULT_INSTANCE)}`;
   const token = options.token === undefined ? undefined : textOf(options.token, 'token');
+  const keepAlive = new KeepAlive();
   const { service, env, close } = where.startsWith(CLUSTER_SCHEME)
-    ? await toCluster(where, options)
+    ? await keepAlive.while(toCluster(where, options))
     : await toServer(where, { tls: tlsOf(options.tls), token, cluster: options.cluster });
   // a call may wait for something else than a connection: the source of a load, a pause
-  return overService(service, env, close, { where, parent, keepAlive: new KeepAlive() });
+  return overService(service, env, close, { where, parent, keepAlive });
 }
 
 const CLUSTER_SCHEME = 'etcd://';
 
-function toServer(
+async function toServer(
   address: string,
   { cluster, ...options }: ServerAccess & Pick<ConnectOptions, 'cluster'>,
 ): Promise<Connection> {
@@ -118,7 +119,7 @@ function toServer(
   return connectTo(address, options);
 }
 
-function toCluster(address: string, { tls, token, cluster = {} }: ConnectOptions): Promise<Connection> {
+async function toCluster(address: string, { tls, token, cluster = {} }: ConnectOptions): Promise<Connection> {
   if (tls !== undefined || token !== undefined)
     throw invalidArgument(`options tls and token are for a server; for ${CLUSTER_SCHEME}… there is option cluster`);
   if (!isObjectOfNames(cluster))

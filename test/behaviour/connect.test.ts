@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -97,7 +97,15 @@ describe('connect', () => {
       ['localhost:99999'],
       [8086],
       ['http://localhost:8086'],
-      ['etcd://localhost:2379'],
+      ['etcd://localhost:1'],
+      ['etcd://'],
+      ['etcd://localhost:1', { token: 'x' }],
+      ['etcd://localhost:1', { tls: true }],
+      ['etcd://localhost:1', { cluster: 7 }],
+      ['etcd://localhost:1', { cluster: { secretFiles: 'x' } }],
+      ['etcd://localhost:1', { cluster: { secretFile: '/nowhere/secret' } }],
+      ['etcd://localhost:1', { cluster: { caFile: pem('ca.pem') } }],
+      ['localhost:1', { cluster: {} }],
       ['localhost:1', { port: 1 }],
       ['localhost:1', 'p'],
       ['localhost:1', { project: '' }],
@@ -120,6 +128,12 @@ describe('connect', () => {
         `${String(address)} ${JSON.stringify(options)}`,
       );
     }
+  });
+
+  test('a lock service that is not there is UNAVAILABLE', async () => {
+    const secretFile = join(directory, 'secret');
+    await writeFile(secretFile, '0123456789abcdef0123456789abcdef', { mode: 0o600 });
+    await assert.rejects(connect('etcd://127.0.0.1:1', { cluster: { secretFile } }), { code: Code.UNAVAILABLE });
   });
 
   test('TLS, certificates in files and in hand, and tokens', async () => {

@@ -47,11 +47,14 @@ export interface OpenAccess {
 /** Reads the files. INVALID_ARGUMENT for wrong addresses, secrets and certificates. */
 export async function readAccess(options: ClusterAccess): Promise<OpenAccess> {
   await warnOfFiles(options);
-  return {
-    etcd: await etcdOptions(options),
-    secret: await readClusterSecret(options.clusterSecretFile, options.environment ?? environmentVariables()),
-    tls: options.clusterTls && (await mutualTls(options.clusterTls)),
-  };
+  const etcd = await etcdOptions(options);
+  const secret = await readClusterSecret(options.clusterSecretFile, options.environment ?? environmentVariables());
+  const tls = options.clusterTls && (await mutualTls(options.clusterTls));
+  if (secret === undefined && tls === undefined)
+    throw invalidArgument(
+      'calls between processes need a cluster secret, or TLS with certificates: give the file of the secret, or EDUBBA_CLUSTER_SECRET',
+    );
+  return { etcd, secret, tls };
 }
 
 /** Warns of secrets that other users of the machine can read. */
