@@ -167,6 +167,22 @@ const METRICS: readonly Snippet[] = [
   },
 ];
 
+const MACHINES = { cannot: 'needs etcd and several machines; npm run cluster-test has them' } as const;
+
+const OPERATIONS: readonly Snippet[] = [
+  { begins: 'edubba cluster up', run: { elsewhere: 'test/etcd/cluster-up.test.ts' } },
+  {
+    begins: 'edubba master --lock etcd://127.0.0.1 --files ./store --cluster-secret-file cluster.secret',
+    run: { cannot: 'needs etcd; edubba cluster up runs these commands in test/etcd/cluster-up.test.ts' },
+  },
+  { begins: 'lock = "etcd://10.0.0.1,10.0.0.2,10.0.0.3"', run: MACHINES },
+  {
+    begins:
+      'edubba tabletserver --settings cluster.toml --cluster-address 10.0.0.7:8090 --read-cache-dir /var/cache/edubba',
+    run: MACHINES,
+  },
+];
+
 /** Every page for users, with its snippets. */
 const PAGES: Readonly<Record<string, readonly Snippet[]>> = {
   'README.md': README,
@@ -178,6 +194,7 @@ const PAGES: Readonly<Record<string, readonly Snippet[]>> = {
   'docs/HOW-TO-ADD.md': [],
   'docs/METRICS.md': METRICS,
   'docs/MOVING.md': MOVING,
+  'docs/OPERATIONS.md': OPERATIONS,
   'docs/REPAIR.md': REPAIR,
   'docs/SETTINGS.md': SETTINGS,
   'docs/UPGRADING.md': UPGRADING,
