@@ -4,12 +4,14 @@
  */
 export { checkDirectory } from './directory/check-directory.ts';
 export type { CertificateFiles, ClusterAccess } from './cluster/cluster-access.ts';
+export { isBucket } from './cluster/store-address.ts';
 export { connectCluster, startMaster, startTabletServer } from './cluster/on-demand.ts';
 export type { RoleClusterOptions, RunningMaster, RunningTabletServer } from './cluster/start-roles.ts';
 export { connect, type Connection, type ConnectOptions as ServerAccess } from './open/connect.ts';
 export { connectionLimit } from './open/descriptors.ts';
 export { filePathOf } from './directory/file-url.ts';
 export { findDirectory, openFileForInspection, openForInspection } from './directory/inspection.ts';
+export { readInput, warnOfOthers } from './open/input-files.ts';
 export { type OpenDatabase, openDatabase } from './open/open-database.ts';
 export { AcceptTurns, type AcceptTurnsOptions } from './threads/accept-turns.ts';
 export { openThreadedDatabase, type ThreadedDatabase } from './threads/open-threaded-database.ts';

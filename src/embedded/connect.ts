@@ -131,10 +131,9 @@ async function toCluster(address: string, { tls, token, cluster = {} }: ConnectO
     lock: address,
     lockUser,
     lockPasswordFile,
-    lockTls:
-      lockCaFile === undefined ? undefined : { caFile: lockCaFile, certFile: lockCertFile, keyFile: lockKeyFile },
+    lockTls: { caFile: lockCaFile, certFile: lockCertFile, keyFile: lockKeyFile },
     clusterSecretFile: secretFile,
-    clusterTls: caFile === undefined ? undefined : { caFile, certFile, keyFile },
+    clusterTls: { caFile, certFile, keyFile },
     logger: silentLogger,
   });
 }

@@ -8,7 +8,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { BigtableError, Code, invalidArgument } from '../base/index.ts';
 import type { Clock } from '../env/index.ts';
-import { isLoopback, parseAddress } from '../wire/index.ts';
+import { addressText, isLoopback, parseAddress } from '../wire/index.ts';
 import { type ProbeAnswer, ProbeConnection } from './probe-connection.ts';
 import type { RequestHead } from './request-head.ts';
 
@@ -64,7 +64,7 @@ export class MonitorServer {
         () => new ProbeConnection(socket, { clock: options.clock, answer: (head) => handler.answer(head) }),
       );
     });
-    const where = (bound: number): string => (host.includes(':') ? `[${host}]:${bound}` : `${host}:${bound}`);
+    const where = (bound: number): string => addressText(host, bound);
     return new Promise((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => {
         if (error.code === 'EADDRINUSE')

@@ -6,8 +6,9 @@
  * serves. All other calls need a principal, reflection and unknown calls included.
  */
 import { Authenticator, JwtVerifier, readTokens } from '../auth/index.ts';
+import { readInput } from '../boot/index.ts';
 import type { Authenticate, ApiEnv } from '../wire/index.ts';
-import { readInput, watchFiles } from './watch-files.ts';
+import { watchFiles } from './watch-files.ts';
 
 export interface AccessOptions {
   /** A file of tokens, made by `edubba token add`. Reloaded when it changes. */

@@ -10,6 +10,7 @@ import { CallLog, type CallLogOptions } from '../monitor/index.ts';
 import type { RawCallPasser, Service } from '../service/index.ts';
 import {
   type Address,
+  addressText,
   type ApiEnv,
   type EndedCall,
   isLoopback,
@@ -145,7 +146,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       await server.close(options.graceMs ?? GRACE_MS);
     };
     return {
-      address: host.includes(':') ? `[${host}]:${bound}` : `${host}:${bound}`,
+      address: addressText(host, bound),
       close: () => (closing ??= close()),
     };
   } catch (error) {

@@ -5,6 +5,7 @@
  */
 import { mustThreadModule, openThreadedDatabase, type ThreadedDatabase } from '../boot/index.ts';
 import { silentLogger } from '../env/index.ts';
+import { addressText } from '../wire/index.ts';
 import { checkedAddress, checkedConnections, type RunningServer, type ServerOptions } from './server.ts';
 import { LISTENER_FD, openSharedListener } from './shared-listener.ts';
 import { warnOfFiles } from './warn-of-files.ts';
@@ -34,7 +35,7 @@ export async function startThreadedServer({
   const compactionsAtOnce = open.settings?.compactionsAtOnce ?? 1;
   const maxConnections = checkedConnections({ ...options, compactionsAtOnce }, tabletServers, logger);
   const listener = await openSharedListener(host, port);
-  const address = host.includes(':') ? `[${host}]:${listener.port}` : `${host}:${listener.port}`;
+  const address = addressText(host, listener.port);
   let database: ThreadedDatabase | undefined;
   try {
     database = await openThreadedDatabase({ ...open, module: mustThreadModule('./thread-entry.ts', import.meta.url) });

@@ -3,8 +3,9 @@
  *
  * Invariant: files that cannot be read or are not certificates are logged, and the last ones that worked stay in use.
  */
+import { readInput } from '../boot/index.ts';
 import type { ApiEnv, TlsOptions } from '../wire/index.ts';
-import { readInput, watchFiles } from './watch-files.ts';
+import { watchFiles } from './watch-files.ts';
 
 export interface TlsFiles {
   /** Paths of PEM files. */

@@ -1,6 +1,6 @@
 /** Warns of files that other users may read or write and should not: keys, tokens, and the authorities of either. */
 import { readFile } from 'node:fs/promises';
-import { modeForOthers } from '../boot/index.ts';
+import { warnOfOthers } from '../boot/index.ts';
 import type { Logger } from '../env/index.ts';
 import type { AccessOptions } from './access-control.ts';
 import type { TlsFiles } from './tls-files.ts';
@@ -24,16 +24,8 @@ export async function warnOfFiles(
     [tls?.clientCaFile, 'the authorities of clients’ certificates'],
     [keySet, 'the keys of the tokens’ issuer'],
   ] as const;
-  for (const [file, what] of secrets) await warn(file, what, 'secret', logger);
-  for (const [file, what] of trusted) await warn(file, what, 'trusted', logger);
-}
-
-async function warn(file: string | undefined, what: string, kind: 'secret' | 'trusted', logger: Logger): Promise<void> {
-  const mode = file === undefined ? undefined : await modeForOthers(file, kind);
-  if (file === undefined || mode === undefined) return;
-  const harm =
-    kind === 'secret' ? 'can be read by other users of this machine' : 'can be changed by other users of this machine';
-  logger.warn(`${what} ${harm}`, { file, mode, remedy: `chmod ${kind === 'secret' ? '600' : 'go-w'} ${file}` });
+  for (const [file, what] of secrets) await warnOfOthers(file, what, 'secret', logger);
+  for (const [file, what] of trusted) await warnOfOthers(file, what, 'trusted', logger);
 }
 
 /** True where the set has the members of private or symmetric keys (RFC 7518). */

@@ -2,8 +2,7 @@
  * Watches files by polling their time, size and identity, so links that are swapped, as cluster managers do, and
  * replaced files are seen too. It works on every file system, and needs no descriptors.
  */
-import { readFile, stat } from 'node:fs/promises';
-import { BigtableError, Code } from '../base/index.ts';
+import { stat } from 'node:fs/promises';
 import type { Timer } from '../env/index.ts';
 import type { ApiEnv } from '../wire/index.ts';
 
@@ -44,17 +43,6 @@ export function watchFiles(
     stopped = true;
     timer?.cancel();
   };
-}
-
-/** INVALID_ARGUMENT, with the path, where it cannot be read. */
-export function readInput(path: string): Promise<Buffer> {
-  return readFile(path).catch((cause: unknown) => {
-    throw new BigtableError(
-      Code.INVALID_ARGUMENT,
-      `cannot read ${path}: ${cause instanceof Error ? cause.message : String(cause)}`,
-      { cause },
-    );
-  });
 }
 
 async function marksOf(paths: readonly string[]): Promise<string> {

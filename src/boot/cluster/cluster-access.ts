@@ -1,18 +1,17 @@
 /** What a process needs to speak to a cluster: its lock service, and how its processes know one another. */
-import { readFile } from 'node:fs/promises';
-import { BigtableError, Code, invalidArgument } from '../../base/index.ts';
+import { invalidArgument } from '../../base/index.ts';
 import type { Logger } from '../../env/index.ts';
 import { type ClusterSecret, type NetworkTls, readClusterSecret } from '../../network/index.ts';
 import {
   environmentVariables,
   type EtcdOptions,
-  modeForOthers,
   parseEtcdAddress,
   systemClock,
   systemRandom,
 } from '../../platform/index.ts';
+import { readInput, warnOfOthers } from '../open/input-files.ts';
 
-/** Paths of PEM files. */
+/** Paths of PEM files. None given: no TLS. */
 export interface CertificateFiles {
   /** The authorities of the other side's certificate. */
   readonly caFile?: string | undefined;
@@ -49,7 +48,7 @@ export async function readAccess(options: ClusterAccess): Promise<OpenAccess> {
   await warnOfFiles(options);
   const etcd = await etcdOptions(options);
   const secret = await readClusterSecret(options.clusterSecretFile, options.environment ?? environmentVariables());
-  const tls = options.clusterTls && (await mutualTls(options.clusterTls));
+  const tls = isGiven(options.clusterTls) ? await mutualTls(options.clusterTls) : undefined;
   if (secret === undefined && tls === undefined)
     throw invalidArgument(
       'calls between processes need a cluster secret, or TLS with certificates: give the file of the secret, or EDUBBA_CLUSTER_SECRET',
@@ -66,11 +65,7 @@ async function warnOfFiles(options: ClusterAccess): Promise<void> {
     [clusterTls?.keyFile, 'the key for the cluster’s processes'],
     [lockTls?.keyFile, 'the key for etcd'],
   ] as const;
-  for (const [file, what] of secrets) {
-    const mode = file === undefined ? undefined : await modeForOthers(file, 'secret');
-    if (file !== undefined && mode !== undefined)
-      logger.warn(`${what} can be read by other users of this machine`, { file, mode, remedy: `chmod 600 ${file}` });
-  }
+  for (const [file, what] of secrets) await warnOfOthers(file, what, 'secret', logger);
 }
 
 async function etcdOptions(options: ClusterAccess): Promise<EtcdOptions> {
@@ -87,7 +82,7 @@ async function etcdOptions(options: ClusterAccess): Promise<EtcdOptions> {
         user: lockUser,
         password: (await readText(lockPasswordFile)).replace(/\r?\n$/, ''),
       }),
-    ...(lockTls && { tls: await certificates(lockTls) }),
+    ...(isGiven(lockTls) && { tls: await certificates(lockTls) }),
   };
 }
 
@@ -113,11 +108,8 @@ async function mutualTls(files: CertificateFiles): Promise<NetworkTls> {
   return { server: { key, cert, ca, requestCert: true }, client: { ca, cert, key } };
 }
 
-async function readText(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new BigtableError(Code.INVALID_ARGUMENT, `cannot read ${path}: ${why}`, { cause });
-  }
+const readText = async (path: string): Promise<string> => String(await readInput(path));
+
+function isGiven(files: CertificateFiles | undefined): files is CertificateFiles {
+  return files !== undefined && Object.values(files).some((file) => file !== undefined);
 }

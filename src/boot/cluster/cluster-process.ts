@@ -19,12 +19,14 @@ import {
 } from '../../platform/index.ts';
 import { CALL_CODEC } from '../../protocol/index.ts';
 import { COMPACTION_TASK, type CompactionJob } from '../../tablet/index.ts';
-import { parseAddress } from '../../wire/index.ts';
+import { addressText, isLoopback, parseAddress } from '../../wire/index.ts';
 import { openFilesLimit } from '../open/descriptors.ts';
 import { inlineWorkers } from '../open/open-database.ts';
 import { type ClusterAccess, readAccess } from './cluster-access.ts';
 import { claimStore } from './cluster-identity.ts';
-import { isBucket, openStore } from './store.ts';
+import type { OpenParts } from './open-parts.ts';
+import { openStore } from './store.ts';
+import { isBucket } from './store-address.ts';
 import type { StoreJob } from './store-compaction-worker.ts';
 
 export interface ClusterOptions extends ClusterAccess {
@@ -51,90 +53,52 @@ export interface ClusterProcess {
   readonly address: string;
   /** HOST:PORT at which it takes calls of other processes. */
   readonly listening: string;
-  /** Ends calls, compactions and connections. Calls under way have `graceMs`. Roles are to be closed before. */
-  close(graceMs: number): Promise<void>;
 }
+
+/** Calls of other processes that are under way get this long to end. */
+const GRACE_MS = 2000;
 
 /**
  * Opens the engines and listens. INVALID_ARGUMENT for wrong addresses, secrets and certificates; otherwise as the
  * engines fail, with their addresses in the message.
  */
-export async function openClusterProcess(options: ClusterOptions, role: ClusterRole): Promise<ClusterProcess> {
-  const { logger, metrics, requestBytes, compactionsAtOnce } = options;
+export async function openClusterProcess(
+  options: ClusterOptions,
+  role: ClusterRole,
+  parts: OpenParts,
+): Promise<ClusterProcess> {
+  const { logger, metrics, requestBytes, compactionsAtOnce, files } = options;
   const own = ownAddresses(options);
   const { etcd, secret, tls } = await readAccess(options);
-  if (tls === undefined && !own.isLoopback)
+  if (tls === undefined && !isLoopback(own.host))
     logger.warn('calls between processes of the cluster are not encrypted', { address: options.clusterAddress });
   const codecs = nativeCodecs();
   const maxOpenFiles = openFilesLimit(1, Math.max(1, compactionsAtOnce));
-  const opened = new Opened();
-  try {
-    const lockService = opened.add(await openEtcdLockService(etcd));
-    const store = opened.add(
-      await openStore(options.files, { clock: systemClock, random: systemRandom, maxOpenFiles }),
-    );
-    await claimStore(lockService, store.identity, { lock: options.lock, files: options.files });
-    const workers = opened.add(
-      storeWorkers({ store, address: options.files, maxOpenFiles, compactionsAtOnce, logger, codecs }),
-    );
-    const peersBudget = new ByteBudget(requestBytes);
-    metrics.gauges({ 'requests.peersUsedBytes': () => peersBudget.usedBytes });
-    const machine = { clock: systemClock, random: systemRandom, logger, metrics };
-    const transport = new NetworkTransport({
-      env: { ...machine, requestBudget: peersBudget },
-      codec: CALL_CODEC,
-      identity: { name: own.nameOf(own.port), cluster: store.identity, role },
-      secret,
-      tls,
-    });
-    const port = await transport.listen(own.host, own.port).catch(async (error: unknown) => {
-      await transport.close(0);
-      throw error;
-    });
-    const fileSystem = await readThroughCache(options, store, opened);
-    const requestBudget = new ByteBudget(requestBytes);
-    return {
-      env: { ...machine, fileSystem, lockService, transport, workers, codecs, requestBudget },
-      address: `${own.nameOf(port)}/${role}`,
-      listening: own.nameOf(port),
-      close: async (graceMs) => {
-        try {
-          await transport.close(graceMs);
-        } finally {
-          await opened.close();
-        }
-      },
-    };
-  } catch (error) {
-    await opened.close();
-    throw error;
-  }
-}
-
-/** What is open, to be closed in the opposite order. */
-class Opened {
-  readonly #all: { close(): Promise<void> }[] = [];
-
-  add<T extends { close(): Promise<void> }>(one: T): T {
-    this.#all.push(one);
-    return one;
-  }
-
-  async close(): Promise<void> {
-    const one = this.#all.pop();
-    if (one === undefined) return;
-    try {
-      await one.close();
-    } finally {
-      await this.close();
-    }
-  }
+  const lockService = parts.add(await openEtcdLockService(etcd));
+  const store = parts.add(await openStore(files, { maxOpenFiles }));
+  await claimStore(lockService, store.identity, { lock: options.lock, files });
+  const workers = parts.add(storeWorkers({ store, address: files, maxOpenFiles, compactionsAtOnce, logger, codecs }));
+  const fileSystem = await readThroughCache(options, store, parts);
+  const peersBudget = new ByteBudget(requestBytes);
+  metrics.gauges({ 'requests.peersUsedBytes': () => peersBudget.usedBytes });
+  const machine = { clock: systemClock, random: systemRandom, logger, metrics };
+  const transport = new NetworkTransport({
+    env: { ...machine, requestBudget: peersBudget },
+    codec: CALL_CODEC,
+    identity: { name: own.nameOf(own.port), cluster: store.identity, role },
+    secret,
+    tls,
+  });
+  parts.add({ close: () => transport.close(GRACE_MS) });
+  const listening = own.nameOf(await transport.listen(own.host, own.port));
+  const requestBudget = new ByteBudget(requestBytes);
+  const env = { ...machine, fileSystem, lockService, transport, workers, codecs, requestBudget };
+  return { env, address: `${listening}/${role}`, listening };
 }
 
 interface OwnAddresses {
   readonly host: string;
   readonly port: number;
-  readonly isLoopback: boolean;
   /** HOST:PORT by which others reach it, once the port is known. */
   nameOf(port: number): string;
 }
@@ -149,16 +113,13 @@ function ownAddresses({
     throw invalidArgument(
       `cluster address ${clusterAddress}: other processes cannot call ${advertised.host}; say by which HOST:PORT they reach this one (--cluster-advertise)`,
     );
-  const host = advertised.host.includes(':') ? `[${advertised.host}]` : advertised.host;
   return {
     ...own,
-    isLoopback: LOOPBACK.test(own.host),
-    nameOf: (port) => `${host}:${advertised.port === 0 ? port : advertised.port}`,
+    nameOf: (port) => addressText(advertised.host, advertised.port === 0 ? port : advertised.port),
   };
 }
 
 const WILDCARDS = new Set(['0.0.0.0', '::', '']);
-const LOOPBACK = /^(localhost|127\.|::1$)/;
 
 function mustParse(address: string, what: string): { readonly host: string; readonly port: number } {
   const parsed = parseAddress(address);
@@ -173,14 +134,14 @@ function mustParse(address: string, what: string): { readonly host: string; read
 async function readThroughCache(
   { readCache, logger, metrics }: ClusterOptions,
   { fileSystem, identity }: SharedStore,
-  opened: Opened,
+  openParts: OpenParts,
 ): Promise<FileSystem> {
   if (readCache === undefined) return fileSystem;
   const { checksum } = nativeCodecs();
   const { directory, budgetBytes } = readCache;
   const parts = { fileSystem, identity, budgetBytes, checksum, clock: systemClock, logger, metrics };
   try {
-    return opened.add(await openReadCache(directory, parts)).fileSystem;
+    return openParts.add(await openReadCache(directory, parts)).fileSystem;
   } catch (thrown) {
     const { code, message } = toBigtableError(thrown);
     if (code === Code.FAILED_PRECONDITION || code === Code.INVALID_ARGUMENT) throw thrown;

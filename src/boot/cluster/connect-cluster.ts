@@ -13,36 +13,23 @@ import type { Connection } from '../open/connect.ts';
 import { DEFAULT_SETTINGS } from '../settings/settings.ts';
 import { type ClusterAccess, readAccess } from './cluster-access.ts';
 import { identityOf } from './cluster-identity.ts';
+import { openTogether } from './open-parts.ts';
 
 /** INVALID_ARGUMENT for wrong addresses and files; FAILED_PRECONDITION where no cluster has started there. */
 export async function connectCluster(options: ClusterAccess): Promise<Connection> {
   const { etcd, secret, tls } = await readAccess(options);
-  const lockService = await openEtcdLockService(etcd);
-  const metrics = new Metrics();
   const requestBudget = new ByteBudget(DEFAULT_SETTINGS.requestBytes);
-  const machine = { clock: systemClock, random: systemRandom, logger: options.logger, metrics, requestBudget };
-  let transport: NetworkTransport | undefined;
-  try {
+  const { logger, lock } = options;
+  const machine = { clock: systemClock, random: systemRandom, logger, metrics: new Metrics(), requestBudget };
+  return openTogether(async (parts) => {
+    const lockService = parts.add(await openEtcdLockService(etcd));
     const cluster = await identityOf(lockService);
-    if (cluster === undefined)
-      throw new BigtableError(Code.FAILED_PRECONDITION, `no cluster has started at ${options.lock}`);
+    if (cluster === undefined) throw new BigtableError(Code.FAILED_PRECONDITION, `no cluster has started at ${lock}`);
     const identity = { name: 'a client', cluster, role: 'client' };
-    transport = new NetworkTransport({ env: machine, codec: CALL_CODEC, identity, secret, tls });
-    const calling = transport;
+    const transport = new NetworkTransport({ env: machine, codec: CALL_CODEC, identity, secret, tls });
+    parts.add({ close: () => transport.close(0) });
     const nothing = { fileSystem: new MemoryFileSystem(), workers: new InlineWorkers({}), codecs: nativeCodecs() };
     const env = { ...machine, ...nothing, lockService, transport };
-    const client = await Client.open({ env, limits: LIMITS.default });
-    return {
-      service: client,
-      env: machine,
-      close: async () => {
-        client.close();
-        await calling.close(0).finally(() => lockService.close());
-      },
-    };
-  } catch (error) {
-    await transport?.close(0);
-    await lockService.close();
-    throw error;
-  }
+    return { service: parts.add(await Client.open({ env, limits: LIMITS.default })), env: machine };
+  });
 }

@@ -1,12 +1,10 @@
 /** Starts a process of a cluster with its role: engines, transport, and a tablet server or a master over them. */
 import type { Env } from '../../env/index.ts';
 import { checkSettings, type DatabaseSettings } from '../settings/settings.ts';
-import { type ClusterOptions, type ClusterProcess, openClusterProcess } from './cluster-process.ts';
+import { type ClusterOptions, openClusterProcess } from './cluster-process.ts';
 import { MasterRole, type MasterRoleOptions } from './master-role.ts';
+import { openTogether } from './open-parts.ts';
 import { TabletServerRole } from './tablet-server-role.ts';
-
-/** Calls of other processes that are under way get this long to end when a role stops. */
-const GRACE_MS = 2000;
 
 /** Without what follows from the settings of a database. */
 export type RoleClusterOptions = Omit<ClusterOptions, 'requestBytes' | 'compactionsAtOnce'>;
@@ -29,11 +27,12 @@ export async function startTabletServer(
 ): Promise<RunningTabletServer> {
   const settings = checkSettings(given);
   const { requestBytes, compactionsAtOnce } = settings;
-  const process = await openClusterProcess({ ...options, requestBytes, compactionsAtOnce }, 'tabletserver');
-  const { env, address, listening } = process;
-  const role = await orClose(process, () => TabletServerRole.start({ env, address, settings }));
-  const { service, passer, decoder } = role;
-  return { service, passer, decoder, env, clusterAddress: listening, close: () => closeBoth(role, process) };
+  return openTogether(async (parts) => {
+    const all = { ...options, requestBytes, compactionsAtOnce };
+    const { env, address, listening } = await openClusterProcess(all, 'tabletserver', parts);
+    const { service, passer, decoder } = parts.add(await TabletServerRole.start({ env, address, settings }));
+    return { service, passer, decoder, env, clusterAddress: listening };
+  });
 }
 
 export interface RunningMaster {
@@ -53,25 +52,10 @@ export async function startMaster(
   { onChange, ...given }: MasterOptions = {},
 ): Promise<RunningMaster> {
   const { requestBytes } = checkSettings(given);
-  const process = await openClusterProcess({ ...options, requestBytes, compactionsAtOnce: 0 }, 'master');
-  const { env, address, listening } = process;
-  const role = new MasterRole({ env, address, ...(onChange && { onChange }) });
-  return { clusterAddress: listening, close: () => closeBoth(role, process) };
-}
-
-async function orClose<T>(process: ClusterProcess, start: () => Promise<T>): Promise<T> {
-  try {
-    return await start();
-  } catch (error) {
-    await process.close(0);
-    throw error;
-  }
-}
-
-async function closeBoth(role: { close(): Promise<void> }, process: ClusterProcess): Promise<void> {
-  try {
-    await role.close();
-  } finally {
-    await process.close(GRACE_MS);
-  }
+  return openTogether(async (parts) => {
+    const all = { ...options, requestBytes, compactionsAtOnce: 0 };
+    const { env, address, listening } = await openClusterProcess(all, 'master', parts);
+    parts.add(new MasterRole({ env, address, ...(onChange && { onChange }) }));
+    return { clusterAddress: listening };
+  });
 }

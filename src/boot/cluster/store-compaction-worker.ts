@@ -2,7 +2,7 @@
  * The task of a worker thread: one compaction of files in the store of a cluster. It opens files by their paths, which
  * never change, and writes new ones.
  */
-import { nativeCodecs, systemClock, systemRandom } from '../../platform/index.ts';
+import { nativeCodecs, systemClock } from '../../platform/index.ts';
 import { type CompactionJob, type CompactionResult, compactFiles } from '../../tablet/index.ts';
 import { openStore } from './store.ts';
 
@@ -17,8 +17,7 @@ const codecs = nativeCodecs();
 
 export async function run({ store: address, maxOpenFiles, job }: StoreJob): Promise<CompactionResult> {
   // the server of this process has proven it
-  const options = { clock: systemClock, random: systemRandom, maxOpenFiles, selfTest: false };
-  const { fileSystem, close } = await openStore(address, options);
+  const { fileSystem, close } = await openStore(address, { maxOpenFiles, selfTest: false });
   try {
     return await compactFiles({ fileSystem, codecs, clock: systemClock }, job);
   } finally {

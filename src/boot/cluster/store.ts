@@ -1,19 +1,20 @@
 /** The store of a cluster's files by its address: a prefix of a bucket, or a directory that all machines share. */
 import { resolve } from 'node:path';
-import type { Clock, Random } from '../../env/index.ts';
-import { nativeCodecs, openS3Store, openSharedDirectory, type SharedStore } from '../../platform/index.ts';
+import {
+  nativeCodecs,
+  openS3Store,
+  openSharedDirectory,
+  type SharedStore,
+  systemClock,
+  systemRandom,
+} from '../../platform/index.ts';
+import { isBucket } from './store-address.ts';
 
 export interface StoreOptions {
-  readonly clock: Clock;
-  readonly random: Random;
-  /** Files of a shared directory that are kept open. Default: the adapter's. */
-  readonly maxOpenFiles?: number;
+  /** Files of a shared directory that are kept open. */
+  readonly maxOpenFiles: number;
   /** False: this process has proven the store already. Default: true. */
   readonly selfTest?: boolean;
-}
-
-export function isBucket(address: string): boolean {
-  return address.startsWith('s3://');
 }
 
 /**
@@ -21,9 +22,8 @@ export function isBucket(address: string): boolean {
  * FAILED_PRECONDITION, if it breaks a promise.
  */
 export function openStore(address: string, options: StoreOptions): Promise<SharedStore> {
-  const { clock, random, maxOpenFiles, selfTest = true } = options;
-  const shared = { clock, random, selfTest, checksum: nativeCodecs().checksum };
-  if (!isBucket(address))
-    return openSharedDirectory(resolve(address), { ...shared, ...(maxOpenFiles !== undefined && { maxOpenFiles }) });
-  return openS3Store(address, shared);
+  const { maxOpenFiles, selfTest = true } = options;
+  const shared = { clock: systemClock, random: systemRandom, checksum: nativeCodecs().checksum, selfTest };
+  if (isBucket(address)) return openS3Store(address, shared);
+  return openSharedDirectory(resolve(address), { ...shared, maxOpenFiles });
 }

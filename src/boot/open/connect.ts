@@ -1,11 +1,11 @@
 /** The service of a remote server, over its Cloud Bigtable API. */
-import { readFile } from 'node:fs/promises';
-import { asBuffer, BigtableError, Code, invalidArgument } from '../../base/index.ts';
+import { asBuffer, invalidArgument } from '../../base/index.ts';
 import { ByteBudget, type Env, Metrics } from '../../env/index.ts';
 import { systemClock, systemRandom } from '../../platform/index.ts';
 import type { Service } from '../../service/index.ts';
 import { type ClientTlsOptions, isLoopback, parseAddress } from '../../wire/index.ts';
 import { DEFAULT_SETTINGS } from '../settings/settings.ts';
+import { readInput } from './input-files.ts';
 
 type Pem = string | Uint8Array | undefined;
 
@@ -92,18 +92,6 @@ async function certificatesOf(tls: ConnectTls): Promise<ClientTlsOptions> {
 async function pemOf(pem: Pem, file: string | undefined, what: string): Promise<string | Buffer | undefined> {
   if (pem !== undefined && file !== undefined)
     throw invalidArgument(`give either ${what} or ${what}File for TLS, not both`);
-  if (file !== undefined) return read(file);
+  if (file !== undefined) return readInput(file);
   return pem instanceof Uint8Array ? asBuffer(pem) : pem;
-}
-
-async function read(path: string): Promise<Buffer> {
-  try {
-    return await readFile(path);
-  } catch (cause) {
-    throw new BigtableError(
-      Code.INVALID_ARGUMENT,
-      `cannot read ${path}: ${cause instanceof Error ? cause.message : String(cause)}`,
-      { cause },
-    );
-  }
 }

@@ -1,6 +1,6 @@
 /** The settings of a cluster, as options of its roles. */
 import { resolve } from 'node:path';
-import type { CertificateFiles, RoleClusterOptions } from '../../boot/index.ts';
+import { isBucket, type RoleClusterOptions } from '../../boot/index.ts';
 import { invalidArgument } from '../../base/index.ts';
 import type { Logger, Metrics } from '../../env/index.ts';
 import type { Terminal } from '../output/terminal.ts';
@@ -25,32 +25,24 @@ export function clusterOptions(
     lock,
     lockUser,
     lockPasswordFile,
-    lockTls: filesOf(lockCa, lockCert, lockKey),
+    lockTls: { caFile: lockCa, certFile: lockCert, keyFile: lockKey },
     files,
     readCache: readCacheDir === undefined ? undefined : { directory: readCacheDir, budgetBytes: readCacheBytes },
     clusterAddress,
     clusterAdvertise,
     clusterSecretFile,
-    clusterTls: filesOf(clusterCa, clusterCert, clusterKey),
+    clusterTls: { caFile: clusterCa, certFile: clusterCert, keyFile: clusterKey },
     environment,
     ...telemetry,
   };
 }
 
-function filesOf(
-  caFile: string | undefined,
-  certFile: string | undefined,
-  keyFile: string | undefined,
-): CertificateFiles | undefined {
-  return caFile === undefined ? undefined : { caFile, certFile, keyFile };
-}
-
 /** The store in words. */
 export function placeOf({ lock, files = '' }: ServerSettings): string {
-  return `data in ${files.includes('://') ? files : resolve(files)}, locks in ${lock}`;
+  return `data in ${isBucket(files) ? files : resolve(files)}, locks in ${lock}`;
 }
 
 /** The shared directory; undefined for a bucket. */
 export function directoryOf({ files }: ServerSettings): string | undefined {
-  return files === undefined || files.includes('://') ? undefined : files;
+  return files === undefined || isBucket(files) ? undefined : files;
 }

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { startMaster } from '../../boot/index.ts';
 import type { Terminal } from '../output/terminal.ts';
 import { runServer } from '../serve/run-server.ts';
-import { addSettingOptions, settingsOf } from '../settings/settings-options.ts';
+import { addSettingOptions, serverSettings } from '../settings/settings-options.ts';
 import { clusterOptions, directoryOf, placeOf } from './cluster-settings.ts';
 
 const MORE = `
@@ -23,9 +23,8 @@ Examples:
 export function addMasterCommand(program: Command, terminal: Terminal): void {
   const command = program.command('master').description('run a master of a cluster').addHelpText('after', MORE);
   addSettingOptions(command, 'master').action(async (_own: unknown, called: Command) => {
-    const warnings: string[] = [];
-    const warn = (warning: string): void => void warnings.push(warning);
-    const { values: settings } = await settingsOf(called, { server: 'master', terminal, warn });
+    const { effective, warnings } = await serverSettings(called, 'master', terminal);
+    const settings = effective.values;
     const { requestBytes, clusterAddress: address } = settings;
     const about = { settings, terminal, warnings, address, directory: directoryOf(settings) };
     await runServer(about, async ({ logger, metrics, say }) => {

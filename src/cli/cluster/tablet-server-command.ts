@@ -2,11 +2,10 @@
 import type { Command } from 'commander';
 import { connectionLimit } from '../../boot/index.ts';
 import type { Terminal } from '../output/terminal.ts';
-import { databaseSettings, doorOf, needsTokens } from '../serve/door-options.ts';
+import { databaseSettings, doorFacts, doorOf } from '../serve/door-options.ts';
 import { greeting } from '../serve/greeting.ts';
 import { runServer } from '../serve/run-server.ts';
-import { describeMemory } from '../settings/settings-checks.ts';
-import { addSettingOptions, settingsOf } from '../settings/settings-options.ts';
+import { addSettingOptions, serverSettings } from '../settings/settings-options.ts';
 import { clusterOptions, directoryOf, placeOf } from './cluster-settings.ts';
 
 const MORE = `
@@ -31,11 +30,9 @@ export function addTabletServerCommand(program: Command, terminal: Terminal): vo
     .description('run a tablet server of a cluster')
     .addHelpText('after', MORE);
   addSettingOptions(command, 'tabletserver').action(async (_own: unknown, called: Command) => {
-    const warnings: string[] = [];
-    const warn = (warning: string): void => void warnings.push(warning);
-    const effective = await settingsOf(called, { server: 'tabletserver', terminal, warn });
+    const { effective, warnings } = await serverSettings(called, 'tabletserver', terminal);
     const settings = effective.values;
-    const { address, compactionsAtOnce, durability } = settings;
+    const { address, compactionsAtOnce } = settings;
     connectionLimit(1, compactionsAtOnce);
     const door = doorOf(effective);
     const about = { settings, terminal, warnings, address, directory: directoryOf(settings) };
@@ -46,14 +43,7 @@ export function addTabletServerCommand(program: Command, terminal: Terminal): vo
         cluster: clusterOptions(settings, terminal, { logger, metrics }),
         settings: databaseSettings(settings),
       });
-      const facts = {
-        address: server.address,
-        place: placeOf(settings),
-        durability,
-        tls: door.tls !== undefined,
-        tokens: needsTokens(settings),
-        memory: describeMemory(settings),
-      };
+      const facts = { ...doorFacts(settings, door), address: server.address, place: placeOf(settings) };
       return {
         address: server.address,
         greeting: (metricsLine) => [

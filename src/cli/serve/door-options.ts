@@ -2,7 +2,9 @@
 import { DATABASE_SETTINGS, type DatabaseSettings } from '../../boot/index.ts';
 import type { JwtOptions, ServerOptions, TlsFiles } from '../../server/index.ts';
 import type { ServerSettings } from '../settings/server-settings.ts';
+import { describeMemory } from '../settings/settings-checks.ts';
 import type { EffectiveSettings } from '../settings/settings-sources.ts';
+import type { Greeting } from './greeting.ts';
 
 export function databaseSettings(settings: ServerSettings): DatabaseSettings {
   const names = Object.keys(DATABASE_SETTINGS) as (keyof DatabaseSettings)[];
@@ -54,7 +56,16 @@ function jwtOf({ jwtIssuer: issuer, jwtAudience: audience, jwtJwks: keys }: Serv
   return issuer !== undefined && audience !== undefined && keys !== undefined ? { issuer, audience, keys } : undefined;
 }
 
-/** True when callers need a bearer token. */
-export function needsTokens({ tokens, jwtIssuer }: ServerSettings): boolean {
-  return tokens !== undefined || jwtIssuer !== undefined;
+/** What the greeting says of the door and of the settings. */
+export function doorFacts(
+  settings: ServerSettings,
+  { tls }: Door,
+): Pick<Greeting, 'durability' | 'tls' | 'tokens' | 'memory'> {
+  const { durability, tokens, jwtIssuer } = settings;
+  return {
+    durability,
+    tls: tls !== undefined,
+    tokens: tokens !== undefined || jwtIssuer !== undefined,
+    memory: describeMemory(settings),
+  };
 }

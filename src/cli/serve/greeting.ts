@@ -1,7 +1,7 @@
 /** The greeting of a server: how each client connects. */
 import type { DatabaseSettings } from '../../boot/index.ts';
 
-interface Greeting {
+export interface Greeting {
   readonly address: string;
   /** The place of the data, in words. */
   readonly place: string;

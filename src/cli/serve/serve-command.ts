@@ -10,10 +10,9 @@ import {
   type ThreadedDatabase,
 } from '../../boot/index.ts';
 import type { Terminal } from '../output/terminal.ts';
-import { describeMemory } from '../settings/settings-checks.ts';
-import { addSettingOptions, settingsOf } from '../settings/settings-options.ts';
+import { addSettingOptions, serverSettings } from '../settings/settings-options.ts';
 import type { EffectiveSettings } from '../settings/settings-sources.ts';
-import { databaseSettings, type Door, doorOf, needsTokens } from './door-options.ts';
+import { databaseSettings, type Door, doorFacts, doorOf } from './door-options.ts';
 import { greeting } from './greeting.ts';
 import { runServer, type Running } from './run-server.ts';
 
@@ -53,16 +52,14 @@ export function addServeCommand(program: Command, terminal: Terminal): void {
     .description('serve the Cloud Bigtable API from a directory')
     .addHelpText('after', MORE);
   addSettingOptions(command, 'serve').action(async (_own: unknown, called: Command) => {
-    // how they are to be told is a setting, too
-    const warnings: string[] = [];
-    const warn = (warning: string): void => void warnings.push(warning);
-    await serve(await settingsOf(called, { server: 'serve', terminal, warn }), terminal, warnings);
+    const { effective, warnings } = await serverSettings(called, 'serve', terminal);
+    await serve(effective, terminal, warnings);
   });
 }
 
 async function serve(effective: EffectiveSettings, terminal: Terminal, warnings: readonly string[]): Promise<void> {
   const settings = effective.values;
-  const { dir, address, durability, tabletServers, compactionsAtOnce } = settings;
+  const { dir, address, tabletServers, compactionsAtOnce } = settings;
   // before anything is loaded or opened that could fail for want of descriptors, and not say so
   connectionLimit(tabletServers, compactionsAtOnce);
   const door = doorOf(effective);
@@ -70,14 +67,7 @@ async function serve(effective: EffectiveSettings, terminal: Terminal, warnings:
     await warnOfDirectory(dir, logger);
     const open = { directory: dir, settings: databaseSettings(settings), logger, metrics };
     const server = await startIn(open, tabletServers, door);
-    const facts = {
-      address: server.address,
-      place: `data in ${resolve(dir)}`,
-      durability,
-      tls: door.tls !== undefined,
-      tokens: needsTokens(settings),
-      memory: describeMemory(settings),
-    };
+    const facts = { ...doorFacts(settings, door), address: server.address, place: `data in ${resolve(dir)}` };
     return { ...server, greeting: (metricsLine) => greeting({ ...facts, metrics: metricsLine }) };
   });
 }

@@ -99,6 +99,17 @@ function wholeMebibytes(text: string): string {
   return `${text}MiB`;
 }
 
+/** The settings of a program that serves, and warnings of them: how these are to be told is a setting, too. */
+export async function serverSettings(
+  command: Command,
+  server: ServerCommand,
+  terminal: Pick<Terminal, 'environment'>,
+): Promise<{ readonly effective: EffectiveSettings; readonly warnings: readonly string[] }> {
+  const warnings: string[] = [];
+  const warn = (warning: string): void => void warnings.push(warning);
+  return { effective: await settingsOf(command, { server, terminal, warn }), warnings };
+}
+
 export interface SettingsUse {
   readonly server?: ServerCommand;
   readonly terminal: Pick<Terminal, 'environment'>;

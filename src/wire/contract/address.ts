@@ -24,6 +24,11 @@ export function parseAddress(text: string): Address | undefined {
   return host === undefined || port > 65_535 ? undefined : { host, port };
 }
 
+/** HOST:PORT, with an IPv6 host in brackets. */
+export function addressText(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
 /**
  * True when only programs of this machine can be at that host, or listen on the way to it. Only forms that mean the
  * same to every resolver: "localhost", 127.0.0.0/8 in four decimal parts, also where that is mapped into IPv6, and ::1.

@@ -22,6 +22,7 @@ import type {
 } from '../contract/rpc-server.ts';
 import { CallLedger } from './call-ledger.ts';
 import { Deadlines } from './deadlines.ts';
+import { addressText } from '../contract/address.ts';
 import { HttpRefusal } from './http-refusal.ts';
 import { ConnectionOwners, PrincipalOwners } from './owners.ts';
 import { RareWarning } from './rare-warning.ts';
@@ -138,7 +139,7 @@ export class WireServer implements RpcServer {
   }
 
   listen(host: string, port: number): Promise<number> {
-    return this.#listen({ host, port, backlog: BACKLOG }, host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`);
+    return this.#listen({ host, port, backlog: BACKLOG }, addressText(host, port));
   }
 
   /**
