@@ -25,7 +25,7 @@ const RULES = [
   'tsconfig.json',
   'package.json',
   'package-lock.json',
-  ...['build', 'declarations', 'plain-names', 'third-party'].map((name) => `scripts/lib/${name}.mjs`),
+  ...['build', 'bundle-imports', 'declarations', 'plain-names', 'third-party'].map((name) => `scripts/lib/${name}.mjs`),
 ];
 
 /** @param {...string} parts */

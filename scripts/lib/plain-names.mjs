@@ -9,7 +9,8 @@
  */
 import { createRequire } from 'node:module';
 
-const { parse } = createRequire(new URL('../bundle/package.json', import.meta.url))('acorn');
+/** Loaded when it is used: in a fresh clone the build installs it first. */
+const acorn = () => createRequire(new URL('../bundle/package.json', import.meta.url))('acorn');
 
 /**
  * The rooms below src/ whose classes take part. test/shapes judges the same classes.
@@ -82,7 +83,7 @@ const privateNames = ({ body }) =>
 function parsed(text) {
   /** @type {{ start: number, room: string | undefined, isApart: boolean }[]} */
   const modules = [];
-  const tree = parse(text, {
+  const tree = acorn().parse(text, {
     ecmaVersion: 'latest',
     sourceType: 'module',
     /** @type {(isBlock: boolean, comment: string, start: number) => void} */

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { userEnvironment } from './user-environment.ts';
 
 const ROOT = fileURLToPath(new URL(import.meta.url.includes('/dist/test/') ? '../../../' : '../../', import.meta.url));
@@ -39,3 +39,21 @@ for (const [name, script, words] of [
     assert.match(out, /gc is function/);
   });
 }
+
+test('what npm start and npm test begin with needs no package: it installs them', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'edubba-clone-'));
+  t.after(() => rm(directory, { recursive: true, force: true }));
+  await cp(join(ROOT, 'scripts'), join(directory, 'scripts'), { recursive: true });
+  await writeFile(join(directory, 'package.json'), '{ "type": "module" }');
+  for (const module of ['build', 'test-report', 'command-line', 'repository']) {
+    const url = pathToFileURL(join(directory, `scripts/lib/${module}.mjs`)).href;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', `await import(${JSON.stringify(url)})`], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: userEnvironment(),
+    });
+    let err = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text));
+    const [status] = await once(child, 'close');
+    assert.equal(status, 0, `${module}: ${err}`);
+  }
+});
