@@ -58,6 +58,9 @@ function errorText({ details }) {
   return String(cause?.stack ?? cause ?? 'failed').replace(/^/gm, '    ');
 }
 
+/** @param {string} name */
+const underWay = (name) => `    under way: ${name}`;
+
 // biome-ignore lint/style/noDefaultExport: node:test takes a reporter by its default export
 export default class TestReport extends Transform {
   #tally = { passed: 0, failed: 0, skipped: 0 };
@@ -71,6 +74,12 @@ export default class TestReport extends Transform {
    * @type {Map<string, number>}
    */
   #seconds = new Map();
+  /**
+   * The tests that have begun and not ended, by file: named where the file ends before them.
+   *
+   * @type {Map<string | undefined, string[]>}
+   */
+  #underWay = new Map();
   #start = performance.now();
   #progress = setInterval(() => this.#line(this.#progressLine()), PROGRESS_MS).unref();
   #files;
@@ -97,6 +106,7 @@ export default class TestReport extends Transform {
   _transform({ type, data }, _encoding, done) {
     if (type === 'test:pass') this.#onPass(data);
     else if (type === 'test:fail') this.#onFail(data);
+    else if (type === 'test:dequeue') this.#begun(data.file).push(data.name);
     else if (type === 'test:complete') this.#onComplete(data);
     else if (type === 'test:stdout') this.push(data.message);
     else if (type === 'test:stderr') process.stderr.write(data.message);
@@ -125,8 +135,10 @@ export default class TestReport extends Transform {
   }
 
   /** @param {TestEvent} event */
-  #onComplete({ file, nesting, details }) {
+  #onComplete({ file, name, nesting, details }) {
     if (!file) return;
+    const begun = this.#begun(file);
+    if (begun.includes(name)) begun.splice(begun.indexOf(name), 1);
     const path = sourceOf(file);
     const seconds = nesting === 0 ? details.duration_ms / 1000 : 0;
     this.#seconds.set(path, (this.#seconds.get(path) ?? 0) + seconds);
@@ -148,7 +160,15 @@ export default class TestReport extends Transform {
     if (isSuite(event) && ofParts) return;
     if (isSet(event.todo)) return void this.#tally.skipped++;
     if (ofParts) this.#tally.failed++;
-    else this.#fail(event.file, isWholeFile(event) ? WHOLE_FILE : event.name, errorText(event));
+    else if (!isWholeFile(event)) this.#fail(event.file, event.name, errorText(event));
+    else this.#fail(event.file, WHOLE_FILE, [errorText(event), ...this.#begun(event.file).map(underWay)].join('\n'));
+  }
+
+  /** @param {string | undefined} file */
+  #begun(file) {
+    const names = this.#underWay.get(file) ?? [];
+    this.#underWay.set(file, names);
+    return names;
   }
 
   /**

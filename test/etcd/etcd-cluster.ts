@@ -1,7 +1,7 @@
 /** An etcd of one or more members on loopback ports, for tests that kill, stop and configure it. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -54,8 +54,19 @@ class Member {
     }
   }
 
-  signal(name: NodeJS.Signals): void {
-    this.#process?.kill(name);
+  /**
+   * Resolves when none of its threads runs: a busy machine stops them late, and they answer until then. (Where there is
+   * no /proc, when it was told to stop.)
+   */
+  async stop(): Promise<void> {
+    const pid = this.#process?.pid;
+    assert.ok(pid !== undefined, 'a member that runs is stopped');
+    this.#process?.kill('SIGSTOP');
+    while (threadStates(pid).some((state) => state !== 'T')) await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+
+  goOn(): void {
+    this.#process?.kill('SIGCONT');
   }
 
   async kill(): Promise<void> {
@@ -120,6 +131,17 @@ export class EtcdCluster {
     await Promise.all(this.members.map((member) => member.kill()));
     rmSync(this.#folder, { recursive: true, force: true });
   }
+}
+
+/** The state of each thread of a process (proc(5)), T for a stopped one; none where there is no /proc. */
+function threadStates(pid: number): string[] {
+  const folder = `/proc/${pid}/task`;
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder).map((thread) => {
+    const text = readFileSync(join(folder, thread, 'stat'), 'utf8');
+    // the name before it may hold anything
+    return text.charAt(text.lastIndexOf(')') + 2);
+  });
 }
 
 /** Ports that nothing listens on now. */

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Code } from '../../src/base/index.ts';
+import type { LockHandle } from '../../src/env/index.ts';
 import { EtcdCluster } from './etcd-cluster.ts';
 import { newPrefix, openAt } from './fixtures.ts';
 import { TcpProxy } from './tcp-proxy.ts';
+import { until } from './until.ts';
 import { Watched } from './watched.ts';
 
 let etcd: EtcdCluster;
@@ -11,8 +13,6 @@ before(async () => {
   etcd = await EtcdCluster.start();
 });
 after(() => etcd.close());
-
-const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
 
 async function behindProxy(prefix: string) {
   const proxy = await TcpProxy.to(etcd.members[0]!.clientPort);
@@ -55,12 +55,15 @@ describe('a session on etcd', { concurrency: true }, () => {
     proxy.goSilent();
     assert.equal(service.leaseHolds(session), true);
     let held = true;
-    while ((await direct.tryAcquire('l', others)) === undefined) {
+    const heldAgain: boolean[] = [];
+    await until('another session gets the lock', async () => {
+      if ((await direct.tryAcquire('l', others)) !== undefined) return true;
       const holds = service.leaseHolds(session);
-      assert.ok(held || !holds, 'a lease that has lapsed does not hold again without a keep-alive');
+      if (holds && !held) heldAgain.push(holds);
       held = holds;
-      await turn();
-    }
+      return false;
+    });
+    assert.deepEqual(heldAgain, [], 'a lease that has lapsed does not hold again without a keep-alive');
     assert.equal(held, false, 'the lease lapsed before the lock was free');
     await seen.kind('session-expired');
     assert.equal(await direct.read('f'), undefined);
@@ -86,11 +89,14 @@ describe('a session on etcd', { concurrency: true }, () => {
     const [service, other] = [await openAt(own.endpoints, prefix), await openAt(own.endpoints, prefix)];
     const session = await service.openSession();
     const lock = await service.tryAcquire('l', session);
-    own.members[0]?.signal('SIGSTOP');
-    while (service.leaseHolds(session)) await turn();
-    own.members[0]?.signal('SIGCONT');
-    let holder = await other.holder('l');
-    while (holder !== undefined && !service.leaseHolds(session)) holder = await other.holder('l');
+    await own.members[0]!.stop();
+    await until('the lease lapses', () => !service.leaseHolds(session));
+    own.members[0]?.goOn();
+    let holder: LockHandle | undefined;
+    await until('the lock is free, or its session holds again', async () => {
+      holder = await other.holder('l');
+      return holder === undefined || service.leaseHolds(session);
+    });
     if (holder === undefined) assert.equal(service.leaseHolds(session), false);
     else assert.deepEqual(holder, lock, 'the lock was never free');
     await service.close();
@@ -103,7 +109,7 @@ describe('a session on etcd', { concurrency: true }, () => {
     const [service, other] = [await openAt(etcd.endpoints, prefix), await openAt(etcd.endpoints, prefix)];
     const session = await service.openSession();
     await other.closeSession(session);
-    while (service.leaseHolds(session)) await turn();
+    await until('the owner learns it', () => !service.leaseHolds(session));
     await service.close();
     await other.close();
   });
@@ -129,17 +135,15 @@ describe('a session on etcd', { concurrency: true }, () => {
     await service.tryAcquire('l', session);
     const others = await other.openSession();
     // keep-alives go to this member alone
-    leader.signal('SIGSTOP');
-    while ((await other.tryAcquire('l', others).catch(() => undefined)) === undefined) await turn();
+    await leader.stop();
+    await until('others get the lock', async () => (await other.tryAcquire('l', others)) !== undefined);
     assert.equal(service.leaseHolds(session), false);
-    leader.signal('SIGCONT');
-    while (
-      !(await service.holder('l').then(
-        (lock) => lock?.sessionId === others,
-        () => false,
-      ))
-    )
-      await turn();
+    leader.goOn();
+    await until('the leader of before names the holder', async () => {
+      const lock = await service.holder('l');
+      assert.equal(lock?.sessionId, others, `that session holds its lease: ${other.leaseHolds(others)}`);
+      return true;
+    });
     assert.equal(service.leaseHolds(session), false);
     await service.close();
     await other.close();

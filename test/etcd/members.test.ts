@@ -86,9 +86,9 @@ describe('an etcd of three members', () => {
   test('each is stopped in turn, the leader too, and continues later: late tries change nothing', async () => {
     await withCounter(async (count) => {
       for (const member of etcd.members) {
-        member.signal('SIGSTOP');
+        await member.stop();
         await goesOn(count, 200);
-        member.signal('SIGCONT');
+        member.goOn();
         await goesOn(count);
       }
     });
@@ -107,15 +107,16 @@ describe('an etcd of one member', () => {
     const session = await service.openSession();
     const lock = await service.tryAcquire('held', session);
     const version = await service.write('a', bytes('1'));
-    etcd.members[0]?.signal('SIGSTOP');
+    await etcd.members[0]!.stop();
     const calls = await Promise.allSettled([
       service.write('a', bytes('2'), { version }),
       service.tryAcquire('l', session),
       service.release(lock!),
       service.remove('none'),
     ]);
-    for (const call of calls) assert.ok(call.status === 'rejected' && isOutcomeUnknown(toBigtableError(call.reason)));
-    etcd.members[0]?.signal('SIGCONT');
+    etcd.members[0]?.goOn();
+    for (const call of calls)
+      assert.ok(call.status === 'rejected' && isOutcomeUnknown(toBigtableError(call.reason)), JSON.stringify(call));
     // refused where the late one was first
     const again = await service.write('a', bytes('2'), { version }).catch(toBigtableError);
     assert.ok(typeof again === 'number' || again.code === Code.ABORTED);
