@@ -30,6 +30,9 @@ const FIND_DEAD = `  const dead = await servers.findDead(owners);
   const logs = new Set([...dead].map(logPathOf));
 `;
 
+/** The sweep asks the servers once: its second question hides some mistakes of its scan. */
+const ASKS_ONCE = { file: SWEEP, text: ASK_AGAIN, wrong: '' };
+
 const NOT_ANSWERED = { file: SWEEP, text: ANSWERED, wrong: 'assert(asked.length >= 0);\n  return holdings;' };
 
 export const FILE_BUGS: readonly PlantedBug[] = [
@@ -61,7 +64,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
   {
     name: 'N21',
     title: 'a sweep asks the servers what they hold before the scan alone',
-    changes: [{ file: SWEEP, text: ASK_AGAIN, wrong: '' }],
+    changes: [ASKS_ONCE],
   },
   {
     name: 'C01',
@@ -157,6 +160,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
     name: 'C09',
     title: 'a sweep finds the keys of METADATA, and reads each row later',
     changes: [
+      ASKS_ONCE,
       KEYS_TOO,
       {
         file: SWEEP,
@@ -174,6 +178,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
     name: 'C10',
     title: 'a sweep reads METADATA downwards, a row at a time',
     changes: [
+      ASKS_ONCE,
       KEYS_TOO,
       {
         file: SWEEP,
@@ -190,7 +195,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
   {
     name: 'N8',
     title: 'a sweep goes on where the rows that it read do not meet',
-    changes: [{ file: SWEEP, text: '!continues(row, before) || ', wrong: '' }],
+    changes: [ASKS_ONCE, { file: SWEEP, text: '!continues(row, before) || ', wrong: '' }],
   },
   {
     name: 'N10',

@@ -40,8 +40,13 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'N4',
-    title: 'a lock whose grant was not answered is not granted again to its holder',
+    title: 'a master repeats an attempt to take its lock, and a lock whose grant was not answered is not granted again',
     changes: [
+      {
+        file: 'master/master-lock.ts',
+        text: 'const lock = await env.lockService.tryAcquire(MASTER_PATH, sessionId);',
+        wrong: 'const lock = await env.lockService.tryAcquire(MASTER_PATH, sessionId).catch(() => undefined);',
+      },
       {
         file: 'env/memory/in-process-lock-service.ts',
         text: 'if (held !== undefined) return held.sessionId === sessionId ? { ...held } : undefined;',

@@ -10,7 +10,14 @@ import { rawCallHandler } from '../../src/grpc/index.ts';
 import { Master } from '../../src/master/index.ts';
 import { LIMITS } from '../../src/model/index.ts';
 import { nativeCodecs } from '../../src/platform/index.ts';
-import { callMaster, logPathOf, type TabletServerCalls } from '../../src/protocol/index.ts';
+import {
+  callMaster,
+  decodePeerFile,
+  logPathOf,
+  MASTER_PATH,
+  SERVERS_DIRECTORY,
+  type TabletServerCalls,
+} from '../../src/protocol/index.ts';
 import type { Service } from '../../src/service/index.ts';
 import { COMPACTION_TASK, type CompactionJob, compactFiles } from '../../src/tablet/index.ts';
 import { TabletServer, type TabletServerSettings } from '../../src/tabletserver/index.ts';
@@ -27,7 +34,7 @@ const KIB = 1 << 10;
 const MIB = 1 << 20;
 
 /** Small, so that files, splits and compactions come soon; sooner in some runs than in others. */
-function drawSettings(random: Random): TabletServerSettings {
+function drawSettings(random: Random, { hasSmallParts }: ClusterSize): TabletServerSettings {
   const oneOf = (...values: readonly number[]): number => values[Math.floor(random.float() * values.length)]!;
   return {
     limits: LIMITS.default,
@@ -45,6 +52,7 @@ function drawSettings(random: Random): TabletServerSettings {
     durability: random.float() < BUFFERED_SHARE ? 'buffered' : 'synced',
     // a tablet of METADATA comes in several parts, between which it may change
     ...(random.float() < SMALL_BATCHES_SHARE && { readBatchBytes: oneOf(500, 2000) }),
+    ...(hasSmallParts && { readBatchBytes: oneOf(500, 1000) }),
   };
 }
 
@@ -72,6 +80,8 @@ export interface ClusterSize {
   /** The wall clocks differ by up to this much, ms. */
   readonly maxOffsetMs: number;
   readonly maxDrift: number;
+  /** Reads come in small parts. Default: in some runs. */
+  readonly hasSmallParts?: boolean;
 }
 
 /** One place where processes of a kind run, one after another. */
@@ -153,7 +163,7 @@ export class Cluster {
     this.#draw = scheduler.fork('cluster');
     this.#doorBytes = DOOR_BYTES[this.#draw.float() < 0.3 ? 0 : 1]!;
     this.#comparesClocks = this.#draw.float() < 0.5;
-    this.#settings = drawSettings(scheduler.fork('settings'));
+    this.#settings = drawSettings(scheduler.fork('settings'), size);
     this.#lateCalls = new LateCalls(scheduler.fork('late calls'), this.counts);
     this.network = new SimNetwork(scheduler);
     this.store = new SimStore(scheduler);
@@ -238,6 +248,15 @@ export class Cluster {
       this.onLog?.(process.name, 'warn', 'did not end in good order', { error: error.message });
     }
     this.#ended(seat, process);
+  }
+
+  /** The file by which others find the role is removed, as by an operator's mistake. */
+  async removeFile({ name, server }: Seat): Promise<void> {
+    const isMaster = this.masters.some((seat) => seat.name === name);
+    const path = isMaster ? MASTER_PATH : server && SERVERS_DIRECTORY + server.name;
+    const file = path === undefined ? undefined : await this.locks.service.read(path);
+    if (file === undefined || decodePeerFile(file.path, file.contents).address !== name) return;
+    await this.locks.service.remove(file.path);
   }
 
   /** What ends from now on is not started again, and nothing does: all processes die. */

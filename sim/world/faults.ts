@@ -4,7 +4,7 @@
  */
 import type { Random } from '../../src/env/index.ts';
 import { decodeRootFile, isMetadataTablet } from '../../src/metadata/index.ts';
-import { decodePeerFile, MASTER_PATH, SERVERS_DIRECTORY, type TabletServerCalls } from '../../src/protocol/index.ts';
+import { decodePeerFile, MASTER_PATH, type TabletServerCalls } from '../../src/protocol/index.ts';
 import type { Cluster, Seat } from './cluster.ts';
 import { drawMeetings, type DrawnMeeting, isMeeting, meet, type Meeting } from './meetings.ts';
 import { type LockServiceHealth, ROOT_PATH, SESSION_MS } from './locks.ts';
@@ -304,7 +304,7 @@ function begin(
       return () => process?.setClockForward(-ms);
     }
     case 'removed file':
-      if (seat) void removeFile(cluster, seat);
+      if (seat) void cluster.removeFile(seat);
       return undefined;
     case 'cut':
       network.cut(machine, other);
@@ -383,15 +383,6 @@ function begin(
     case 'new lock service leader':
       return locks.loseLeader();
   }
-}
-
-/** The file by which others find the role is removed, as by an operator's mistake. */
-async function removeFile({ locks, masters }: Cluster, { name, server }: Seat): Promise<void> {
-  const isMaster = masters.some((seat) => seat.name === name);
-  const path = isMaster ? MASTER_PATH : server && SERVERS_DIRECTORY + server.name;
-  const file = path === undefined ? undefined : await locks.service.read(path);
-  if (file === undefined || decodePeerFile(file.path, file.contents).address !== name) return;
-  await locks.service.remove(file.path);
 }
 
 /** The storage is full for a while. */

@@ -51,6 +51,19 @@ export interface LockServiceHealth {
   watchLagMs: number;
 }
 
+/** What happens to one call. */
+export interface LockCallFate {
+  /** It takes effect so much later. */
+  readonly lateMs?: number;
+  /** Called with its answer. True: that is lost. */
+  readonly losesAnswer?: (answer: unknown) => boolean;
+}
+
+interface AwaitedLockCall {
+  readonly prefix: string;
+  readonly run: (name: string) => LockCallFate;
+}
+
 /** A watch of a process. */
 interface Watch {
   readonly machine: string;
@@ -95,8 +108,7 @@ export class SimLockService {
   /** Machines that cannot reach it. */
   readonly #cut = new Set<string>();
   readonly #watches = new Set<Watch>();
-  /** By name of a call: how late the next one is, ms. */
-  readonly #held = new Map<string, number>();
+  readonly #awaited = new Set<AwaitedLockCall>();
   #hasLeader = true;
   readonly #scheduler: Scheduler;
   readonly #draw;
@@ -128,11 +140,11 @@ export class SimLockService {
     if (TABLE_CHANGE.test(name)) process.acts('table change');
     else if (name === `read ${ROOT_PATH}`) process.acts('root file');
     const isFailed = this.#draw.float() < health.failedShare || (health.failsLists && name.startsWith('list '));
+    const fate = this.#fateOf(name);
     const isUnanswered = this.#draw.float() < health.unansweredShare;
     const isLate = health.lateShare > 0 && this.#draw.float() < health.lateShare;
     const answersMs = this.#delayMs();
-    const heldMs = this.#held.get(name) ?? 0;
-    this.#held.delete(name);
+    const heldMs = fate?.lateMs ?? 0;
     return new Promise((resolve, reject) => {
       const fail = (delayMs: number, why: string): void =>
         process.later(delayMs, `lock service failed ${name}`, () => reject(unavailable(`lock service: ${why}`)));
@@ -155,7 +167,8 @@ export class SimLockService {
         }
         act().then(
           (result) => {
-            if (isUnanswered || this.isCut(process.machine) || !this.#hasLeader) {
+            const isLost = fate?.losesAnswer?.(result);
+            if (isLost || isUnanswered || this.isCut(process.machine) || !this.#hasLeader) {
               counts.unanswered++;
               return fail(TIMEOUT_MS, 'no answer');
             }
@@ -195,9 +208,16 @@ export class SimLockService {
     };
   }
 
-  /** The next call of that name is late. */
-  hold(name: string, lateMs: number): void {
-    this.#held.set(name, lateMs);
+  /** `run` says, once, what happens to the next call whose name begins so. */
+  changeNextCall(prefix: string, run: (name: string) => LockCallFate): void {
+    this.#awaited.add({ prefix, run });
+  }
+
+  #fateOf(name: string): LockCallFate | undefined {
+    let fate: LockCallFate | undefined;
+    for (const awaited of [...this.#awaited])
+      if (name.startsWith(awaited.prefix) && this.#awaited.delete(awaited)) fate = awaited.run(name);
+    return fate;
   }
 
   /** All watches have a gap. */

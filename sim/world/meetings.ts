@@ -5,28 +5,39 @@
  *
  * They are drawn from the seed by themselves: the other runs are what they would be without them.
  */
-import { BigtableError, successor } from '../../src/base/index.ts';
+import { successor } from '../../src/base/index.ts';
 import type { Random } from '../../src/env/index.ts';
-import {
-  isMetadataTablet,
-  METADATA_TABLE_ID,
-  type MetadataCommit,
-  type MetadataKey,
-} from '../../src/metadata/index.ts';
-import { rangeContains } from '../../src/model/index.ts';
-import { callServer, type MasterCalls, SERVERS_DIRECTORY, type TabletServerCalls } from '../../src/protocol/index.ts';
-import type { TabletServer } from '../../src/tabletserver/index.ts';
+import { metadataKey } from '../../src/metadata/index.ts';
+import { MASTER_PATH, type MasterCalls, type ReadMessage, SERVERS_DIRECTORY } from '../../src/protocol/index.ts';
 import type { Cluster } from './cluster.ts';
-import { worldContext } from './world-context.ts';
+import {
+  call,
+  flushes,
+  mergeSome,
+  type Message,
+  namesFiles,
+  rowInside,
+  servedOf,
+  someTablet,
+  split,
+  splitsUsersTablet,
+  tabletsOfUsers,
+} from './meeting-steps.ts';
+import { commitBesideSweep, deathsBesideSweep, divisionsBesideSweep } from './sweep-meetings.ts';
 
 const MEETINGS = [
   'split in an unload',
   'shutdown in an unload',
   'split of METADATA under commits',
-  'sweep beside a move',
+  'commit beside a sweep',
+  'deaths beside a sweep',
+  'divisions beside a sweep',
   'sweep in a recovery',
   'sweep at a reused address',
   'split in a merge',
+  'flush in a load',
+  'grant without an answer',
+  'unheard change of a schema',
 ] as const;
 export type Meeting = (typeof MEETINGS)[number];
 
@@ -35,21 +46,20 @@ export function isMeeting(kind: string): kind is Meeting {
 }
 
 /** The share of runs that have meetings, all of one kind. */
-const MEETINGS_SHARE = 0.35;
+const MEETINGS_SHARE = 0.5;
 const MIN_MEETINGS = 3;
 const MORE_MEETINGS = 6;
-const TIMEOUT_MS = 5000;
 const POLL_MS = 20;
 /** Tablets that are split at once. */
 const MANY_SPLITS = 8;
-/** Calls that are late beside a sweep. */
-const LATE_READS = 3;
-const LATE_LOADS = 20;
 /** How slow METADATA's server is, at most, while its caller dies. */
 const SLOW_COMMIT_MS = 3000;
-/** Reads of METADATA that are late in a merge, and by how much, at most. */
-const LATE_READS_OF_MERGE = 6;
-const MERGE_READ_MS = 40;
+/** How slow the storage of a server is that loads a tablet, at most, and how often it is flushed meanwhile. */
+const SLOW_LOAD_MS = 200;
+const FLUSHES = 6;
+/** How long a server is not told of changes of schemas, at least, and how late watches are then, at most. */
+const UNHEARD_MS = 3000;
+const UNHEARD_LAG_MS = 8000;
 /** How late the removal of a dead server's file is. */
 const LATE_REMOVAL_MS = 8000;
 
@@ -87,14 +97,24 @@ export function meet(
       return shutDownInUnload(cluster, durationMs, severity, isOver);
     case 'split of METADATA under commits':
       return splitMetadataUnderCommits(cluster, durationMs, isOver);
-    case 'sweep beside a move':
-      return sweepBesideMove(cluster, severity, isOver);
+    case 'commit beside a sweep':
+      return commitBesideSweep(cluster, isOver);
+    case 'deaths beside a sweep':
+      return deathsBesideSweep(cluster, severity, isOver);
+    case 'divisions beside a sweep':
+      return divisionsBesideSweep(cluster, severity, isOver);
     case 'sweep in a recovery':
       return sweepInRecovery(cluster, severity, isOver);
     case 'sweep at a reused address':
       return sweepAtReusedAddress(cluster, durationMs, isOver);
     case 'split in a merge':
-      return splitInMerge(cluster, severity, isOver);
+      return splitInMerge(cluster, isOver);
+    case 'flush in a load':
+      return flushInLoad(cluster, durationMs, severity, isOver);
+    case 'grant without an answer':
+      return grantWithoutAnswer(cluster);
+    case 'unheard change of a schema':
+      return unheardChange(cluster, durationMs, severity, isOver);
   }
 }
 
@@ -152,29 +172,6 @@ function splitMetadataUnderCommits(cluster: Cluster, durationMs: number, isOver:
 }
 
 /**
- * Files are written and their commit is late; a sweep lists them, and is slow to read METADATA. Meanwhile the commit is
- * done and the server ends, so the tablet moves, and its next server is slow to learn of it.
- */
-function sweepBesideMove(cluster: Cluster, severity: number, isOver: () => boolean): void {
-  const { network, scheduler } = cluster;
-  network.changeNextCall(
-    'commit',
-    (_machine, message) => {
-      const commit = (message as Message<'commit'>).commits.find(namesFiles);
-      const seat = cluster.seatOf(commit?.rows[0]?.row?.server?.address);
-      if (isOver() || seat === undefined) return undefined;
-      void cluster.sweep();
-      const late = (ms: number) => () => (isOver() ? undefined : { lateMs: ms * severity });
-      for (let i = 0; i < LATE_READS; i++) network.changeNextCall('read', late(600), readsMetadata);
-      for (let i = 0; i < LATE_LOADS; i++) network.changeNextCall('load', late(4000));
-      scheduler.after(60 * severity, undefined, 'shutdown beside a sweep', () => void cluster.shutDown(seat));
-      return { lateMs: 40 };
-    },
-    (message) => (message as Message<'commit'>).commits.some(namesFiles),
-  );
-}
-
-/**
  * A server dies as soon as it lives. Its file is slow to be removed, and meanwhile the master, which looks at all
  * servers and sweeps, deletes its log.
  */
@@ -187,7 +184,7 @@ function sweepInRecovery(cluster: Cluster, severity: number, isOver: () => boole
     const { server } = seat;
     if (server === undefined) return void scheduler.after(POLL_MS, undefined, 'look', crashAgain);
     cluster.onFence(server.name, () => {
-      locks.hold(`remove ${SERVERS_DIRECTORY}${server.name}`, LATE_REMOVAL_MS);
+      locks.changeNextCall(`remove ${SERVERS_DIRECTORY}${server.name}`, () => ({ lateMs: LATE_REMOVAL_MS }));
       scheduler.after(200 * severity, undefined, 'sweep in a recovery', () => {
         void cluster.sweep().then(() => locks.missAll());
       });
@@ -223,94 +220,69 @@ function sweepAtReusedAddress(cluster: Cluster, durationMs: number, isOver: () =
 }
 
 /** Two tablets are merged, and the upper one is split between two looks of the master at their rows. */
-function splitInMerge(cluster: Cluster, severity: number, isOver: () => boolean): void {
-  const { network, scheduler } = cluster;
+function splitInMerge(cluster: Cluster, isOver: () => boolean): void {
+  const { network } = cluster;
   network.onNextCall('mergeTablets', (_machine, message) => {
     const { row } = message as MasterCalls['mergeTablets']['message'];
     const upper = tabletsOfUsers(cluster).find(({ served }) => served.range.start === row);
     const inside = upper && rowInside(upper.served);
     if (isOver() || upper === undefined || inside === undefined) return;
-    const lateMs = MERGE_READ_MS * severity;
-    for (let i = 0; i < LATE_READS_OF_MERGE; i++) network.changeNextCall('read', () => ({ lateMs }), readsMetadata);
-    // each look is two reads
-    scheduler.after(3 * lateMs, undefined, 'split in a merge', () => {
-      void split(cluster, upper.machine, upper.served.tableId, inside);
-    });
+    const { tableId } = upper.served;
+    const key = metadataKey(tableId, row);
+    const reads = (start: string) => (read: unknown) => (read as ReadMessage).ranges[0]?.start === start;
+    // a look is two reads
+    const splitBeforeNextLook = (): void =>
+      network.changeNextCall('read', () => ({ after: split(cluster, upper.machine, tableId, inside) }), reads(key));
+    network.onNextCall('read', splitBeforeNextLook, reads(successor(key)));
   });
   mergeSome(cluster);
 }
 
-interface TabletAt {
-  readonly machine: string;
-  readonly served: ServedTablet;
-}
-
-type ServedTablet = ReturnType<TabletServer['tablets']['all']> extends Iterable<infer T> ? T : never;
-type Message<M extends keyof TabletServerCalls> = TabletServerCalls[M]['message'];
-
-function flushes(message: unknown): boolean {
-  const { tablets, flush } = message as Message<'unload'>;
-  return flush && tablets.length > 0;
-}
-
-function splitsUsersTablet({ event, rows }: MetadataCommit): boolean {
-  return event.kind === 'split' && rows.length > 1 && rows.every(({ key }) => !isMetadataTablet(key));
-}
-
-/** A commit of files that were written just before. */
-function namesFiles({ event, rows }: MetadataCommit): boolean {
-  return event.kind === 'compacted' && rows.every(({ key }) => !isMetadataTablet(key));
-}
-
-function readsMetadata(message: unknown): boolean {
-  return (message as { readonly tableId: string }).tableId === METADATA_TABLE_ID;
-}
-
-function tabletsOfUsers({ servers }: Cluster): TabletAt[] {
-  const all = servers.flatMap(({ name, server }) =>
-    [...(server?.tablets.all() ?? [])].map((served) => ({ machine: name, served })),
-  );
-  return all.filter(({ served }) => served.tableId !== METADATA_TABLE_ID);
-}
-
-function someTablet(cluster: Cluster): TabletAt | undefined {
-  const all = tabletsOfUsers(cluster);
-  return all[Math.floor(cluster.scheduler.random.float() * all.length)];
-}
-
-/** A row at which the tablet can be split; undefined where there is none. */
-function rowInside({ tablet, range }: ServedTablet): string | undefined {
-  const row = tablet.middleRow() ?? successor(range.start);
-  return rangeContains(range, row) ? row : undefined;
-}
-
-/** Has the master merge two tablets, which are unloaded for that. */
-function mergeSome(cluster: Cluster): void {
-  const served = someTablet(cluster)?.served;
-  const row = served?.range.end;
-  if (served === undefined || row === undefined) return;
-  const { client, env } = cluster.clients[0]!;
-  const { name } = served.host.schema(served.tableId);
-  client.mergeTablets(worldContext(env, TIMEOUT_MS), name, row).catch((thrown: unknown) => {
-    refused(cluster, 'a merge was refused', { table: name, row }, thrown);
+/** While a server loads a tablet its own log is trimmed. Its storage is slow. */
+function flushInLoad(cluster: Cluster, durationMs: number, severity: number, isOver: () => boolean): void {
+  const { network, scheduler, store } = cluster;
+  network.onNextCall('load', (machine) => {
+    if (isOver() || cluster.seatOf(machine)?.server === undefined) return;
+    store.slowMachines.set(machine, SLOW_LOAD_MS * severity);
+    scheduler.after(durationMs, undefined, 'end of slow machine', () => store.slowMachines.delete(machine));
+    for (let i = 0; i < FLUSHES; i++)
+      scheduler.after(i * SLOW_LOAD_MS, undefined, 'flush in a load', () => void call(cluster, machine, 'flush', {}));
   });
+  mergeSome(cluster);
 }
 
-/** The judge of logs sees it, too. */
-function refused(cluster: Cluster, what: string, fields: object, thrown: unknown): void {
-  if (!(thrown instanceof BigtableError)) throw thrown;
-  cluster.onLog?.('world', 'info', what, { ...fields, error: thrown.message });
+/** The master dies. The next one takes its lock, and does not learn it. */
+function grantWithoutAnswer(cluster: Cluster): void {
+  const seat = cluster.masters.find(({ master }) => master !== undefined);
+  if (seat === undefined) return;
+  const loseGrant = (): void =>
+    cluster.locks.changeNextCall(`tryAcquire ${MASTER_PATH}`, () => ({
+      losesAnswer: (lock) => {
+        // another session has it yet
+        if (lock === undefined) loseGrant();
+        return lock !== undefined;
+      },
+    }));
+  loseGrant();
+  cluster.crash(seat);
 }
 
-async function split(cluster: Cluster, machine: string, tableId: string, row: string): Promise<void> {
-  const { env } = cluster.clients[0]!;
-  const message = { tableId, row, near: 'row' } as const;
-  await callServer(env.transport, machine, 'split', message, worldContext(env, TIMEOUT_MS)).catch((thrown: unknown) => {
-    refused(cluster, 'a split was refused', { tableId, row }, thrown);
+/** A server is not told of changes of schemas for a while, and all watches are late. */
+function unheardChange(cluster: Cluster, durationMs: number, severity: number, isOver: () => boolean): void {
+  const { locks, network, scheduler, servers } = cluster;
+  const deaf = servers[Math.floor(severity * servers.length)]!.name;
+  const lagMs = locks.health.watchLagMs;
+  let isEnded = false;
+  const lose = (): void =>
+    network.changeNextCall('schemaChanged', (machine) => {
+      if (isEnded || isOver()) return undefined;
+      lose();
+      return { isLost: machine === deaf };
+    });
+  lose();
+  locks.health.watchLagMs = UNHEARD_LAG_MS;
+  scheduler.after(UNHEARD_MS + durationMs, undefined, 'all is heard again', () => {
+    isEnded = true;
+    locks.health.watchLagMs = lagMs;
   });
-}
-
-function servedOf(cluster: Cluster, machine: string, key: MetadataKey): ServedTablet | undefined {
-  const served = cluster.seatOf(machine)?.server?.tablets.all() ?? [];
-  return [...served].find((tablet) => tablet.key === key);
 }

@@ -69,6 +69,12 @@ export interface CallFate {
   readonly lateMs?: number;
   /** Its answer is lost, which its caller learns so much later. Streams lose none. */
   readonly answerLostMs?: number;
+  /** It is not reached. Streams are. */
+  readonly isLost?: boolean;
+  /** It is handled once that is resolved. */
+  readonly after?: Promise<unknown>;
+  /** Called with each part of a stream, and with undefined at its end: what follows waits for what it returns. */
+  readonly afterPart?: (part: unknown) => Promise<unknown> | undefined;
 }
 
 interface AwaitedCall {
@@ -158,7 +164,7 @@ export class SimNetwork {
     const arrive = (method: string, message: unknown): CallFate | undefined => {
       this.calledLast.set(method, process.machine);
       let fate: CallFate | undefined;
-      for (const awaited of this.#awaited)
+      for (const awaited of [...this.#awaited])
         if (awaited.method === method && awaited.isMeant(message) && this.#awaited.delete(awaited))
           fate = awaited.run(process.machine, message) ?? fate;
       return fate;
@@ -171,8 +177,10 @@ export class SimNetwork {
       new Promise((resolve) => process.later(delayMs, what, resolve));
     return {
       call: async (method, message, context) => {
-        const { lateMs, answerLostMs } = arrive(method, message) ?? {};
-        if (lateMs !== undefined) await pause(lateMs, `late ${method}`);
+        const { lateMs, answerLostMs, isLost, after } = arrive(method, message) ?? {};
+        if (isLost) throw notReached('the call was lost');
+        if (after !== undefined) await after;
+        if (lateMs !== undefined || after !== undefined) await pause(lateMs ?? 0, `late ${method}`);
         const call = begin(method, message);
         const answer = await handler.call(method, message, context);
         if (answerLostMs !== undefined) {
@@ -183,10 +191,17 @@ export class SimNetwork {
         return answer;
       },
       stream: (method, message, context) => {
-        const { lateMs } = arrive(method, message) ?? {};
+        const { lateMs, after, afterPart } = arrive(method, message) ?? {};
         const call = begin(method, message);
-        const begun = (): AsyncIterable<unknown> => handler.stream(method, message, context);
-        const parts = pullStreamOf(lateMs === undefined ? begun() : onceOver(pause(lateMs, `late ${method}`), begun));
+        const handled = (): AsyncIterable<unknown> => handler.stream(method, message, context);
+        const goOn = (): Promise<void> => pause(0, `late part of ${method}`);
+        const begun = afterPart === undefined ? handled : () => heldAfter(handled(), afterPart, goOn);
+        const isLate = lateMs !== undefined || after !== undefined;
+        const late = async (): Promise<void> => {
+          await after;
+          await pause(lateMs ?? 0, `late ${method}`);
+        };
+        const parts = pullStreamOf(isLate ? onceOver(late(), begun) : begun());
         return new ChangedStream(parts, (part) => {
           this.onAnswer(call, part);
           return part;
@@ -452,6 +467,24 @@ class Node implements Transport {
     }
     return peer;
   }
+}
+
+async function* heldAfter(
+  parts: AsyncIterable<unknown>,
+  afterPart: (part: unknown) => Promise<unknown> | undefined,
+  goOn: () => Promise<void>,
+): AsyncIterable<unknown> {
+  const wait = async (held: Promise<unknown>): Promise<void> => {
+    await held;
+    await goOn();
+  };
+  for await (const part of parts) {
+    const held = afterPart(part);
+    yield part;
+    if (held !== undefined) await wait(held);
+  }
+  const held = afterPart(undefined);
+  if (held !== undefined) await wait(held);
 }
 
 async function* onceOver(late: Promise<void>, begin: () => AsyncIterable<unknown>): AsyncIterable<unknown> {

@@ -59,20 +59,19 @@ export async function run({
   const doors = await loadDoorParts();
   const scheduler = new Scheduler(seed);
   const draw = scheduler.fork('run');
+  const meetings = drawMeetingFaults(scheduler.aside('meetings'));
   const size = {
     masters: draw.float() < MANY_MASTERS_SHARE ? 3 : 2,
     servers: 3 + Math.floor(draw.float() * 5),
     clients: CLIENTS,
     maxOffsetMs: 500,
     maxDrift: 200e-6,
+    hasSmallParts: meetings.some(({ kind }) => kind.endsWith('beside a sweep')),
   };
   const cluster = new Cluster(scheduler, size, doors);
   const machines = [...cluster.masters, ...cluster.servers].map(({ name }) => name);
   const clients = Array.from({ length: CLIENTS }, (_, i) => `client-${i}`);
-  const drawn = [
-    ...drawFaults(scheduler.fork('faults'), machines, clients),
-    ...drawMeetingFaults(scheduler.aside('meetings')),
-  ];
+  const drawn = [...drawFaults(scheduler.fork('faults'), machines, clients), ...meetings];
   const all = faults ?? drawn;
   const verdicts = new Verdicts();
   const lines: string[] = [];
