@@ -139,10 +139,12 @@ describe('a session on etcd', { concurrency: true }, () => {
     await until('others get the lock', async () => (await other.tryAcquire('l', others)) !== undefined);
     assert.equal(service.leaseHolds(session), false);
     leader.goOn();
-    await until('the leader of before names the holder', async () => {
+    await until('the leader of before knows as much as the others', async () => {
       const lock = await service.holder('l');
-      assert.equal(lock?.sessionId, others, `that session holds its lease: ${other.leaseHolds(others)}`);
-      return true;
+      assert.notEqual(lock?.sessionId, session);
+      if (lock?.sessionId === others) return true;
+      // it may end sessions that were kept alive while it stood still (docs/decisions/0080-etcd.md)
+      return !other.leaseHolds(others) && (await other.holder('l')) === undefined;
     });
     assert.equal(service.leaseHolds(session), false);
     await service.close();
