@@ -57,7 +57,7 @@ const SLOW_COMMIT_MS = 3000;
 /** How slow the storage of a server is that loads a tablet, at most, and how often it is flushed meanwhile. */
 const SLOW_LOAD_MS = 200;
 const FLUSHES = 6;
-/** How long a server is not told of changes of schemas, at least, and how late watches are then, at most. */
+/** How long a server is not notified of changes of schemas, at least, and how late watches are then, at most. */
 const UNHEARD_MS = 3000;
 const UNHEARD_LAG_MS = 8000;
 /** How late the removal of a dead server's file is. */
@@ -267,7 +267,7 @@ function grantWithoutAnswer(cluster: Cluster): void {
   cluster.crash(seat);
 }
 
-/** A server is not told of changes of schemas for a while, and all watches are late. */
+/** A server is not notified of changes of schemas for a while, and all watches are late. */
 function unheardChange(cluster: Cluster, durationMs: number, severity: number, isOver: () => boolean): void {
   const { locks, network, scheduler, servers } = cluster;
   const deaf = servers[Math.floor(severity * servers.length)]!.name;
