@@ -136,6 +136,8 @@ export class Cluster {
   onServing: () => void = () => {};
   /** Called, once a log, when those who replay it may miss changes that its server has acknowledged. */
   onLoss: (log: string) => void = () => {};
+  /** Called with each lasting file of the lock service that is written, or removed (undefined). */
+  onLockFile: (path: string, contents: Uint8Array | undefined) => void = () => {};
   /** Called with each line of a log. */
   onLog: ((process: string, level: string, message: string, fields: object) => void) | undefined;
   readonly #lateCalls: LateCalls;
@@ -313,7 +315,10 @@ export class Cluster {
       this.counts.logsWithLosses++;
       this.onLoss(log);
     };
-    this.locks.onChange = (path, contents) => judge.lockFileChanged(path, contents);
+    this.locks.onChange = (path, contents) => {
+      judge.lockFileChanged(path, contents);
+      this.onLockFile(path, contents);
+    };
     this.locks.onKeptAlive = () => this.onServing();
     this.network.onCall = (method, message) => {
       this.#lateCalls.called(method, message);

@@ -8,6 +8,7 @@ import { describeFault, drawFaults, drawMeetingFaults, type Fault, inflict } fro
 import { loadDoorParts } from './front-door.ts';
 import { judgeLine, judgeServing } from './judges.ts';
 import { Scheduler } from './scheduler.ts';
+import { SchemaJudge } from './schema-judge.ts';
 import { Verdicts, type Violation } from './verdicts.ts';
 import { Workload } from './workload.ts';
 
@@ -100,10 +101,13 @@ export async function run({
   cluster.onServing = () => judgeServing(cluster, verdicts);
   cluster.store.recoveryJudge.onViolation = (what) => verdicts.add('recovery', what);
   const answers = new AnswerJudge(scheduler, cluster.locks, verdicts, cluster.isBuffered);
+  const schemas = new SchemaJudge(cluster, verdicts);
+  cluster.onLockFile = (path, contents) => schemas.fileChanged(path, contents);
   cluster.locks.onOutlasted = (process) => answers.outlasted(process);
   cluster.store.onAppend = (...append) => answers.appended(...append);
   cluster.network.onAnswer = (call, answer) => {
     answers.answered(call, answer);
+    schemas.answered(call, answer);
     cluster.store.recoveryJudge.answered(call, answer);
   };
   const whole = async (): Promise<void> => {
