@@ -91,6 +91,8 @@ export class SimSlots implements SlotStore {
 export function judgedLogs(fileSystem: FileSystem, judge: LogJudge, process: string): FileSystem {
   const own = new Set<string>();
   const readLog = async function* (path: string, from?: LogPosition): AsyncIterable<LogAppend> {
+    // it is trimmed meanwhile
+    if (own.has(path)) judge.onViolation(`${process} reads its own log ${path}`);
     const wasSealed = judge.isSealed(path);
     let last = 0;
     for await (const append of fileSystem.readLog(path, from)) {
@@ -98,7 +100,7 @@ export function judgedLogs(fileSystem: FileSystem, judge: LogJudge, process: str
       last = append.position;
       yield append;
     }
-    if (process.startsWith('server') && !own.has(path)) judge.replayed(path, last, process, wasSealed);
+    if (process.startsWith('server')) judge.replayed(path, last, process, wasSealed);
   };
   return {
     ...fileSystem,
