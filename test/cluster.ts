@@ -20,7 +20,6 @@ import {
 } from '../src/env/index.ts';
 import { Client } from '../src/client/index.ts';
 import { Master } from '../src/master/index.ts';
-import { schemaPath } from '../src/metadata/index.ts';
 import { type Limits, LIMITS } from '../src/model/index.ts';
 import { nativeCodecs } from '../src/platform/index.ts';
 import { COMPACTION_TASK, type CompactionJob, compactFiles } from '../src/tablet/index.ts';
@@ -92,8 +91,8 @@ export class Cluster {
   onLockCall:
     | ((name: keyof LockService, path: unknown, go: () => Promise<unknown>) => Promise<unknown> | undefined)
     | undefined;
-  /** True: watches do not report changes of schemas. */
-  hidesSchemaChanges = false;
+  /** Watches do not report changes of files whose paths begin so. */
+  hidesChangesOf: string | undefined;
   master: Master | undefined;
   client!: Client;
   tables!: Tables;
@@ -193,8 +192,9 @@ export class Cluster {
   #watch(inner: LockService): LockService['watch'] {
     return (prefix, listener) =>
       inner.watch(prefix, (event) => {
-        const isSchema = 'path' in event && event.path.startsWith(schemaPath(''));
-        if (!(this.hidesSchemaChanges && isSchema)) listener(event);
+        const { hidesChangesOf } = this;
+        const isHidden = hidesChangesOf !== undefined && 'path' in event && event.path.startsWith(hidesChangesOf);
+        if (!isHidden) listener(event);
       });
   }
 

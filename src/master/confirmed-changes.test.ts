@@ -6,7 +6,7 @@ import { rejectsWith, setCell, TABLES, type Tables } from '../../test/tables.ts'
 import { Code, unavailable } from '../base/index.ts';
 import { listFiles, sleep, within } from '../env/index.ts';
 import { deletionPath, schemaPath } from '../metadata/index.ts';
-import { callServer, type FamilyChange } from '../protocol/index.ts';
+import { callServer, decodePeerFile, type FamilyChange, SERVERS_DIRECTORY } from '../protocol/index.ts';
 import { Master } from './index.ts';
 
 const T = `${TABLES}t`;
@@ -30,7 +30,7 @@ describe('a change of a schema', () => {
     inCluster(async (cluster, tables) => {
       await tables.create('t');
       await tables.set('t', 'a', 'of the first family');
-      cluster.hidesSchemaChanges = true;
+      cluster.hidesChangesOf = schemaPath('');
       let missed = 0;
       cluster.onCall = ({ method }) =>
         method === 'schemaChanged' && missed++ % 3 < 2 ? Promise.reject(unavailable('cut off')) : undefined;
@@ -65,10 +65,31 @@ describe('a change of a schema', () => {
   );
 
   test(
+    'is confirmed by a server whose file was removed: it may hold its lock yet',
+    inCluster(
+      async (cluster, tables) => {
+        await tables.create('t', { splits: ['m'] });
+        const notified: string[] = [];
+        cluster.onCall = ({ method, address }) => {
+          if (method === 'schemaChanged') notified.push(address);
+          return undefined;
+        };
+        cluster.hidesChangesOf = SERVERS_DIRECTORY;
+        const files = await listFiles(cluster.env.lockService, SERVERS_DIRECTORY);
+        const file = files.find(({ path, contents }) => decodePeerFile(path, contents).address === 'server-1');
+        await cluster.env.lockService.remove(file!.path);
+        await change(cluster, tables, DROP);
+        assert.deepEqual(notified.sort(), ['server-0', 'server-1']);
+      },
+      { servers: 2 },
+    ),
+  );
+
+  test(
     'that a later master refuses as made already is confirmed first',
     inCluster(async (cluster, tables) => {
       await tables.create('t');
-      cluster.hidesSchemaChanges = true;
+      cluster.hidesChangesOf = schemaPath('');
       cutOff(cluster, 0, 'schemaChanged');
       await rejectsWith(Code.UNAVAILABLE, change(cluster, tables, DROP), /has not confirmed/);
       await cluster.master?.close();
@@ -85,7 +106,7 @@ describe('a change of a schema', () => {
     async function replaced(cluster: Cluster, tables: Tables): Promise<void> {
       await tables.create('t');
       await tables.set('t', 'a', 'of the first family');
-      cluster.hidesSchemaChanges = true;
+      cluster.hidesChangesOf = schemaPath('');
       cutOff(cluster, 0, 'schemaChanged');
       for (const changes of [DROP, CREATE])
         await rejectsWith(Code.UNAVAILABLE, change(cluster, tables, changes), /has not confirmed/);
@@ -172,7 +193,7 @@ describe('a change of a schema', () => {
       await tables.create('t', { splits: ['c', 'f', 'j'] });
       await change(cluster, tables, DROP);
       // it reads the schemas, and its announcement comes after the change
-      cluster.hidesSchemaChanges = true;
+      cluster.hidesChangesOf = schemaPath('');
       let created = false;
       cluster.onLockCall = (name, path, go) => {
         if (name !== 'write' || created || !String(path).startsWith('servers/')) return undefined;

@@ -39,6 +39,8 @@ interface SilentServer {
   readonly server: LiveServer | undefined;
 }
 
+type Peer = Pick<PeerFile, 'name' | 'address'>;
+
 export class Servers {
   readonly caller: ServerCaller;
   readonly figures = new TabletFigures();
@@ -304,12 +306,17 @@ export class Servers {
     const deadlineMs = Math.min(context.deadlineMs - ANSWER_MS, clock.monotonicMs() + CONFIRM_MS);
     // a server that announces itself later is given tablets with the version of their schema
     const files = await listFiles(lockService, SERVERS_DIRECTORY);
-    const peers = files.map(({ path, contents }) => decodePeerFile(path, contents));
+    const peers = new Map<string, Peer>();
+    for (const { path, contents } of files) peers.set(path, decodePeerFile(path, contents));
+    // the file of a server may have been removed while it holds its lock
+    for (const server of [...this.#live.values(), ...this.#buried.values()])
+      if (!this.#dead.has(server.name)) peers.set(SERVERS_DIRECTORY + server.name, server);
+    for (const { peer } of this.#silent.values()) peers.set(SERVERS_DIRECTORY + peer.name, peer);
     const until = { ...context, deadlineMs };
-    await Promise.all(peers.map((peer) => this.#confirmSchemaAt(peer, tableName, until)));
+    await Promise.all([...peers.values()].map((peer) => this.#confirmSchemaAt(peer, tableName, until)));
   }
 
-  async #confirmSchemaAt(peer: PeerFile, tableName: string, context: RequestContext): Promise<void> {
+  async #confirmSchemaAt(peer: Peer, tableName: string, context: RequestContext): Promise<void> {
     const { clock, logger } = this.#env;
     for (let isFirst = true; ; isFirst = false) {
       try {
