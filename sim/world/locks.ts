@@ -109,6 +109,8 @@ export class SimLockService {
   readonly #cut = new Set<string>();
   readonly #watches = new Set<Watch>();
   readonly #awaited = new Set<AwaitedLockCall>();
+  /** How late watches are at most while no fault makes them later. */
+  readonly usualLagMs: number;
   #hasLeader = true;
   readonly #scheduler: Scheduler;
   readonly #draw;
@@ -126,6 +128,7 @@ export class SimLockService {
     this.#scheduler = scheduler;
     this.#draw = scheduler.fork('lock service');
     if (this.#draw.float() < LAGGING_SHARE) this.health.watchLagMs = LAGGING_MS;
+    this.usualLagMs = this.health.watchLagMs;
   }
 
   /** The lock service as the process reaches it. */

@@ -271,7 +271,6 @@ function grantWithoutAnswer(cluster: Cluster): void {
 function unheardChange(cluster: Cluster, durationMs: number, severity: number, isOver: () => boolean): void {
   const { locks, network, scheduler, servers } = cluster;
   const deaf = servers[Math.floor(severity * servers.length)]!.name;
-  const lagMs = locks.health.watchLagMs;
   let isEnded = false;
   const lose = (): void =>
     network.changeNextCall('schemaChanged', (machine) => {
@@ -283,6 +282,7 @@ function unheardChange(cluster: Cluster, durationMs: number, severity: number, i
   locks.health.watchLagMs = UNHEARD_LAG_MS;
   scheduler.after(UNHEARD_MS + durationMs, undefined, 'all is heard again', () => {
     isEnded = true;
-    locks.health.watchLagMs = lagMs;
+    // others of its kind may have begun meanwhile
+    locks.health.watchLagMs = locks.usualLagMs;
   });
 }
