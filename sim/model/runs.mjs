@@ -11,7 +11,7 @@ import { tables } from './tables.mjs';
 
 /** The models, and the faults and moves that a run may allow. `fault:2` in a run allows it twice. */
 const MODELS = {
-  A: { model: serving, faults: 'lapse expire crash mc dup lost trim master move gc sweep' },
+  A: { model: serving, faults: 'lapse expire crash mc dup lost trim master move back gc sweep' },
   B: { model: slots, faults: 'lapse time sw flush' },
   C: { model: structure, faults: 'expire put comp split merge master sweep lose' },
   D: { model: hotRows, faults: 'refuse error crash lapse gone' },
@@ -110,6 +110,13 @@ export const PLANTED = [
     { ...WRITE, ...THREE, max: 120000, harmless: true },
   ],
   ['A27 unload without the epoch', 'A', 'unloadNoEpoch', 'move:2 master', { ops: [], wedge: true, harmless: true }],
+  [
+    'A33 a server takes back unconditionally what it has released',
+    'A',
+    'uncondBack',
+    'move back',
+    { ops: [], ...THREE },
+  ],
   [
     'A28 two levels: assignment overwrites the list of logs',
     'A',
@@ -302,6 +309,10 @@ export const SOUND = [
   ['move + two masters', 'A', 'move master lapse expire', { ...WRITE, ...THREE }],
   ['move there and back', 'A', 'move:2 mc lost', { ...WRITES, wedge: true }],
   ['move + two masters, no death', 'A', 'move:2 master', { ...WRITE, wedge: true }],
+  ['move, taken back', 'A', 'move:2 back:2 mc lost', { ...WRITES, wedge: true }],
+  ['move, taken back by one that dies', 'A', 'move back lapse expire gc', { ...WRITES, wedge: true }],
+  ['move, taken back + two masters', 'A', 'move back master lapse expire', { ...WRITE, ...THREE }],
+  ['METADATA taken back', 'A', 'move back lapse expire', { ...WRITE, depth: 2, wedge: true }],
   ['sweep', 'A', 'mc:2 sweep move lapse expire', WRITE],
   ['crashes', 'A', 'crash lapse expire mc lost', { ...READ_TOO, wedge: true }],
   ['METADATA tablet recovered, then the user tablet', 'A', 'lapse expire', { ...WRITE, depth: 2, wedge: true }],

@@ -107,10 +107,13 @@ function die(s, i) {
 function match(cfg, cur, m) {
   if (hasBug(cfg, 'uncondCommit') && m.by[0] === 's') return true;
   if (hasBug(cfg, 'uncondAssign') && m.by[0] === 'm') return true;
+  if (hasBug(cfg, 'uncondBack') && m.by[0] === 'b') return true;
   return cur.e === m.ee && (hasBug(cfg, 'epochOnly') || cur.w === m.ev);
 }
 function reply(s, _cfg, m, ok, cur) {
-  if (m.by[0] === 's') {
+  if (m.by[0] === 'b') {
+    if (ok || cur.c === m.id) s.net.push({ k: 'l', t: m.t, e: m.nr.e, to: m.nr.l });
+  } else if (m.by[0] === 's') {
     const x = s.srv[m.by[1]];
     const tab = x.tabs[m.t];
     if (!x.up || !tab?.m || tab.m.id !== m.id) return;
@@ -251,6 +254,17 @@ function next(s, cfg) {
             reply(t, cfg, m, false, cur);
           });
       });
+    // what it has released, and no master has given away
+    x.tabs.forEach((tab, ti) => {
+      const r = readRow(s, ti);
+      if (tab || !r || r.l !== i || r.e !== x.fl[ti] || s.bud.back <= 0) return;
+      add(`S${i} takes T${ti} back at e${r.e + 1}`, (t) => {
+        spend(t, 'back');
+        const id = `b${i}.${r.e}.${ti}`;
+        const nr = { ...clone(r), l: i, e: r.e + 1, g: [...new Set([...r.g, i])], c: id };
+        t.net.push({ k: 'c', t: ti, ee: r.e, ev: r.w, nr, id, by: ['b', i] });
+      });
+    });
     x.tabs.forEach((tab, ti) => {
       if (!tab) return;
       const busy = x.ap && x.ap.t === ti;

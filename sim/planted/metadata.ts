@@ -3,7 +3,6 @@ import type { PlantedBug } from './bug.ts';
 
 const ASSIGNMENT = 'master/assignment.ts';
 const COMMIT = 'metadata/commit.ts';
-const NEW_ROWS = 'master/new-rows.ts';
 const SERVERS = 'master/servers.ts';
 const SWEEP = 'master/sweep.ts';
 
@@ -13,12 +12,7 @@ export const METADATA_BUGS: readonly PlantedBug[] = [
     title: "an assignment overwrites the list of logs of METADATA's tablets",
     changes: [
       {
-        file: NEW_ROWS,
-        text: 'import { keyOfRow, type MetadataCommit',
-        wrong: 'import { keyOfRow, METADATA_TABLE_ID, type MetadataCommit',
-      },
-      {
-        file: NEW_ROWS,
+        file: COMMIT,
         text: 'row.logs.includes(log) ? row.logs : [...row.logs, log]',
         wrong: 'row.tableId === METADATA_TABLE_ID ? [log] : row.logs.includes(log) ? row.logs : [...row.logs, log]',
       },

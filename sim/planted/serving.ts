@@ -102,14 +102,14 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
     name: 'A09',
     title: 'an assignment overwrites the list of logs',
     changes: [
-      { file: 'master/new-rows.ts', text: 'row.logs.includes(log) ? row.logs : [...row.logs, log]', wrong: '[log]' },
+      { file: 'metadata/commit.ts', text: 'row.logs.includes(log) ? row.logs : [...row.logs, log]', wrong: '[log]' },
     ],
   },
   {
     name: 'A10',
     title: 'an assignment does not list the log of the new owner',
     changes: [
-      { file: 'master/new-rows.ts', text: 'row.logs.includes(log) ? row.logs : [...row.logs, log]', wrong: 'row.logs' },
+      { file: 'metadata/commit.ts', text: 'row.logs.includes(log) ? row.logs : [...row.logs, log]', wrong: 'row.logs' },
       {
         file: 'master/new-rows.ts',
         text: 'assert(row.logs.includes(logPathOf(row.server.name)),',
@@ -257,5 +257,16 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
     name: 'N17',
     title: 'files of buffered writes are committed before the records of the writes are durable',
     changes: [{ file: 'tablet/compact/flusher.ts', text: 'await this.#writer.allDurable();', wrong: '' }],
+  },
+  {
+    name: 'N22',
+    title: 'a server takes back a tablet that was given to another one',
+    changes: [
+      {
+        file: 'tabletserver/unclaimed-tablets.ts',
+        text: 'row?.server?.name !== name || row.epoch !== epoch',
+        wrong: 'row === undefined',
+      },
+    ],
   },
 ];

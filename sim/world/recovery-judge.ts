@@ -2,6 +2,7 @@
  * A judge of what a recovery would find, at every instant (I1):
  * - Each record that is durable is in the files of its tablet, or in a log that the tablet's row lists, and that was not
  *   trimmed before it. One whose append has failed for its writer may be lost: nobody was told that it is durable.
+ * - Files have no record that is not durable yet: the log could lose it, and an earlier one of another tablet with it.
  * - A tablet is taken from a server only when its log is fenced, or when the server has released the tablet: then none
  *   of its records is to be found in that log, which may be read before it is fenced.
  */
@@ -32,6 +33,8 @@ export class RecoveryJudge {
   readonly #rows = new Map<MetadataKey, MetadataRow>();
   /** By table, the records that are not known to be in files. */
   readonly #kept = new Map<string, KeptRecord[]>();
+  /** By log, the sequence number of the last record that is durable. */
+  readonly #newest = new Map<string, number>();
   /** By log, the last low-water mark. */
   readonly #lowWater = new Map<string, number>();
   /** Tablets that a server has released, at their epochs. */
@@ -44,6 +47,7 @@ export class RecoveryJudge {
   /** An append with these records became durable that was in no slot before. Those below `lowWater` may be deleted. */
   appended(log: string, position: number, records: readonly EncodedRecord[], lowWater: number): void {
     for (const record of records) {
+      this.#newest.set(log, Math.max(this.#newest.get(log) ?? 0, record.sequence));
       const kept = this.#kept.get(record.tableId);
       if (kept === undefined) this.#kept.set(record.tableId, [{ log, position, record }]);
       else kept.push({ log, position, record });
@@ -73,6 +77,7 @@ export class RecoveryJudge {
     }
     this.#rows.set(key, after);
     this.#judgeOwner(before, after);
+    this.#judgeFiles(after);
     const kept = this.#kept.get(after.tableId) ?? [];
     for (const one of kept)
       if (!after.logs.includes(one.log) && this.#isNeeded(one, after))
@@ -81,6 +86,18 @@ export class RecoveryJudge {
       this.#kept.set(
         after.tableId,
         kept.filter(({ record }) => isAfter(record, after.redo) || !record.touches(after.range)),
+      );
+  }
+
+  #judgeFiles(row: MetadataRow): void {
+    const { server, epoch, redo } = row;
+    // the records of earlier epochs are in logs that were read
+    if (server === undefined || redo.epoch < epoch) return;
+    const log = logPathOf(server.name);
+    const newest = this.#newest.get(log) ?? 0;
+    if (redo.sequence > newest)
+      this.#violated(
+        `${nameOf(row)} has files up to record ${redo.sequence}, and ${log} has durable ones up to ${newest}`,
       );
   }
 

@@ -154,6 +154,59 @@ describe('assignments', () => {
   );
 
   test(
+    'are taken back by the server that has released the tablet when the master cannot give it away',
+    inCluster(
+      async (cluster, tables) => {
+        const { clock } = cluster;
+        await tables.create('t');
+        await tables.set('t', 'a', '1');
+        const [row] = await rowsOf(cluster, tables);
+        assert.ok(row?.server);
+        const { address } = row.server;
+        const ref = { key: keyOfRow(row), epoch: row.epoch };
+        cluster.onCall = ({ context }) =>
+          context.principal === 'master' ? within(new Promise(() => {}), context, clock) : undefined;
+        const releasedMs = clock.monotonicMs();
+        await callServer(cluster.env.transport, address, 'unload', { tablets: [ref], flush: true }, tables.context());
+        await tables.set('t', 'b', '2');
+        assert.ok(clock.monotonicMs() - releasedMs < 2000, `${clock.monotonicMs() - releasedMs} ms`);
+        const [now] = await rowsOf(cluster, tables);
+        assert.deepEqual(now?.server, row.server);
+        assert.equal(now.epoch, row.epoch + 1);
+        cluster.onCall = undefined;
+        // the master may move it now, and knows where it is
+        await sleep(clock, 60_000);
+        assert.deepEqual(await tables.rows('t'), ['a', 'b']);
+        await cluster.kill(address === 'server-0' ? 0 : 1);
+        assert.deepEqual(await tables.rows('t'), ['a', 'b']);
+        assert.equal(linesOf(cluster, /is taken back/), 1);
+      },
+      { servers: 2 },
+    ),
+  );
+
+  test(
+    'leave a tablet that was given to another server where it is',
+    inCluster(
+      async (cluster, tables) => {
+        await tables.create('t');
+        await tables.set('t', 'a', '1');
+        const [row] = await rowsOf(cluster, tables);
+        assert.ok(row?.server);
+        const ref = { key: keyOfRow(row), epoch: row.epoch };
+        const { address } = row.server;
+        await callServer(cluster.env.transport, address, 'unload', { tablets: [ref], flush: true }, tables.context());
+        // a look of the master, which is caused by this one, gives it away
+        assert.deepEqual(await tables.rows('t'), ['a']);
+        const [given] = await rowsOf(cluster, tables);
+        await sleep(cluster.clock, 10_000);
+        assert.deepEqual((await rowsOf(cluster, tables))[0]?.epoch, given?.epoch);
+      },
+      { servers: 2 },
+    ),
+  );
+
+  test(
     'log once why a tablet cannot be loaded, and once that it is',
     inCluster(async (cluster, tables) => {
       await tables.create('t');

@@ -1,6 +1,6 @@
 /** Rows of METADATA for tablets that are created or change their server. */
 import { assert } from '../base/index.ts';
-import { keyOfRow, type MetadataCommit, type MetadataRow } from '../metadata/index.ts';
+import { givenTo, keyOfRow, type MetadataCommit, type MetadataRow } from '../metadata/index.ts';
 import type { RowRange } from '../model/index.ts';
 import { logPathOf } from '../protocol/index.ts';
 import type { LiveServer } from './live-server.ts';
@@ -32,13 +32,6 @@ export function assertGiven({ expected, row }: MetadataCommit['rows'][number]): 
 
 /** The row under its next assignment. The server counts it from now on, so that the next one goes to another. */
 export function assignTo(row: MetadataRow, server: LiveServer): MetadataRow {
-  const { name, address } = server;
-  const log = logPathOf(name);
   server.give(keyOfRow(row));
-  return {
-    ...row,
-    server: { name, address },
-    epoch: row.epoch + 1,
-    logs: row.logs.includes(log) ? row.logs : [...row.logs, log],
-  };
+  return givenTo(row, server, logPathOf(server.name));
 }

@@ -9,7 +9,7 @@ import { assert, type ByteString } from '../base/index.ts';
 import type { Mutation } from '../model/index.ts';
 import { keyBeforeBoundary, type MetadataKey, METADATA_TABLE_ID, ROOT_KEY } from './keys.ts';
 import { mergedFiles } from './merged-files.ts';
-import { encodeRow, keyOfRow, type MetadataRow, type TabletEvent } from './metadata-row.ts';
+import { encodeRow, keyOfRow, type MetadataRow, type ServerLocation, type TabletEvent } from './metadata-row.ts';
 import { assertPartition } from './partition.ts';
 
 export interface RowState {
@@ -51,6 +51,19 @@ export function commitOfRow(
   }
   const row = next && { ...next, version: (now?.version ?? 0) + 1, commitId: id };
   return { id, event, rows: [{ key, expected: now && stateOf(now), row }] };
+}
+
+/**
+ * The row under its next assignment: the tablet is given to that server, at a new epoch, and lists the server's log
+ * before that holds a record of it.
+ */
+export function givenTo(row: MetadataRow, { name, address }: ServerLocation, log: string): MetadataRow {
+  return {
+    ...row,
+    server: { name, address },
+    epoch: row.epoch + 1,
+    logs: row.logs.includes(log) ? row.logs : [...row.logs, log],
+  };
 }
 
 /** The differences between the two tablets of a split. */

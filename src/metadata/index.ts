@@ -6,6 +6,7 @@ export {
   commitOfMerge,
   commitOfRow,
   commitOfSplit,
+  givenTo,
   judge,
   type MetadataCommit,
   mutationsOf,

@@ -29,7 +29,7 @@ export interface TabletLocation {
   readonly range: RowRange;
   /** Undefined: assigned to no server. */
   readonly server: ServerLocation | undefined;
-  /** Grows with every assignment and release; changed by the master alone. */
+  /** Grows with every assignment and release: a master changes it, or a server that takes back what it has released. */
   readonly epoch: number;
   /** Grows with every change of the row. */
   readonly version: number;

@@ -24,7 +24,7 @@ export interface PassedCallsOptions {
   /** The tablet of the row; throws "not serving" where there is none. */
   readonly serving: (tableId: string, row: ByteString) => ServedTablet;
   /** The door of the API; undefined where this server has none. */
-  readonly rawCalls: RawCallHandler | undefined;
+  readonly rawCalls?: RawCallHandler | undefined;
 }
 
 export class PassedCalls {

@@ -1,7 +1,7 @@
 /** Answers the internal calls of a tablet server: passes each to the part that carries it out. */
 import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
 import { type CallHandler, type Env, type PlainError, type RequestContext, toPlainError } from '../env/index.ts';
-import type { SchemaCache } from '../locator/index.ts';
+import type { MetadataClient, SchemaCache } from '../locator/index.ts';
 import type { MetadataKey } from '../metadata/index.ts';
 import { rangeContains, type RowRange, type TabletStatistics } from '../model/index.ts';
 import {
@@ -28,10 +28,13 @@ import { RowCalls } from './row-calls.ts';
 import type { TabletLoader } from './tablet-loader.ts';
 import { kindOf, type ServedTablet, TABLET_KINDS, type TabletMap } from './tablet-map.ts';
 import type { TabletSplits } from './tablet-splits.ts';
+import { UnclaimedTablets } from './unclaimed-tablets.ts';
 
 export interface ServerCallsOptions {
   readonly env: Env;
   readonly serverName: string;
+  readonly address: string;
+  readonly metadata: MetadataClient;
   readonly tablets: TabletMap;
   readonly schemas: SchemaCache;
   readonly budget: MemtableBudget;
@@ -42,7 +45,7 @@ export interface ServerCallsOptions {
   readonly leaseHeld: () => boolean;
   readonly hasEnded: () => boolean;
   readonly serverContext: () => RequestContext;
-  readonly rawCalls: RawCallHandler | undefined;
+  readonly rawCalls?: RawCallHandler | undefined;
   /** Called with each call of a master. */
   readonly onMaster: () => void;
 }
@@ -53,6 +56,7 @@ export class ServerCalls {
   readonly #fence: MasterFence;
   readonly #passed: PassedCalls;
   readonly #laterSchemas: LaterSchemas;
+  readonly #unclaimed: UnclaimedTablets;
 
   constructor(options: ServerCallsOptions) {
     const { env, schemas, loader } = options;
@@ -65,7 +69,13 @@ export class ServerCalls {
       schemaOf: (tableId) => schemas.byId(tableId),
       damageOver: (tableId, row) => loader.damageOver(tableId, row),
     });
+    this.#unclaimed = new UnclaimedTablets({ ...options, load: (ref) => this.#load(ref) });
     this.#passed = new PassedCalls({ ...options, serving: (tableId, row) => this.#rows.serving(tableId, row) });
+  }
+
+  /** The server ends: nothing that it has released is taken back. */
+  stop(): void {
+    this.#unclaimed.stop();
   }
 
   handler(): CallHandler {
@@ -80,7 +90,7 @@ export class ServerCalls {
           await this.#options.schemas.reach(tableId, tableName, version);
         return this.#each(tablets, (ref) => this.#load(ref)).finally(() => aftermath.callEnded());
       }),
-      unload: this.#fenced(({ tablets, flush }) => this.#each(tablets, (ref) => loader.unload(ref, flush))),
+      unload: this.#fenced(({ tablets, flush }) => this.#each(tablets, (ref) => this.#unload(ref, flush))),
       mutateRow: later.call((message, context) => rows.mutateRow(message, context)),
       mutateRows: later.call(({ tableId, entries }, context) => rows.mutateRows(tableId, entries, context)),
       checkAndMutateRow: later.call((message, context) => rows.checkAndMutateRow(message, context)),
@@ -156,6 +166,12 @@ export class ServerCalls {
     const { loader, aftermath, serverContext } = this.#options;
     await loader.load(ref, serverContext());
     aftermath.loaded(ref.key);
+  }
+
+  /** Without `flush` the row of the tablet is gone. */
+  async #unload(ref: TabletRef, flush: boolean): Promise<void> {
+    await this.#options.loader.unload(ref, flush);
+    if (flush) this.#unclaimed.released(ref);
   }
 
   async #each(

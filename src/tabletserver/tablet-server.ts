@@ -113,7 +113,7 @@ export class TabletServer {
   #commitUntilMs = Number.POSITIVE_INFINITY;
 
   private constructor(options: TabletServerOptions, { name, log, session, clocks }: Incarnation) {
-    const { env, settings, address, onEnd, rawCalls } = options;
+    const { env, settings, address, onEnd } = options;
     const { clock, logger, metrics } = env;
     this.name = name;
     this.address = address;
@@ -182,12 +182,12 @@ export class TabletServer {
     });
     this.#aftermath = new LoadAftermath({ ...env, budget: this.#budget, services });
     this.#calls = new ServerCalls({
+      ...options,
       ...shared,
       loader: this.#loader,
       splits: this.#splits,
       aftermath: this.#aftermath,
       hasEnded: () => this.#phase === 'ended',
-      rawCalls,
       onMaster: () => clocks?.masterCalled(),
     });
     const { cache, rowCache, memory } = opener;
@@ -316,6 +316,7 @@ export class TabletServer {
   /** Begins no further work of its own: no compaction, no load, no notice. */
   #stopWork(): void {
     this.#aftermath.stop();
+    this.#calls.stop();
     this.#compactions.stop();
     this.#notices.stop();
     this.#loader.stop();
