@@ -10,7 +10,7 @@ function drawn(options: DrawOptions, count: number): readonly Fault[] {
   return faults;
 }
 
-const DECK = 26;
+const DECK = 27;
 
 describe('faults', () => {
   test('one seed draws the same faults again, another one others', () => {

@@ -17,6 +17,7 @@ export type FaultKind =
   | 'kill the master'
   | 'stop the master for longer than its lease'
   | 'kill the leader of etcd'
+  | 'stop the leader of etcd for longer than a lease'
   | 'slow etcd'
   | 'refusing, slow store'
   | 'cut';
@@ -61,6 +62,7 @@ const HOLDS: Partial<Record<FaultKind, readonly [leastMs: number, mostMs: number
   'stop a server shortly': [1000, LEASE_MS / 2],
   'stop the master for longer than its lease': [LEASE_MS + BEYOND_LEASE_MS, LEASE_MS + 2 * BEYOND_LEASE_MS],
   'kill the leader of etcd': [3000, 8000],
+  'stop the leader of etcd for longer than a lease': [LEASE_MS + BEYOND_LEASE_MS, LEASE_MS + 2 * BEYOND_LEASE_MS],
   'slow etcd': [SLOW_ETCD_MS, SLOW_ETCD_MS],
   'refusing, slow store': [SLOW_STORE_MS, SLOW_STORE_MS],
   cut: [3000, 2 * LEASE_MS],
@@ -97,6 +99,7 @@ export function* drawFaults({ seed, servers, store, canCut, isShort, only }: Dra
     'kill the master',
     'stop the master for longer than its lease',
     'kill the leader of etcd',
+    'stop the leader of etcd for longer than a lease',
     'slow etcd',
     ...(store === 's3' ? (['refusing, slow store'] as const) : []),
   ];

@@ -76,6 +76,12 @@ export async function inflict(
       await leader?.end();
       return { ...nothing, what: `${kind} (${leader?.name})` };
     }
+    case 'stop the leader of etcd for longer than a lease': {
+      const leader = await cluster.etcd.leader();
+      leader?.stop();
+      // once it goes on it may end leases that were renewed at another leader (decision 80)
+      return { ...nothing, what: `${kind} (${leader?.name})`, mayEnd: [...masters, ...servers] };
+    }
     case 'slow etcd': {
       const [leastMs, mostMs] = SLOW_ETCD_MS;
       const delayMs = Math.round(leastMs + choice * (mostMs - leastMs));
