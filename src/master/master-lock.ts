@@ -40,7 +40,7 @@ async function standBy(options: LockOptions, sessionId: string): Promise<LockHan
     const context = requestContext({ budget: env.requestBudget, principal: 'master' });
     checkClock(env, context).catch((thrown: unknown) => {
       const error = toBigtableError(thrown);
-      if (error.code === Code.FAILED_PRECONDITION) fail(error);
+      if (error.code === Code.FAILED_PRECONDITION || error.code === Code.UNAUTHENTICATED) fail(error);
     });
   };
   const stopWatching = await followChanges(env, MASTER_PATH, {

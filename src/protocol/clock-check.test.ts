@@ -83,6 +83,15 @@ describe('the clocks of a process and the master', () => {
     assert.deepEqual((behind.outcome as BigtableError).details, { clockOffsetMs: -1099 });
   });
 
+  test('are not compared with a master that does not know this process: that is an error', async () => {
+    const lockService = new MemoryLockService();
+    await lockService.write(MASTER_PATH, encodePeerFile({ name: 'm1', address: 'master', protocol: PROTOCOL }));
+    const stranger = new BigtableError(Code.UNAUTHENTICATED, 'another cluster secret');
+    const transport = { call: () => Promise.reject(stranger) } as unknown as Transport;
+    const parts = { lockService, clock: new ManualClock(), transport };
+    await assert.rejects(checkClock(parts, context), { code: Code.UNAUTHENTICATED, message: /another cluster secret/ });
+  });
+
   test('are not compared without a master that can be called', async () => {
     assert.equal((await check(5000, [])).outcome, false);
     assert.equal((await check(5000, [], { ...PROTOCOL, version: 99 })).made, 0);

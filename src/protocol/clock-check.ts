@@ -5,7 +5,7 @@
  * Invariant: a process is refused only if its clock surely is off. The master read its clock at some instant within the
  * call, so the difference is known to within the duration of the call.
  */
-import { BigtableError, Code } from '../base/index.ts';
+import { BigtableError, Code, toBigtableError } from '../base/index.ts';
 import type { Clock, LockService, RequestContext, Transport } from '../env/index.ts';
 import { callMaster } from './calls.ts';
 import { decodeCallablePeer, MASTER_PATH, type PeerFile } from './version.ts';
@@ -23,7 +23,8 @@ export interface ClockCheckParts {
 }
 
 /**
- * FAILED_PRECONDITION if the wall clock surely is more than a second ahead of that of the master, or behind it. Returns
+ * FAILED_PRECONDITION if the wall clock surely is more than a second ahead of that of the master, or behind it.
+ * UNAUTHENTICATED if the master and this process do not know each other: they have different secrets, say. Returns
  * false if there is nothing to compare with: no master is known, or it does not answer, or cannot be called.
  */
 export async function checkClock(parts: ClockCheckParts, context: RequestContext): Promise<boolean> {
@@ -35,7 +36,7 @@ export async function checkClock(parts: ClockCheckParts, context: RequestContext
     const sentMs = clock.nowMicros() / 1000;
     const startMs = clock.monotonicMs();
     const call = callMaster(transport, master.address, 'clock', {}, { ...context, deadlineMs: startMs + CALL_MS });
-    const answer = await call.catch(() => undefined);
+    const answer = await call.catch(refusal);
     if (answer === undefined) return false;
     const leastMs = sentMs - answer.nowMicros / 1000;
     const mostMs = leastMs + clock.monotonicMs() - startMs;
@@ -44,6 +45,12 @@ export async function checkClock(parts: ClockCheckParts, context: RequestContext
     if (leastMs >= -MAX_OFFSET_MS && mostMs <= MAX_OFFSET_MS) break;
   }
   return true;
+}
+
+/** Undefined where the master does not answer. */
+function refusal(thrown: unknown): undefined {
+  if (toBigtableError(thrown).code === Code.UNAUTHENTICATED) throw thrown;
+  return undefined;
 }
 
 function callable(contents: Uint8Array): PeerFile | undefined {

@@ -22,7 +22,7 @@ export class ClockComparison {
     this.#options = options;
   }
 
-  /** FAILED_PRECONDITION if the clock is off. */
+  /** FAILED_PRECONDITION if the clock is off; UNAUTHENTICATED if the master and this server do not know each other. */
   async start(): Promise<void> {
     assert(!this.#isOver && !this.#isRunning, 'clocks are compared first at the start');
     this.#isOver = await checkClock(this.#options, this.#options.context());

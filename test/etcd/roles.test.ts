@@ -126,6 +126,14 @@ describe('the roles of a cluster', () => {
     const logger: Logger = { ...silentLogger, warn: (message) => void warnings.push(message) };
     await assert.rejects(starting({ clusterSecretFile: stranger, files: join(folder, 'other'), logger }));
     assert.deepEqual(warnings, ['the cluster’s secret can be read by other users of this machine']);
+    // the master works
+    const own = await cluster.connect();
+    t.after(() => own.close());
+    await own.createTable('own', { families: { f: {} } });
+    await assert.rejects(starting({ clusterSecretFile: stranger }), {
+      code: Code.UNAUTHENTICATED,
+      message: /another cluster secret/,
+    });
     const database = await connect(options.lock, { cluster: { secretFile: stranger } });
     t.after(() => database.close());
     await assert.rejects(database.createTable('t', { families: { f: {} } }), { code: Code.UNAUTHENTICATED });
