@@ -7,11 +7,15 @@
  *       Google's Go emulator and HBase (lib/server-bench.mjs)
  *   npm run bench -- compare COMMIT [server|engine] [--rounds=9] [--rows=N] [--secs=N] [--lines=a,b] [--json=FILE]
  *       CPU time of this checkout next to that of another commit, with a verdict (lib/compare.mjs)
+ *   npm run bench -- cluster [--only=doors,servers] [--rows=N] [--load=2x16] [--secs=N] [--warm=N] [--json=FILE]
+ *       tablet servers in processes of their own: what a front door that passes calls on costs, and one, two and three
+ *       servers (lib/cluster-bench.mjs)
  *   npm run bench -- NAME [ARGUMENTS]
  *       bench/NAME.ts
  */
 import { join } from 'node:path';
 import { buildOrExit } from './lib/build.mjs';
+import { clusterBench } from './lib/cluster-bench.mjs';
 import { compare } from './lib/compare.mjs';
 import { helpIfAsked } from './lib/command-line.mjs';
 import { filesUnder, ROOT, run } from './lib/repository.mjs';
@@ -33,8 +37,8 @@ if (what === 'compare') {
   buildOrExit();
   process.exit(await compare(words));
 }
-if (what !== 'server') {
-  console.log(`usage: npm run bench -- ${['server', 'compare', ...names].join('|')} [ARGUMENTS]`);
+if (what !== 'server' && what !== 'cluster') {
+  console.log(`usage: npm run bench -- ${['server', 'cluster', 'compare', ...names].join('|')} [ARGUMENTS]`);
   process.exit(2);
 }
 const why = await goMissing();
@@ -43,4 +47,4 @@ if (why) {
   process.exit(1);
 }
 buildOrExit();
-process.exit(await serverBench(words));
+process.exit(await (what === 'server' ? serverBench : clusterBench)(words));
