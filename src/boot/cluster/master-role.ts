@@ -3,13 +3,11 @@
  *
  * Invariant: the end of one is followed by the next, until the role is closed.
  */
-import { offAbort, onAbort, toBigtableError } from '../../base/index.ts';
-import { sleep } from '../../env/index.ts';
+import { offAbort, onAbort } from '../../base/index.ts';
 import { Master } from '../../master/index.ts';
+import { startAgain } from '../open/start-again.ts';
 import type { RoleOptions } from './tablet-server-role.ts';
 
-/** Delay between the end of one, or a start that failed, and the next start; it doubles while starts fail. */
-const RESTART_MS = 500;
 const MAX_RESTART_MS = 8000;
 
 export interface MasterRoleOptions extends RoleOptions {
@@ -29,20 +27,10 @@ export class MasterRole {
   }
 
   async #run(): Promise<void> {
-    const { env } = this.#options;
     const { signal } = this.#closing;
-    let delayMs = RESTART_MS;
-    while (!signal.aborted) {
-      try {
-        await this.#serve();
-        delayMs = RESTART_MS;
-      } catch (error) {
-        if (signal.aborted) return;
-        env.logger.error('a master could not start and will be tried again', { error: toBigtableError(error).message });
-        delayMs = Math.min(2 * delayMs, MAX_RESTART_MS);
-      }
-      await sleep(env.clock, delayMs, signal).catch(() => {});
-    }
+    const again = { env: this.#options.env, what: 'a master', signal, mostMs: MAX_RESTART_MS };
+    await startAgain(again, () => this.#serve(), 0);
+    while (!signal.aborted) await startAgain(again, () => this.#serve());
   }
 
   /** One master, from its wait for the lock to its end. */

@@ -4,20 +4,15 @@
  *
  * Invariant: an incarnation that ends itself is followed by a new one, until the role is closed.
  */
-import { toBigtableError } from '../../base/index.ts';
 import { Client } from '../../client/index.ts';
-import { type Env, sleep } from '../../env/index.ts';
+import type { Env } from '../../env/index.ts';
 import { rawCallHandler, RequestDecoder } from '../../grpc/index.ts';
 import { LIMITS } from '../../model/index.ts';
 import type { RawCallPasser, Service } from '../../service/index.ts';
 import { TabletServer } from '../../tabletserver/index.ts';
+import { startAgain } from '../open/start-again.ts';
 import { type DatabaseSettings, tabletServerSettings } from '../settings/settings.ts';
 
-/**
- * Delay between the end of an incarnation, or a start that failed, and the next start. It doubles while starts fail:
- * each leaves a dead server, whose log the master has to fence.
- */
-const RESTART_MS = 500;
 const MAX_RESTART_MS = 30_000;
 
 export interface RoleOptions {
@@ -76,26 +71,10 @@ export class TabletServerRole {
       rawCalls: rawCallHandler(this.#client.rowsOf(address), env, this.decoder),
       onEnd: () => {
         this.#server = undefined;
-        this.#restarting = this.#restart();
+        const again = { env, what: 'a tablet server', signal: this.#closing.signal, mostMs: MAX_RESTART_MS };
+        this.#restarting = startAgain(again, () => this.#start());
       },
     });
-  }
-
-  /** Again and again while that fails. */
-  async #restart(): Promise<void> {
-    const { clock, logger } = this.#options.env;
-    const { signal } = this.#closing;
-    for (let delayMs = RESTART_MS; ; delayMs = Math.min(2 * delayMs, MAX_RESTART_MS)) {
-      await sleep(clock, delayMs, signal).catch(() => {});
-      if (signal.aborted) return;
-      try {
-        return await this.#start();
-      } catch (error) {
-        logger.error('a tablet server could not start and will be tried again', {
-          error: toBigtableError(error).message,
-        });
-      }
-    }
   }
 
   /** Gives the tablets up, which are served elsewhere then. */

@@ -5,18 +5,19 @@
  * Invariant: a tablet server that ends itself is followed by a new incarnation, to which the master assigns its
  * tablets.
  */
-import { type ByteString, toBigtableError } from '../../base/index.ts';
+import type { ByteString } from '../../base/index.ts';
 import { Client } from '../../client/index.ts';
-import { type Env, type RequestContext, requestContext, sleep } from '../../env/index.ts';
+import { type Env, type RequestContext, requestContext } from '../../env/index.ts';
 import { Master } from '../../master/index.ts';
 import { LIMITS } from '../../model/index.ts';
 import { callMaster } from '../../protocol/index.ts';
 import type { Service } from '../../service/index.ts';
 import { TabletServer } from '../../tabletserver/index.ts';
 import { type DatabaseSettings, tabletServerSettings } from '../settings/settings.ts';
+import { startAgain } from './start-again.ts';
 
 export const MASTER_ADDRESS = 'master';
-const RESTART_MS = 500;
+const MAX_RESTART_MS = 500;
 /** A start that cannot reach METADATA fails after this time. */
 const MAX_START_MS = 5000;
 
@@ -144,24 +145,15 @@ export class Database {
     for (const server of this.#servers) await server?.close();
   }
 
-  /** Starts a new incarnation of a server that has ended itself, again and again while that fails. */
+  /** Starts a new incarnation of a server that has ended itself. */
   replace(index: number): void {
     this.#servers[index] = undefined;
-    const restart = this.#restart(index).finally(() => this.#restarts.delete(restart));
+    const again = { env: this.env, what: 'a tablet server', signal: this.#abort.signal, mostMs: MAX_RESTART_MS };
+    const start = async (): Promise<void> => {
+      this.#servers[index] = await this.#startServer(index, () => this.replace(index));
+    };
+    const restart = startAgain(again, start, 0).finally(() => this.#restarts.delete(restart));
     this.#restarts.add(restart);
-  }
-
-  async #restart(index: number): Promise<void> {
-    const { signal } = this.#abort;
-    while (!signal.aborted) {
-      try {
-        this.#servers[index] = await this.#startServer(index, () => this.replace(index));
-        return;
-      } catch (error) {
-        this.env.logger.error('no new tablet server could be started', { error: toBigtableError(error).message });
-        await sleep(this.env.clock, RESTART_MS, signal).catch(() => {});
-      }
-    }
   }
 }
 
