@@ -3,6 +3,7 @@
  * containers and the units, on a real etcd. Only addresses and paths are others.
  */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
@@ -141,4 +142,17 @@ describe('the command lines of deploy/', () => {
         assert.equal(await child.ended(), 0, child.err);
       }
     });
+});
+
+test('the variables of the members of etcd in compose.yaml are flags of etcd', () => {
+  const { stdout } = spawnSync(process.env['EDUBBA_ETCD'] ?? '', ['--help'], { encoding: 'utf8' });
+  const { services } = readCompose('deploy/cluster/compose.yaml');
+  for (const member of ['etcd1', 'etcd2', 'etcd3'])
+    for (const variable of Object.keys(services[member]?.environment ?? assert.fail(member))) {
+      const flag = variable
+        .toLowerCase()
+        .replace(/^etcd_/, '--')
+        .replaceAll('_', '-');
+      assert.match(stdout, new RegExp(`^ +${flag} `, 'm'), variable);
+    }
 });
