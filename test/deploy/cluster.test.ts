@@ -145,10 +145,16 @@ for (const role of ['master', 'tabletserver'])
       );
     });
 
-    test('systemd finds nothing wrong with it, and little that it is exposed to', { skip: noSystemd }, async (t) => {
+    test('systemd finds nothing wrong with it nor with the drop-ins, and little that it is exposed to', {
+      skip: noSystemd,
+    }, async (t) => {
       const path = join(await temporaryDirectory(t), `edubba-${role}.service`);
-      writeFileSync(path, text.replace(words[0] as string, join(ROOT, 'bin/edubba')));
-      assert.deepEqual(analyze(['verify', path]), { status: 0, said: '' });
+      const dropIns = blocksOf(read('deploy/README.md')).filter((block) => block.text.startsWith('[Service]'));
+      assert.equal(dropIns.length, 2);
+      for (const more of [...dropIns.map((block) => block.text), '']) {
+        writeFileSync(path, `${text.replace(words[0] as string, join(ROOT, 'bin/edubba'))}\n${more}`);
+        assert.deepEqual(analyze(['verify', path]), { status: 0, said: '' });
+      }
       const { status, said } = analyze(['security', '--offline=true', '--threshold=15', path]);
       assert.equal(status, 0, said);
     });

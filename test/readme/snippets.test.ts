@@ -81,7 +81,7 @@ const DEPLOY: readonly Snippet[] = [
   { begins: '[Service]', run: SYSTEMD },
   { begins: 'docker compose -f deploy/cluster/compose.yaml up --wait', run: CLUSTER_OF_CONTAINERS },
   { begins: 'lock = "etcd://10.0.0.1,10.0.0.2,10.0.0.3"', run: CLUSTER_OF_UNITS },
-  { begins: 'install -m 600 cluster.secret /etc/edubba/', run: CLUSTER_OF_UNITS },
+  { begins: 'install -D -m 600 cluster.secret /etc/edubba/cluster.secret', run: CLUSTER_OF_UNITS },
   { begins: '[Service]', run: CLUSTER_OF_UNITS },
   { begins: 'openssl rand -hex 32 > cluster.secret', run: KUBERNETES },
 ];
