@@ -3,58 +3,19 @@
  * help, and the unit of systemd is checked by systemd where that is there. `npm run test:image` runs the image's steps.
  */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { Child, output, temporaryDirectory } from '../cli/run.ts';
 import { blocksOf } from '../readme/markdown.ts';
+import { readCompose, unknownKeys } from './compose.ts';
 import { ignoredBy, parseDockerfile } from './dockerfile.ts';
+import { analyze, assertKnown, noSystemd, parseUnit, read, ROOT, theImage } from './files.ts';
 
-const ROOT = fileURLToPath(new URL(import.meta.url.includes('/dist/test/') ? '../../../' : '../../', import.meta.url));
-const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 const PORT = 8086;
 
-interface Service {
-  readonly [key: string]: unknown;
-  readonly build?: { readonly context: string; readonly dockerfile: string };
-  readonly image: string;
-  readonly ports?: readonly string[];
-  readonly volumes?: readonly string[];
-  readonly environment?: Readonly<Record<string, string>>;
-  readonly command?: readonly string[];
-  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
-}
-
-/** Keys of a service that are right: a misspelt one is passed over by some versions of Docker and refused by others. */
-const SERVICE_KEYS = [
-  'build',
-  'image',
-  'ports',
-  'volumes',
-  'read_only',
-  'cap_drop',
-  'security_opt',
-  'ulimits',
-  'stop_grace_period',
-  'restart',
-  'profiles',
-  'environment',
-  'command',
-  'depends_on',
-];
-
-/** Every option among `words` stands in the help of the command, or in that of all commands. */
-async function assertKnown(words: readonly string[]): Promise<void> {
-  const command = words.find((word) => !word.startsWith('-')) ?? assert.fail('no command');
-  const help = `${await output([command, '--help'])}${await output(['--help'])}`;
-  for (const option of words.filter((word) => word.startsWith('--')))
-    assert.match(help, new RegExp(`^ +${option} `, 'm'), `${option} is no option of ${command}`);
-}
-
-const image = parseDockerfile(read('deploy/Dockerfile')).at(-1)?.image ?? assert.fail('no stage');
+const image = theImage();
 
 describe('the image', () => {
   test('serves its volume on the port that it tells, not as root', async () => {
@@ -114,19 +75,12 @@ describe('the image', () => {
 });
 
 describe('compose.yaml', () => {
-  const { services, volumes } = parse(read('deploy/compose.yaml')) as {
-    services: Readonly<Record<string, Service>>;
-    volumes: Readonly<Record<string, unknown>>;
-  };
+  const compose = readCompose('deploy/compose.yaml');
+  const { services, volumes } = compose;
   const server = services['edubba'] ?? assert.fail('no service edubba');
 
   test('its services are written with keys that exist', () => {
-    for (const [name, service] of Object.entries(services))
-      assert.deepEqual(
-        Object.keys(service).filter((key) => !SERVICE_KEYS.includes(key)),
-        [],
-        name,
-      );
+    assert.deepEqual(unknownKeys(compose), []);
   });
 
   test('builds this repository and keeps its data in a named volume', () => {
@@ -150,17 +104,6 @@ describe('compose.yaml', () => {
   });
 });
 
-/** The sections of a unit, each key with its values. */
-function parseUnit(text: string): Map<string, string[]> {
-  const found = new Map<string, string[]>();
-  for (const line of text.split('\n')) {
-    const [, key, value] = /^(\w+)=(.*)$/.exec(line) ?? [];
-    if (key !== undefined) found.set(key, [...(found.get(key) ?? []), value as string]);
-    else assert.match(line, /^(#.*|\[\w+\]|)$/, 'a line that is neither a comment, a section nor a setting');
-  }
-  return found;
-}
-
 describe('the unit of systemd', () => {
   const text = read('deploy/edubba.service');
   const words = (parseUnit(text).get('ExecStart')?.[0] ?? '').split(' ');
@@ -178,14 +121,7 @@ describe('the unit of systemd', () => {
     assert.ok(existsSync(join(directory, parseUnit(text).get('StateDirectory')?.[0] ?? '', 'EDUBBA')));
   });
 
-  const analyze = (args: readonly string[]): { readonly status: number | null; readonly said: string } => {
-    const { status, stdout, stderr } = spawnSync('systemd-analyze', ['--no-pager', ...args], { encoding: 'utf8' });
-    return { status, said: `${stdout}${stderr}` };
-  };
-  const version = Number(/systemd (\d+)/.exec(analyze(['--version']).said)?.[1] ?? 0);
-  const skip = version >= 250 ? false : 'systemd-analyze 250 or newer is not here';
-
-  test('systemd finds nothing wrong with it, and little that it is exposed to', { skip }, async (t) => {
+  test('systemd finds nothing wrong with it, and little that it is exposed to', { skip: noSystemd }, async (t) => {
     const path = join(await temporaryDirectory(t), 'edubba.service');
     writeFileSync(path, text.replace(words[0] as string, join(ROOT, 'bin/edubba')));
     const verified = analyze(['verify', path]);
@@ -195,7 +131,7 @@ describe('the unit of systemd', () => {
     assert.equal(status, 0, said);
   });
 
-  test('so it is with the drop-in of deploy/README.md', { skip }, async (t) => {
+  test('so it is with the drop-in of deploy/README.md', { skip: noSystemd }, async (t) => {
     const block =
       blocksOf(read('deploy/README.md')).find((one) => one.text.startsWith('[Service]'))?.text ??
       assert.fail('no drop-in');
@@ -214,7 +150,7 @@ describe('the unit of systemd', () => {
     assert.ok(settings.length > 0);
   });
 
-  test('a mistake would be found', { skip }, async (t) => {
+  test('a mistake would be found', { skip: noSystemd }, async (t) => {
     const path = join(await temporaryDirectory(t), 'edubba.service');
     writeFileSync(
       path,

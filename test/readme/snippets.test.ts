@@ -59,6 +59,16 @@ const SYSTEMD = {
     'needs systemd as process 1; deploy.test.ts runs the command of the unit and has systemd verify it, with the drop-in',
 } as const;
 
+const CLUSTER_OF_CONTAINERS = {
+  cannot: 'needs Docker; test/etcd/deployed.test.ts runs the commands of the containers',
+} as const;
+const CLUSTER_OF_UNITS = {
+  cannot: 'needs systemd as process 1; test/etcd/deployed.test.ts runs the commands of the units with these settings',
+} as const;
+const KUBERNETES = {
+  cannot: 'needs Kubernetes; test/etcd/deployed.test.ts runs the commands of the pods',
+} as const;
+
 const DEPLOY: readonly Snippet[] = [
   { begins: 'docker build -f deploy/Dockerfile -t edubba .', run: DOCKER },
   { begins: 'docker run --rm -p 127.0.0.1:8086:8086 -v edubba-data:/data edubba', run: DOCKER },
@@ -69,6 +79,11 @@ const DEPLOY: readonly Snippet[] = [
   },
   { begins: 'npm pack --pack-destination /opt', run: SYSTEMD },
   { begins: '[Service]', run: SYSTEMD },
+  { begins: 'docker compose -f deploy/cluster/compose.yaml up --wait', run: CLUSTER_OF_CONTAINERS },
+  { begins: 'lock = "etcd://10.0.0.1,10.0.0.2,10.0.0.3"', run: CLUSTER_OF_UNITS },
+  { begins: 'install -D -m 600 cluster.secret /etc/edubba/cluster.secret', run: CLUSTER_OF_UNITS },
+  { begins: '[Service]', run: CLUSTER_OF_UNITS },
+  { begins: 'openssl rand -hex 32 > cluster.secret', run: KUBERNETES },
 ];
 
 /** A database with a row, closed. */
