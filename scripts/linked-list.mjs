@@ -38,6 +38,9 @@ if (!areCounts || !Number.isSafeInteger(seed) || !SERVERS.includes(servers) || !
   process.exit(2);
 }
 
+/** What is judged when the table has been read. */
+const READ = new Set(['holes', 'nodes', 'splits']);
+
 /** @typedef {import('../dist/test/linked-list/run.js').RunResult} RunResult */
 
 buildOrExit();
@@ -57,7 +60,9 @@ async function run() {
   const { findings } = result;
   for (const [judged, title] of Object.entries(JUDGED)) {
     const bad = findings.filter(({ kind }) => kind === judged).map(({ what }) => what);
-    report.check(bad.length === 0, title, bad.length === 0 ? '' : `\n${bad.join('\n')}`);
+    if (bad.length > 0) report.fail(title, `\n${bad.join('\n')}`);
+    else if (result.verification === undefined && READ.has(judged)) report.skip(title, 'the table was not read');
+    else report.pass(title);
   }
   if (findings.length === 0) rmSync(scratch, { recursive: true, force: true });
   else console.log(again);
@@ -65,10 +70,11 @@ async function run() {
 
 /** @param {RunResult} result */
 function tell({ acknowledged, unknown, faults, failures, splits, writtenMs, readMs, verification, memoryBytes }) {
-  const { rows, unknownFound } = verification;
-  console.log(
-    `nodes: ${acknowledged} acknowledged, ${unknown} of unknown outcome, of which ${unknownFound} are there; ${rows} rows`,
-  );
+  const found =
+    verification === undefined
+      ? 'the table was not read'
+      : `of which ${verification.unknownFound} are there; ${verification.rows} rows`;
+  console.log(`nodes: ${acknowledged} acknowledged, ${unknown} of unknown outcome, ${found}`);
   const kills = Object.entries(faults).map(([name, count]) => `${count} ${name}`);
   console.log(`faults: ${kills.join(', ') || 'none'}; ${failures} failed calls; ${splits} splits`);
   const rate = Math.round((1000 * acknowledged) / writtenMs);

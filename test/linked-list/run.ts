@@ -37,7 +37,8 @@ export interface RunResult {
   readonly splits: number;
   readonly writtenMs: number;
   readonly readMs: number;
-  readonly verification: VerificationCounts;
+  /** Undefined: the table could not be read. */
+  readonly verification: VerificationCounts | undefined;
   /** The most memory of this process. */
   readonly memoryBytes: number;
 }
@@ -114,7 +115,7 @@ export class Run {
     const writtenMs = performance.now() - startMs;
     const chains = this.#writers.map(({ chain }) => chain);
     const verification = new Verification(this.#options.seed, chains);
-    const splits = isWritten ? await this.#verify(verification) : 0;
+    const splits = isWritten ? await this.#verify(verification) : undefined;
     const readMs = performance.now() - startMs - writtenMs;
     await this.#close();
     const acknowledged = this.#acknowledged;
@@ -124,10 +125,10 @@ export class Run {
       unknown: chains.reduce((sum, { begun }) => sum + begun, 0) - acknowledged,
       faults: this.#faults,
       failures: this.#failures.count,
-      splits,
+      splits: splits ?? 0,
       writtenMs,
       readMs,
-      verification: verification.counts,
+      verification: splits === undefined ? undefined : verification.counts,
       memoryBytes: process.resourceUsage().maxRSS * 1024,
     };
   }
@@ -180,7 +181,11 @@ export class Run {
     const haveWritten = (): boolean =>
       this.#writers.every(({ chain, answeredCallMs }) => answeredCallMs > healedMs || chain.isComplete);
     const isServed = await waitFor(() => haveWritten() || areDone(), isFollowed ? followedMs : PATIENCE_MS);
-    const recovered = isServed ? 'all clients write again' : 'the next fault came';
+    const recovered = isServed
+      ? 'all clients write again'
+      : isFollowed
+        ? 'the next fault comes'
+        : 'not all clients write again';
     const percent = Math.floor((100 * this.#acknowledged) / this.#options.nodes);
     this.#options.say(
       `${what}: ${recovered} after ${seconds(performance.now() - atMs)}; ${percent} % of the nodes are acknowledged`,
@@ -192,8 +197,8 @@ export class Run {
     return deadServers;
   }
 
-  /** Reads and judges the table; returns how often it was split. */
-  async #verify(verification: Verification): Promise<number> {
+  /** Reads and judges the table; returns how often it was split, undefined if it cannot be read. */
+  async #verify(verification: Verification): Promise<number | undefined> {
     const table = this.#doors.any().table(TABLE);
     this.#options.say(`${this.#acknowledged} nodes are acknowledged; the table is read`);
     try {
@@ -207,7 +212,7 @@ export class Run {
       return splits;
     } catch (error) {
       this.#find('served', `the table cannot be read: ${error}`);
-      return 0;
+      return undefined;
     }
   }
 
