@@ -155,7 +155,7 @@ export class Run {
       lastDead = await this.#inflict(fault, lastDead, () => areDone);
       if (this.#findings.length > 0) break;
     }
-    for (const writer of this.#writers) if (this.#findings.length > 0) writer.stop();
+    if (this.#findings.length > 0) for (const writer of this.#writers) writer.stop();
     await work;
     await this.#cluster.heal();
     const isWhole = await waitFor(() => this.#cluster.isWhole, PATIENCE_MS);
@@ -170,7 +170,6 @@ export class Run {
     areDone: () => boolean,
   ): Promise<Inflicted['deadServers']> {
     const cluster = this.#cluster;
-    const endsBefore = cluster.ownEnds.length;
     this.#faults[nameOf(fault)] = (this.#faults[nameOf(fault)] ?? 0) + 1;
     const { what, deadServers, atMs } = await inflict(cluster, fault, spared);
     await pause(fault.holdMs > 0 ? fault.holdMs : this.#random.float() * MAX_DOWN_MS);
@@ -192,8 +191,6 @@ export class Run {
     );
     if (!isServed && !isFollowed)
       this.#find('served', `${what}: not all clients have written again ${seconds(PATIENCE_MS)} after its end`);
-    for (const { program, end } of cluster.ownEnds.slice(endsBefore))
-      this.#find('processes', `${what}: ${program.name} ended itself with ${end}`);
     return deadServers;
   }
 
@@ -241,6 +238,9 @@ export class Run {
 
   async #close(): Promise<void> {
     await Promise.all([...this.#writers.map((writer) => writer.close()), this.#doors.close()]);
+    // none of these faults lets a process end itself
+    for (const { program, end } of this.#cluster.ownEnds)
+      this.#find('processes', `${program.name} ended itself with ${end}`);
     for (const { program, end } of await this.#cluster.close())
       this.#find('processes', `${program.name} ended with ${end} after SIGTERM`);
     for (const alarm of this.#cluster.alarms) this.#find('processes', `a log says: ${alarm}`);
