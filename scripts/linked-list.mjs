@@ -8,8 +8,9 @@
  * write again after each fault; no process ends by itself, and no log tells of a broken invariant. Closes with one line
  * 'N passed, N failed, N skipped'.
  *
- * Default: 100,000 nodes, 3 servers, a directory, 4 clients: about a minute. The long form: --nodes 10000000, about
- * an hour. The faults are drawn by the seed. Needs Linux, Go for etcd and versitygw, and about 500 bytes of disk a node.
+ * Default: 100,000 nodes, 3 servers, a directory, 4 clients: a minute and a half. The long form: --nodes 10000000, an
+ * hour or so. The faults are drawn by the seed. Needs Linux, Go for etcd and versitygw, and about 500 bytes of disk a
+ * node.
  */
 import { rmSync } from 'node:fs';
 import { buildOrExit } from './lib/build.mjs';

@@ -3,7 +3,8 @@
  * killed; then, with a cluster that is whole, the table is read and judged.
  *
  * A fault comes after some seconds of work since the last one was recovered from, sooner where few nodes are to be
- * written; some come while the last one is recovered from.
+ * written; some come while the last one is recovered from. Clients wait for the next fault when they have written their
+ * share for this one, so that a quick machine has as many faults as a slow one.
  */
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -53,10 +54,12 @@ const NODE_BYTES = 200;
 const MIB = 1024 * 1024;
 const MAX_TABLET_BYTES = 64 * MIB;
 const MAX_LOG_BYTES = 16 * MIB;
-/** The work between two faults: so long, and at most this share of all nodes. */
+/** The work between two faults: so long, or this share of all nodes if they are written sooner. */
 const MIN_WORK_MS = 2000;
 const MAX_WORK_MS = 8000;
-const WORK_SHARE = 1 / 6;
+const WORK_SHARE = 1 / 32;
+/** The share of its nodes that a client may write during a fault, and again between two. */
+const ALLOWED_SHARE = 1 / 16;
 /** Killed processes start again so late at most. */
 const MAX_DOWN_MS = 5000;
 /** The share of the faults that is followed by another one before it is recovered from, and how soon. */
@@ -137,22 +140,24 @@ export class Run {
     return this.#writers.reduce((sum, { chain }) => sum + chain.acknowledged, 0);
   }
 
+  get #areDone(): boolean {
+    return this.#writers.every(({ isDone }) => isDone);
+  }
+
   /** Writes all nodes under faults; returns whether the cluster is whole after that. */
   async #write(): Promise<boolean> {
-    let areDone = false;
-    const work = Promise.all(this.#writers.map((writer) => writer.run())).then(() => {
-      areDone = true;
-    });
+    const work = Promise.all(this.#writers.map((writer) => writer.run()));
     const { seed, servers, store } = this.#options;
     let lastDead: Inflicted['deadServers'] = [];
     // all kinds of kills, also of a member of etcd
     for (const fault of drawFaults({ seed, servers, store, canCut: false, isShort: false, only: 'kill' })) {
       const before = this.#acknowledged;
+      this.#allow();
       const workMs = MIN_WORK_MS + this.#random.float() * (MAX_WORK_MS - MIN_WORK_MS);
       const share = this.#options.nodes * WORK_SHARE;
-      await waitFor(() => areDone || this.#acknowledged - before >= share, workMs);
-      if (areDone) break;
-      lastDead = await this.#inflict(fault, lastDead, () => areDone);
+      await waitFor(() => this.#areDone || this.#acknowledged - before >= share, workMs);
+      if (this.#areDone) break;
+      lastDead = await this.#inflict(fault, lastDead);
       if (this.#findings.length > 0) break;
     }
     if (this.#findings.length > 0) for (const writer of this.#writers) writer.stop();
@@ -163,23 +168,26 @@ export class Run {
     return isWhole;
   }
 
+  #allow(): void {
+    for (const writer of this.#writers) writer.allow(writer.chain.size * ALLOWED_SHARE);
+  }
+
   /** One fault until it is recovered from, or until it is time for the next one. */
-  async #inflict(
-    fault: Fault,
-    spared: Inflicted['deadServers'],
-    areDone: () => boolean,
-  ): Promise<Inflicted['deadServers']> {
+  async #inflict(fault: Fault, spared: Inflicted['deadServers']): Promise<Inflicted['deadServers']> {
     const cluster = this.#cluster;
     this.#faults[nameOf(fault)] = (this.#faults[nameOf(fault)] ?? 0) + 1;
+    this.#allow();
     const { what, deadServers, atMs } = await inflict(cluster, fault, spared);
     await pause(fault.holdMs > 0 ? fault.holdMs : this.#random.float() * MAX_DOWN_MS);
     const healedMs = performance.now();
     await cluster.heal();
+    // a generation shows that the client writes again
+    for (const writer of this.#writers) writer.allow(1);
     const isFollowed = this.#random.float() < FOLLOWED_SHARE;
     const followedMs = this.#random.float() * MAX_FOLLOWED_MS;
     const haveWritten = (): boolean =>
-      this.#writers.every(({ chain, answeredCallMs }) => answeredCallMs > healedMs || chain.isComplete);
-    const isServed = await waitFor(() => haveWritten() || areDone(), isFollowed ? followedMs : PATIENCE_MS);
+      this.#writers.every(({ answeredCallMs, isDone }) => answeredCallMs > healedMs || isDone);
+    const isServed = await waitFor(haveWritten, isFollowed ? followedMs : PATIENCE_MS);
     const recovered = isServed
       ? 'all clients write again'
       : isFollowed

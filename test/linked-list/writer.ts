@@ -34,7 +34,12 @@ export class Writer {
   readonly chain: Chain;
   /** When it last had acknowledged all that a call asked for, and that call began. */
   answeredCallMs = 0;
+  /** `run` has ended. */
+  isDone = false;
   readonly #options: WriterOptions;
+  /** No generation begins when so many nodes have. */
+  #limit = 0;
+  #wake = (): void => {};
   #isStopped = false;
 
   constructor(options: WriterOptions) {
@@ -42,10 +47,19 @@ export class Writer {
     this.#options = options;
   }
 
-  /** Resolves when the chain is complete, or after `stop` when the call under way has ended. */
+  /**
+   * Resolves when the chain is complete, or after `stop` when the call under way has ended. No generation begins
+   * without `allow`.
+   */
   async run(): Promise<void> {
     const { random } = this.#options;
     while (!this.chain.isComplete && !this.#isStopped) {
+      if (this.chain.begun >= this.#limit) {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+        continue;
+      }
       let left = this.chain.begin();
       for (;;) {
         left = await this.#write(left);
@@ -53,10 +67,18 @@ export class Writer {
         await pause(random.float() * MAX_PAUSE_MS);
       }
     }
+    this.isDone = true;
+  }
+
+  /** It may begin generations until so many more nodes are written, and one in any case. */
+  allow(nodes: number): void {
+    this.#limit = Math.max(this.#limit, this.chain.begun + nodes);
+    this.#wake();
   }
 
   stop(): void {
     this.#isStopped = true;
+    this.#wake();
   }
 
   async close(): Promise<void> {
