@@ -15,23 +15,16 @@
  * test/cluster/faults.ts. Needs Go for etcd and versitygw, and Linux with `ip`, `unshare` and `nsenter` for the
  * network; without them nothing is cut.
  */
-import { spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { buildOrExit } from './lib/build.mjs';
+import { clusterMissing, endWithUs, runCluster, SERVERS, STORES, unsharing } from './lib/cluster-process.mjs';
 import { argumentsOf, helpIfAsked } from './lib/command-line.mjs';
 import { Report } from './lib/report.mjs';
-import { capture, ROOT, which } from './lib/repository.mjs';
-import { goMissing, goProgram, versitygw } from './lib/tools.mjs';
+import { capture } from './lib/repository.mjs';
+import { goProgram } from './lib/tools.mjs';
 
 helpIfAsked(import.meta.url);
-
-const STORES = ['directory', 's3'];
-const SERVERS = [3, 5];
-/** A namespace of its own for network and processes, whose end is that of all in it. */
-const NAMESPACES = ['--net', '--pid', '--fork', '--kill-child', '--mount-proc'];
 
 const { values } = argumentsOf({
   options: {
@@ -60,28 +53,7 @@ const sizes = values.servers !== undefined ? [Number(values.servers)] : values.s
 buildOrExit();
 const { JUDGED } = await import('../dist/test/cluster/findings.js');
 const report = new Report();
-/**
- * By the test that runs: its scratch folder, which is kept after a failure.
- *
- * @type {Map<import('node:child_process').ChildProcess, string>}
- */
-const running = new Map();
-process.on('exit', () => {
-  for (const [child, scratch] of running) {
-    child.kill('SIGKILL');
-    // its processes may not have ended yet
-    rmSync(scratch, { recursive: true, force: true, maxRetries: 20 });
-  }
-});
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(130));
-
-/** What stands before a command so that it runs in namespaces of its own; undefined if they are not permitted. */
-function unsharing() {
-  if (!which('ip') || !which('nsenter')) return undefined;
-  const forms = [NAMESPACES, ['--user', '--map-root-user', ...NAMESPACES]];
-  const form = forms.find((flags) => spawnSync('unshare', [...flags, 'ip', 'link']).status === 0);
-  return form && ['unshare', ...form];
-}
+endWithUs();
 
 /**
  * @param {string} store
@@ -89,41 +61,12 @@ function unsharing() {
  * @param {string[] | undefined} namespaces
  */
 async function runOn(store, servers, namespaces) {
-  const scratch = mkdtempSync(join(tmpdir(), 'edubba-cluster-'));
-  const logs = join(scratch, 'logs');
-  mkdirSync(logs);
-  const tools = {
-    etcd: await goProgram('test/etcd/server', 'etcd'),
-    versitygw: store === 's3' ? await versitygw() : '',
-    edubba: [process.execPath, join(ROOT, 'bin', 'edubba')],
-    scratch,
-    logs,
-  };
-  const options = {
-    tools,
-    hasNamespaces: namespaces !== undefined,
-    store,
-    servers,
-    minutes,
-    seed,
-    isShort: values.short,
-    only: values.fault,
-  };
-  const program = [process.execPath, '--enable-source-maps', join(ROOT, 'dist/test/cluster/main.js')];
-  const [file, ...args] = [...(namespaces ?? []), ...program, JSON.stringify(options)];
-  // its end is noticed by the child at its standard input
-  const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'inherit'] });
-  running.set(child, scratch);
-  let last = '';
-  for await (const line of createInterface({ input: child.stdout })) {
-    if (line.startsWith('{')) last = line;
-    else console.log(line);
-  }
-  running.delete(child);
+  const options = { store, servers, minutes, seed, isShort: values.short, only: values.fault };
+  const { found, scratch, logs } = await runCluster('dist/test/cluster/main.js', options, namespaces);
   const again = `again: npm run cluster-test -- --servers ${servers} --store ${store} --minutes ${minutes} --seed ${seed}${values.short ? ' --short' : ''}${values.fault && ` --fault '${values.fault}'`}`;
-  if (last === '') return report.fail('it ran to its end', `the logs are in ${logs}\n${again}`);
+  if (found === undefined) return report.fail('it ran to its end', `the logs are in ${logs}\n${again}`);
   /** @type {RunResult} */
-  const result = JSON.parse(last);
+  const result = JSON.parse(found);
   tell(result);
   await askPorcupine(join(scratch, 'histories'));
   const { findings } = result;
@@ -198,7 +141,7 @@ function spread(timesMs) {
     .concat(` s (least, median, most of ${sorted.length})`);
 }
 
-const missing = (await goMissing()) ?? (process.platform === 'linux' ? undefined : 'it needs Linux');
+const missing = await clusterMissing();
 if (missing !== undefined) report.skip('a cluster of real processes', missing);
 else {
   const namespaces = unsharing();

@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { connect, type Database } from '../../src/embedded/index.ts';
 import { userEnvironment } from '../cli/user-environment.ts';
 import { Etcd } from './etcd.ts';
 import type { Machine, Network, Role } from './network.ts';
@@ -17,6 +18,8 @@ export interface ClusterOptions {
   readonly tools: Tools;
   readonly store: StoreKind;
   readonly servers: number;
+  /** More arguments of the tablet servers. Default: none. */
+  readonly serverSettings?: readonly string[];
 }
 
 /** A process that has ended though nobody ended it. */
@@ -48,6 +51,8 @@ export class Cluster {
   readonly ownEnds: OwnEnd[] = [];
   /** Lines of logs that no fault explains. */
   readonly alarms: string[] = [];
+  readonly #lockAddress: string;
+  readonly #secretFile: string;
   /** The master that was the last one to say that it is the master. */
   #active: Program | undefined;
   /** When it said so. */
@@ -55,22 +60,23 @@ export class Cluster {
   #isClosing = false;
 
   private constructor(
-    { network, tools }: ClusterOptions,
+    { network, tools, serverSettings = [] }: ClusterOptions,
     machines: ReadonlyMap<Role, readonly Machine[]>,
     store: Store,
   ) {
     this.network = network;
     this.store = store;
     this.etcd = new Etcd(machines.get('etcd')!, tools);
-    const secretFile = join(tools.scratch, 'secret');
-    writeFileSync(secretFile, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600 });
+    this.#lockAddress = `etcd://${this.etcd.endpoints.join(',')}/${PREFIX}`;
+    this.#secretFile = join(tools.scratch, 'secret');
+    writeFileSync(this.#secretFile, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600 });
     const role = (command: string, machine: Machine, more: readonly string[] = []): Program =>
       new Program({
         machine,
         command: [
-          ...[...tools.edubba, command, '--lock', `etcd://${this.etcd.endpoints.join(',')}/${PREFIX}`],
+          ...[...tools.edubba, command, '--lock', this.#lockAddress],
           ...['--files', store.address, '--cluster-address', `${machine.address}:${INTERNAL_PORT}`],
-          ...['--cluster-secret-file', secretFile, '--log-level', 'info', '--metrics-address', 'off', ...more],
+          ...['--cluster-secret-file', this.#secretFile, '--log-level', 'info', '--metrics-address', 'off', ...more],
         ],
         env: { ...userEnvironment(), ...store.env },
         ready: /^listening on /,
@@ -81,7 +87,9 @@ export class Cluster {
     this.masters = machines.get('master')!.map((machine) => role('master', machine));
     this.servers = machines
       .get('server')!
-      .map((machine) => role('tabletserver', machine, ['--address', doorOf(machine), '--insecure-public']));
+      .map((machine) =>
+        role('tabletserver', machine, ['--address', doorOf(machine), '--insecure-public', ...serverSettings]),
+      );
   }
 
   /** Starts all of it. */
@@ -102,6 +110,11 @@ export class Cluster {
     await Promise.all([cluster.etcd.start(), place.start()]);
     await Promise.all([...cluster.masters, ...cluster.servers].map((program) => program.start()));
     return cluster;
+  }
+
+  /** A client of the library that finds the owner of each row by itself and calls it directly. */
+  connect(): Promise<Database> {
+    return connect(this.#lockAddress, { cluster: { secretFile: this.#secretFile } });
   }
 
   /** The master that has the lock, as far as it is known. */

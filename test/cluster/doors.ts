@@ -22,6 +22,11 @@ export class Doors {
     return new Doors(await Promise.all(addresses.map((address) => connect(address))), random);
   }
 
+  /** Through connections that are open; `close` closes them. */
+  static over(databases: readonly Database[], random: SeededRandom): Doors {
+    return new Doors(databases, random);
+  }
+
   get database(): Database {
     return this.#databases[this.#current]!;
   }
