@@ -17,6 +17,7 @@ import { btbench, buildBtbench, errorKinds } from './btbench.mjs';
 import { argumentsOf } from './command-line.mjs';
 import { ROOT } from './repository.mjs';
 import { freePort, startServer } from './server.mjs';
+import { rounded } from './server-bench.mjs';
 import { goProgram } from './tools.mjs';
 
 /** In an order in which each finds what it reads. Those of the paper's section 7 that need no in-memory group. */
@@ -147,9 +148,6 @@ async function measure(cluster, program, doors, workload, args) {
     errors: results.map(errorKinds).filter(Boolean).join('; '),
   };
 }
-
-/** @type {(value: number, digits: number) => number} */
-const rounded = (value, digits) => Number(value.toFixed(digits));
 
 /**
  * @param {string} etcd

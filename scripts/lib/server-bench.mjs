@@ -66,7 +66,7 @@ const OTHER_NODE = '22';
 const ORDER = [...TIMED_WORKLOADS, 'scanclient', 'verify'];
 
 /** @type {(value: number | undefined, digits: number) => number | undefined} */
-const rounded = (value, digits) =>
+export const rounded = (value, digits) =>
   value === undefined || !Number.isFinite(value) ? undefined : Number(value.toFixed(digits));
 
 /**

@@ -36,6 +36,13 @@ async function metadataRows(cluster: Cluster, tables: Tables, range: RowRange): 
 const ownersOf = async (cluster: Cluster, tables: Tables, table?: string): Promise<(string | undefined)[]> =>
   (await rowsOf(cluster, tables, table)).map(({ server }) => server?.address);
 
+/** Has the tablet's server release it, unrequested, as by a former master. */
+async function unload(cluster: Cluster, tables: Tables, row: MetadataRow): Promise<void> {
+  assert.ok(row.server);
+  const message = { tablets: [{ key: keyOfRow(row), epoch: row.epoch }], flush: true };
+  await callServer(cluster.env.transport, row.server.address, 'unload', message, tables.context());
+}
+
 const linesOf = ({ messages }: Cluster, words: RegExp): number => messages.filter((line) => words.test(line)).length;
 
 const sweep = ({ env }: Cluster, tables: Tables) => callMaster(env.transport, 'master', 'sweep', {}, tables.context());
@@ -63,8 +70,8 @@ describe('assignments', () => {
         await tables.create('t');
         await tables.set('t', 'a', '1');
         const [row] = await metadataRows(cluster, tables, ROOT_RANGE);
-        const ref = { key: keyOfRow(row!), epoch: row!.epoch };
-        const owner = row!.server!.address;
+        assert.ok(row?.server);
+        const owner = row.server.address;
         let isReleased = false;
         // the master has the answer that it is served there, and scans it when it is not
         cluster.onCall = ({ address, method, context, go }) => {
@@ -72,16 +79,16 @@ describe('assignments', () => {
             return undefined;
           isReleased = true;
           return go().then(async (status) => {
-            await callServer(cluster.env.transport, owner, 'unload', { tablets: [ref], flush: true }, tables.context());
+            await unload(cluster, tables, row);
             return status;
           });
         };
         while (!isReleased) await sleep(cluster.clock, 1000);
         await sleep(cluster.clock, 10_000);
         assert.deepEqual(await tables.read('t'), [['a', '1']]);
-        assert.ok((await metadataRows(cluster, tables, ROOT_RANGE))[0]!.epoch > ref.epoch);
+        assert.ok((await metadataRows(cluster, tables, ROOT_RANGE))[0]!.epoch > row.epoch);
         await sleep(cluster.clock, 60_000);
-        assert.equal((await metadataRows(cluster, tables, ROOT_RANGE))[0]!.epoch, ref.epoch + 1, 'once');
+        assert.equal((await metadataRows(cluster, tables, ROOT_RANGE))[0]!.epoch, row.epoch + 1, 'once');
       },
       { servers: 2 },
     ),
@@ -144,9 +151,7 @@ describe('assignments', () => {
       await tables.set('t', 'a', '1');
       const [row] = await rowsOf(cluster, tables);
       assert.ok(row);
-      const ref = { key: keyOfRow(row), epoch: row.epoch };
-      // unrequested, as by a former master
-      await callServer(cluster.env.transport, 'server-0', 'unload', { tablets: [ref], flush: true }, tables.context());
+      await unload(cluster, tables, row);
       assert.deepEqual(await tables.read('t'), [['a', '1']]);
       const [now] = await rowsOf(cluster, tables);
       assert.ok(now && now.epoch > row.epoch);
@@ -162,12 +167,10 @@ describe('assignments', () => {
         await tables.set('t', 'a', '1');
         const [row] = await rowsOf(cluster, tables);
         assert.ok(row?.server);
-        const { address } = row.server;
-        const ref = { key: keyOfRow(row), epoch: row.epoch };
         cluster.onCall = ({ context }) =>
           context.principal === 'master' ? within(new Promise(() => {}), context, clock) : undefined;
         const releasedMs = clock.monotonicMs();
-        await callServer(cluster.env.transport, address, 'unload', { tablets: [ref], flush: true }, tables.context());
+        await unload(cluster, tables, row);
         await tables.set('t', 'b', '2');
         assert.ok(clock.monotonicMs() - releasedMs < 2000, `${clock.monotonicMs() - releasedMs} ms`);
         const [now] = await rowsOf(cluster, tables);
@@ -177,7 +180,7 @@ describe('assignments', () => {
         // the master may move it now, and knows where it is
         await sleep(clock, 60_000);
         assert.deepEqual(await tables.rows('t'), ['a', 'b']);
-        await cluster.kill(address === 'server-0' ? 0 : 1);
+        await cluster.kill(row.server.address === 'server-0' ? 0 : 1);
         assert.deepEqual(await tables.rows('t'), ['a', 'b']);
         assert.equal(linesOf(cluster, /is taken back/), 1);
       },
@@ -192,10 +195,8 @@ describe('assignments', () => {
         await tables.create('t');
         await tables.set('t', 'a', '1');
         const [row] = await rowsOf(cluster, tables);
-        assert.ok(row?.server);
-        const ref = { key: keyOfRow(row), epoch: row.epoch };
-        const { address } = row.server;
-        await callServer(cluster.env.transport, address, 'unload', { tablets: [ref], flush: true }, tables.context());
+        assert.ok(row);
+        await unload(cluster, tables, row);
         // a look of the master, which is caused by this one, gives it away
         assert.deepEqual(await tables.rows('t'), ['a']);
         const [given] = await rowsOf(cluster, tables);
