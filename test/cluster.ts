@@ -11,12 +11,14 @@ import {
   ManualClock,
   MemoryFileSystem,
   MemoryLockService,
+  MemorySlotStore,
   type LockService,
   Metrics,
   type RequestContext,
   SeededRandom,
   silentLogger,
   type Transport,
+  withSlotLogs,
 } from '../src/env/index.ts';
 import { Client } from '../src/client/index.ts';
 import { Master } from '../src/master/index.ts';
@@ -61,6 +63,8 @@ export interface ClusterOptions {
   readonly servers?: number;
   readonly settings?: Partial<TabletServerSettings>;
   readonly limits?: Limits;
+  /** Logs are slots, as on storage that many machines share, and those of the dead are sorted in parts of this size. */
+  readonly sortedPartBytes?: number;
 }
 
 /** The body of a test: works on a cluster of its own and closes it. */
@@ -81,6 +85,7 @@ export function inCluster(
 export class Cluster {
   readonly clock = new ManualClock();
   readonly fileSystem = new MemoryFileSystem();
+  readonly slots = new MemorySlotStore();
   readonly env: Env;
   /** Lines of the log, with their fields. */
   readonly messages: string[] = [];
@@ -105,7 +110,11 @@ export class Cluster {
       void this.messages.push(`${message} ${JSON.stringify(fields ?? {})}`);
     const logger: Logger = { ...silentLogger, info: note, warn: note, error: note };
     const codecs = nativeCodecs();
-    const { fileSystem, clock } = this;
+    const { clock } = this;
+    const fileSystem =
+      options.sortedPartBytes === undefined
+        ? this.fileSystem
+        : withSlotLogs(this.fileSystem, this.slots, { clock, random: new SeededRandom(2) });
     this.env = {
       fileSystem,
       lockService: this.#lockService(this.#locks),
@@ -146,7 +155,12 @@ export class Cluster {
   }
 
   async startMaster(): Promise<void> {
-    this.master = await Master.start({ env: this.env, address: 'master' });
+    const { sortedPartBytes } = this.#options;
+    this.master = await Master.start({
+      env: this.env,
+      address: 'master',
+      ...(sortedPartBytes !== undefined && { sortedPartBytes }),
+    });
     await this.master.assigned;
   }
 

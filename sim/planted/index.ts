@@ -6,6 +6,7 @@ import { METADATA_BUGS } from './metadata.ts';
 import { METADATA_SPLIT_BUGS } from './metadata-splits.ts';
 import { ROLE_BUGS } from './roles.ts';
 import { SERVING_BUGS } from './serving.ts';
+import { SORTED_LOG_BUGS } from './sorted-logs.ts';
 
 export type { PlantedBug, TextChange } from './bug.ts';
 
@@ -16,4 +17,5 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...LOG_BUGS,
   ...FILE_BUGS,
   ...ROLE_BUGS,
+  ...SORTED_LOG_BUGS,
 ];

@@ -56,6 +56,11 @@ function drawSettings(random: Random, { hasSmallParts }: ClusterSize): TabletSer
   };
 }
 
+/** Logs of the dead are sorted in many parts, in few, or not at all. */
+function drawSortedPart(random: Random): number {
+  return [1 * KIB, 4 * KIB, 16 * KIB, 64 * MIB][Math.floor(random.float() * 4)]!;
+}
+
 /** The share of runs in which reads come in small parts. */
 const SMALL_BATCHES_SHARE = 0.25;
 
@@ -148,6 +153,7 @@ export class Cluster {
   readonly #comparesClocks: boolean;
   readonly #codecs = nativeCodecs();
   readonly #draw;
+  readonly #sortedPartBytes: number;
   readonly #settings: TabletServerSettings;
   /** Called, by log, when it is fenced. */
   readonly #awaitedFences = new Map<string, () => void>();
@@ -166,6 +172,7 @@ export class Cluster {
     this.#doorBytes = DOOR_BYTES[this.#draw.float() < 0.3 ? 0 : 1]!;
     this.#comparesClocks = this.#draw.float() < 0.5;
     this.#settings = drawSettings(scheduler.fork('settings'), size);
+    this.#sortedPartBytes = drawSortedPart(scheduler.fork('sorted logs'));
     this.#lateCalls = new LateCalls(scheduler.fork('late calls'), this.counts);
     this.network = new SimNetwork(scheduler);
     this.store = new SimStore(scheduler);
@@ -381,6 +388,7 @@ export class Cluster {
         env: this.#envOf(seat, process),
         address: seat.name,
         comparesClocks: this.#comparesClocks,
+        sortedPartBytes: this.#sortedPartBytes,
         ...(seat.standBy && { signal: seat.standBy.signal }),
         onEnd: () => this.#ended(seat, process),
       }).then(

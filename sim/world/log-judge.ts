@@ -4,9 +4,11 @@
  * - I6: a server that replays the log of another, once that is fenced, finds every append. Before that it may read the
  *   log for a tablet of which that has no record; the judge of recoveries sees to this.
  * - No slot is skipped, and no server writes in the log of another.
+ * - A sorted part of a log is made of a fenced log, and has all of its appends.
  * - What a reader has seen does not change: each append has the same bytes for every reader.
  */
 import { type BigtableError, CorruptionError, crc32c } from '../../src/base/index.ts';
+import type { SortedIndex } from '../../src/commitlog/index.ts';
 import {
   decodeSlotHeader,
   isMarker,
@@ -50,7 +52,7 @@ export class LogJudge {
   violation: string | undefined;
   /** Called with it. */
   onViolation: (what: string) => void = () => {};
-  readonly counts = { fences: 0, holeFences: 0, replays: 0, appends: 0, twice: 0 };
+  readonly counts = { fences: 0, holeFences: 0, replays: 0, appends: 0, twice: 0, sortedParts: 0 };
   /** Called with each append when it is in a slot for the first time. */
   onAppend: (log: string, position: number, bytes: Buffer, lowWater: number) => void = () => {};
   /** Called when a row of a log ends: what its writer has not appended yet is lost to those who replay it. */
@@ -176,6 +178,20 @@ export class LogJudge {
     this.counts.replays++;
     if (wasSealed && last !== judged.newest)
       this.#violated(`${log}: ${by} has read all to ${last}, and not append ${judged.newest}`);
+  }
+
+  /** A file with a part of the log, sorted, became visible. */
+  sorted({ log, from, to = Number.POSITIVE_INFINITY, order }: SortedIndex, by: string): void {
+    const judged = this.#logs.get(log);
+    if (judged === undefined || judged.isRemoved) return;
+    this.counts.sortedParts++;
+    if (!this.isSealed(log)) this.#violated(`${log}: ${by} has sorted it, and it is not fenced`);
+    const lowWater = Math.max(0, ...[...judged.appends.values()].map((append) => append.lowWater));
+    const appends = [...judged.appends.keys()].filter(
+      (sequence) => sequence >= Math.max(from, lowWater) && sequence < to,
+    ).length;
+    if (order.appends < appends)
+      this.#violated(`${log}: ${by} has sorted ${order.appends} appends from ${from} to ${to}, of ${appends}`);
   }
 
   #sealed(log: string, row: JudgedRow, slot: number): void {

@@ -162,6 +162,7 @@ function countsOf(cluster: Cluster): Record<string, number> {
     logFences: logs.fences,
     logReplays: logs.replays,
     appendsTwice: logs.twice,
+    sortedParts: logs.sortedParts,
     lockCalls: locks.counts.calls,
     lockCallsUnanswered: locks.counts.unanswered,
     lockCallsLate: locks.counts.late,

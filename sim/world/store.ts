@@ -6,7 +6,7 @@
  * until it is repaired.
  */
 import { BigtableError, Code, unavailable } from '../../src/base/index.ts';
-import { type EncodedRecord, recordsOf } from '../../src/commitlog/index.ts';
+import { type EncodedRecord, readSortedIndex, recordsOf, SORTED_DIRECTORY } from '../../src/commitlog/index.ts';
 import {
   type FileInfo,
   type FileSystem,
@@ -286,7 +286,10 @@ class SimFiles implements Pick<FileSystem, 'create' | 'size' | 'read' | 'list' |
       close: () =>
         this.#perform('close', path, async () => {
           await writer.close();
-          this.#store.metadataJudge.fileCreated(path);
+          if (path.startsWith(SORTED_DIRECTORY)) {
+            const index = await readSortedIndex(path, { fileSystem: this.#files, checksum });
+            this.#store.logJudge.sorted(index, this.#process.name);
+          } else this.#store.metadataJudge.fileCreated(path);
         }),
       abort: () => this.#perform('abort', path, () => writer.abort()),
     };

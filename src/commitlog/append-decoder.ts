@@ -9,8 +9,15 @@ import type { LogAppend } from '../env/index.ts';
 import type { Mutations, RowRange } from '../model/index.ts';
 import { APPEND_VERSION, type AppendHeader, RecordField, RecordKind } from './append-format.ts';
 import { AppendReader, INT64_BYTES } from './append-reader.ts';
-import { BodyDecoder, type RowSpan } from './body-decoder.ts';
-import { type EncodedRecord, type LogRecord, Origin, type RecordBody, type RedoRecord } from './record.ts';
+import { BodyDecoder } from './body-decoder.ts';
+import {
+  type EncodedRecord,
+  type LogRecord,
+  Origin,
+  type RecordBody,
+  type RedoRecord,
+  type RowSpan,
+} from './record.ts';
 
 const ORIGINS: ReadonlySet<number> = new Set(Object.values(Origin));
 
@@ -53,6 +60,12 @@ class RecordInAppend implements EncodedRecord {
     return this.#decoder.redo(this);
   }
 
+  span(): RowSpan | undefined {
+    if (this.kind !== RecordKind.rows) return undefined;
+    const span = (this.#span ??= this.#decoder.spanOf(this));
+    return span.first > span.last ? undefined : span;
+  }
+
   touches(range: RowRange): boolean {
     if (this.kind !== RecordKind.rows) return this.#decoder.touches(this, range);
     // true for the tablet that wrote the record: its span is not needed then
@@ -68,6 +81,7 @@ export class AppendDecoder {
   readonly header: AppendHeader;
   readonly #reader: AppendReader;
   readonly #bodies: BodyDecoder;
+  readonly #sequences: readonly number[] | undefined;
   #found = 0;
   /** Offset of the next record. */
   #next: number;
@@ -76,8 +90,12 @@ export class AppendDecoder {
   #tableIdAt = 0;
   #tableIdBytes = -1;
 
-  /** `path` is the log's, for messages. */
-  constructor(path: string, append: LogAppend) {
+  /**
+   * `path` is the log's, for messages. `sequences`: the records' numbers, where they do not follow one another as in a
+   * log.
+   */
+  constructor(path: string, append: LogAppend, sequences?: readonly number[]) {
+    this.#sequences = sequences;
     this.#reader = new AppendReader(path, append);
     this.#bodies = new BodyDecoder(this.#reader);
     this.header = this.#reader.checked(() => this.#header());
@@ -94,7 +112,10 @@ export class AppendDecoder {
     const reader = this.#reader;
     return reader.checked(() => {
       reader.offset = this.#next;
-      if (this.#found < this.header.count) return this.#find(this.header.firstSequence + this.#found++);
+      if (this.#found < this.header.count) {
+        const at = this.#found++;
+        return this.#find(this.#sequences?.[at] ?? this.header.firstSequence + at);
+      }
       if (this.#next !== reader.bytes.length)
         throw reader.corrupt(`${reader.bytes.length - this.#next} bytes follow the last record`);
       return undefined;

@@ -2,7 +2,6 @@
  * Decodes the bodies of records: rows with their mutations, and ranges of rows that are dropped. Format:
  * docs/formats/commit-log.md. Every method begins at the body's first byte, where the reader must stand.
  */
-import type { ByteString } from '../base/index.ts';
 import {
   CellBatchBuilder,
   intersectRanges,
@@ -17,13 +16,7 @@ import {
 } from '../model/index.ts';
 import { MutationKind, RangeFlag, RecordKind } from './append-format.ts';
 import { type AppendReader, INT64_BYTES } from './append-reader.ts';
-import type { RecordBody } from './record.ts';
-
-/** The lowest and the highest row of a record. */
-export interface RowSpan {
-  readonly first: ByteString;
-  readonly last: ByteString;
-}
+import type { RecordBody, RowSpan } from './record.ts';
 
 /** Span of a record without rows, the only one whose first row is above its last. */
 const NO_ROWS: RowSpan = { first: '\xff', last: '' };

@@ -1,6 +1,6 @@
 /**
- * commitlog: redo records, their encoding, the server's commit log with group commit, and the reading of logs for
- * recovery.
+ * commitlog: redo records, their encoding, the server's commit log with group commit, and for recovery the reading and
+ * the sorting of logs.
  */
 export { encodeRows } from './append-encoder.ts';
 export { readAppends, readEncodedAppends, recordsOf, type RecordsOfAppend } from './log-reader.ts';
@@ -13,5 +13,16 @@ export {
   type RecordBody,
   type RedoPoint,
   type RedoRecord,
+  type RowSpan,
 } from './record.ts';
+export { sortLog, type SortOptions } from './sort-log.ts';
+export {
+  logOfSorted,
+  type LogPart,
+  partOfName,
+  SORTED_DIRECTORY,
+  sortedFileName,
+  type SortedIndex,
+} from './sorted-format.ts';
+export { readSortedIndex, SortedLog, type SortedPart } from './sorted-log.ts';
 export { type Appended, type LogAppend, ServerLog, type ServerLogOptions } from './server-log.ts';

@@ -5,9 +5,10 @@
  * Appends that are missing, at the beginning or, if the log is trimmed while it is read, after those that were read,
  * must lie below a low-water mark in the log.
  */
-import { assert, CorruptionError } from '../base/index.ts';
+import { assert } from '../base/index.ts';
 import type { FileSystem, LogAppend, LogPosition } from '../env/index.ts';
 import { AppendDecoder } from './append-decoder.ts';
+import { AppendOrder } from './append-order.ts';
 import type { EncodedRecord, LogRecord } from './record.ts';
 
 export interface PositionedRecord {
@@ -51,36 +52,13 @@ export async function* readEncodedAppends(
   path: string,
   from?: LogPosition,
 ): AsyncIterable<RecordsOfAppend<EncodedRecord>> {
-  /** End of the last append that is missing; 0 if none is. Appends before `from` may be missing. */
-  let missingBefore = 0;
-  let previous: number | undefined = from === undefined ? 0 : undefined;
-  let lowWater = 0;
-  let nextSequence = 0;
+  const order = new AppendOrder(path, from === undefined);
   for await (const append of fileSystem.readLog(path, from)) {
-    const { position } = append;
     const decoder = new AppendDecoder(path, append);
-    const { header } = decoder;
-    if (previous !== undefined && header.previous !== previous) {
-      if (header.previous < previous || (previous > 0 && !append.afterTrim))
-        throw new CorruptionError(path, position, missing(header.previous));
-      // the low-water mark of a later append must cover it
-      missingBefore = header.previous;
-    }
-    if (header.firstSequence < nextSequence)
-      throw new CorruptionError(path, position, `record ${header.firstSequence} follows record ${nextSequence - 1}`);
-    lowWater = Math.max(lowWater, header.lowWater);
-    previous = position + 1;
-    nextSequence = header.firstSequence + header.count;
-    const records = allOf(decoder);
-    assert(records.length === header.count, 'an append yields the records that its header counts');
-    yield { position, records };
+    order.next(append, decoder.header);
+    yield { position: append.position, records: allOf(decoder) };
   }
-  if (missingBefore > lowWater)
-    throw new CorruptionError(
-      path,
-      missingBefore,
-      `${missing(missingBefore)}; only appends below ${lowWater} were trimmed`,
-    );
+  order.finish();
 }
 
 /** The records of one append, whatever is before it. */
@@ -91,9 +69,6 @@ export function recordsOf(path: string, append: LogAppend): EncodedRecord[] {
 function allOf(decoder: AppendDecoder): EncodedRecord[] {
   const records: EncodedRecord[] = [];
   for (let record = decoder.nextEncoded(); record; record = decoder.nextEncoded()) records.push(record);
+  assert(records.length === decoder.header.count, 'an append yields the records that its header counts');
   return records;
-}
-
-function missing(previous: number): string {
-  return previous === 0 ? 'the log begins a second time' : `the append at ${previous - 1} is missing before it`;
 }

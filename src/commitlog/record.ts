@@ -5,7 +5,7 @@
  * record was refused and surely not written (a full disk). The records of a tablet with several owners are ordered by
  * (epoch, sequence), not by sequence.
  */
-import type { Int64 } from '../base/index.ts';
+import type { ByteString, Int64 } from '../base/index.ts';
 import type { Mutation, Mutations, RowMutations, RowRange } from '../model/index.ts';
 
 /** The cause of a change. Stored: never renumber. */
@@ -39,6 +39,12 @@ export interface RedoRecord extends Omit<LogRecord, 'body'> {
   readonly body: RecordBody<Mutations>;
 }
 
+/** The lowest and the highest row of a record. */
+export interface RowSpan {
+  readonly first: ByteString;
+  readonly last: ByteString;
+}
+
 /** A record as it was read: enough to tell whether it is needed. The rest is decoded on request. */
 export interface EncodedRecord extends RedoPoint {
   readonly tableId: string;
@@ -46,6 +52,8 @@ export interface EncodedRecord extends RedoPoint {
   decode(): LogRecord;
   /** Decodes the record for replay: mutations that only set cells are runs. */
   redo(): RedoRecord;
+  /** Its lowest and highest row; undefined if it drops a range of rows, or has no row. Does not decode mutations. */
+  span(): RowSpan | undefined;
   /** True if the record changes a row of the range. Does not decode its mutations. */
   touches(range: RowRange): boolean;
 }

@@ -37,6 +37,7 @@ export {
   type FileSystem,
   type FileWriter,
   type LogAppend,
+  type LogCuts,
   type LogPosition,
   type LogWriter,
 } from './seams/file-system.ts';

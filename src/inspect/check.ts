@@ -6,7 +6,7 @@
  * It holds in memory one block, one append, one tablet of METADATA, and some words on each SSTable.
  */
 import { BigtableError, Code, quote, toBigtableError } from '../base/index.ts';
-import { isAfter } from '../commitlog/index.ts';
+import { isAfter, logOfSorted, SORTED_DIRECTORY } from '../commitlog/index.ts';
 import type { FileInfo, LastingFile } from '../env/index.ts';
 import {
   decodeDeletionMark,
@@ -115,8 +115,9 @@ class Check {
     for (const path of await fileSystem.listLogs(''))
       this.#logs.set(path, await checkLog(fileSystem, clock, path, this.#findings));
     const bytes = await this.#checkFiles(files.filter(({ path }) => path.startsWith(SSTABLES)));
+    const sorted = files.flatMap(({ path }) => (path.startsWith(SORTED_DIRECTORY) ? [path] : []));
     for (const { path } of files)
-      if (!path.startsWith(SSTABLES) && !path.startsWith(LOCK_FILES))
+      if (![SSTABLES, LOCK_FILES, SORTED_DIRECTORY].some((directory) => path.startsWith(directory)))
         this.#notes.push(`${path} is not a file of the database`);
     const isKnown = await this.#checkMetadata(lockFiles, schemas);
     const unlisted = (paths: Iterable<string>, listed: { has(path: string): boolean }): string[] =>
@@ -124,7 +125,12 @@ class Check {
     return {
       findings: this.#findings.list,
       orphans: isKnown
-        ? [...unlisted(this.#tables.keys(), this.#listed), ...unlisted(this.#logs.keys(), this.#listedLogs)]
+        ? [
+            ...unlisted(this.#tables.keys(), this.#listed),
+            ...unlisted(this.#logs.keys(), this.#listedLogs),
+            // a sorted log is there for the log itself
+            ...sorted.filter((path) => !this.#logs.has(logOfSorted(path))),
+          ]
         : undefined,
       notes: this.#notes,
       counts: {

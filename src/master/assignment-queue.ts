@@ -51,9 +51,9 @@ export interface AssignmentQueueOptions {
 
 /**
  * `waiting`: to be begun. `aside`: until its tablet of METADATA leaves the queue. `held`: until a merge is over.
- * `failing`: until it is tried again.
+ * `sorting`: until the logs of its dead servers are sorted. `failing`: until it is tried again.
  */
-type Phase = 'waiting' | 'aside' | 'held' | 'active' | 'failing';
+type Phase = 'waiting' | 'aside' | 'held' | 'sorting' | 'active' | 'failing';
 
 /** The tablets whose rows lie in one tablet of METADATA. */
 interface Group {
@@ -93,7 +93,7 @@ export interface Hold {
 export class AssignmentQueue {
   readonly #options: AssignmentQueueOptions;
   readonly #entries = new Map<MetadataKey, Entry>();
-  readonly #counts: Record<Phase, number> = { waiting: 0, aside: 0, held: 0, active: 0, failing: 0 };
+  readonly #counts: Record<Phase, number> = { waiting: 0, aside: 0, held: 0, sorting: 0, active: 0, failing: 0 };
   /** By the tablet of METADATA; '' for the root tablet, and for tablets of which that is not known. */
   readonly #groups = new Map<MetadataKey, Group>();
   /** By the tablet of METADATA that they wait for. */
@@ -111,12 +111,12 @@ export class AssignmentQueue {
 
   /** The number of tablets that could not be served at the last attempt, or wait for others. */
   get unserved(): number {
-    return this.#counts.failing + this.#counts.aside;
+    return this.#counts.failing + this.#counts.aside + this.#counts.sorting;
   }
 
   /** True while tablets are in work. */
   get isBusy(): boolean {
-    return this.#counts.waiting + this.#counts.active > 0;
+    return this.#counts.waiting + this.#counts.active + this.#counts.sorting > 0;
   }
 
   has(key: MetadataKey): boolean {
@@ -371,8 +371,19 @@ export class AssignmentQueue {
       return this.#isReady(entry);
     }
     this.#isOutOfWork(entry);
+    if (placement.kind === 'sorting') return this.#waitForLogs(entry, placement.until);
     if (placement.kind === 'load') void this.#track(this.#load(entry, placement.server, placement.row));
     else this.#done(entry);
+  }
+
+  #waitForLogs(entry: Entry, until: Promise<unknown>): void {
+    if (entry.isStale) return this.#begin(entry, undefined);
+    this.#enter(entry, 'sorting');
+    entry.row = undefined;
+    const begin = (): void => {
+      if (!this.#ended && entry.phase === 'sorting') this.#begin(entry, undefined);
+    };
+    void until.then(begin, begin);
   }
 
   /** The tablet that ends where this one begins may be a part of a split of which the master was not notified. */

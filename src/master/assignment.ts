@@ -29,6 +29,7 @@ import type { CommitOutcome, TabletRef } from '../protocol/index.ts';
 import type { Creations } from './creations.ts';
 import type { Deletions } from './deletions.ts';
 import type { LiveServer } from './live-server.ts';
+import type { LogSorting } from './log-sorting.ts';
 import { assertGiven, assignTo, newRow } from './new-rows.ts';
 import { ReleasedTablets } from './released-tablets.ts';
 import { SchemalessTablets } from './schemaless-tablets.ts';
@@ -41,6 +42,7 @@ export interface AssignmentOptions {
   readonly servers: Servers;
   readonly creations: Creations;
   readonly deletions: Deletions;
+  readonly sorting: LogSorting;
 }
 
 /** A tablet that is to be assigned. */
@@ -56,6 +58,8 @@ export type Placement =
   | { readonly kind: 'load'; readonly server: LiveServer; readonly row: MetadataRow }
   /** There is nothing to do, or nothing that can be done before the servers change. */
   | { readonly kind: 'settled' }
+  /** The log of its dead server is being sorted: it is assigned after that. */
+  | { readonly kind: 'sorting'; readonly until: Promise<unknown> }
   /** Its row has changed meanwhile; undefined: it is gone. */
   | { readonly kind: 'changed'; readonly row: MetadataRow | undefined };
 
@@ -239,7 +243,9 @@ export class Assignment {
       if (owner !== undefined && !this.#released.has(row)) {
         if (owner.tablets.get(keyOfRow(row)) !== row.epoch) placements[i] = { kind: 'load', server: owner, row };
       } else if (row.server === undefined || owner !== undefined || dead.has(row.server.name)) {
-        free.push(i);
+        const until = row.tableId === METADATA_TABLE_ID ? undefined : this.#options.sorting.sorted(row.logs);
+        if (until === undefined) free.push(i);
+        else placements[i] = { kind: 'sorting', until };
       }
       // a server that holds its lock and does not answer may still be serving: its tablets wait
     }

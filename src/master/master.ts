@@ -38,6 +38,7 @@ import { Deletions } from './deletions.ts';
 import { FirstAssignment, isLasting } from './first-assignment.ts';
 import { LoadFailures } from './load-failures.ts';
 import { Loads } from './loads.ts';
+import { LogSorting } from './log-sorting.ts';
 import { masterHandler } from './master-handler.ts';
 import { takeMasterLock } from './master-lock.ts';
 import { MetadataTablets } from './metadata-tablets.ts';
@@ -62,6 +63,8 @@ export interface MasterOptions {
    * retries for ever.
    */
   readonly isCancelled?: () => boolean;
+  /** The size of the parts in which the logs of dead servers are sorted. Default: 48 MiB. */
+  readonly sortedPartBytes?: number;
   /** Called once, when it ends after its start without having been closed: it has lost the lock. */
   readonly onEnd?: () => void;
 }
@@ -99,6 +102,7 @@ export class Master {
   readonly #queue: AssignmentQueue;
   readonly #verification: Verification;
   readonly #recoveries: Recoveries;
+  readonly #sorting: LogSorting;
   readonly #balancer: Balancer;
   readonly #tables: TableAdmin;
   readonly #deletions: Deletions;
@@ -159,7 +163,8 @@ export class Master {
       caller: this.#servers.caller,
       failures: new LoadFailures(env.logger),
     });
-    this.#assignment = new Assignment(parts);
+    this.#sorting = new LogSorting({ ...parts, partBytes: options.sortedPartBytes });
+    this.#assignment = new Assignment({ ...parts, sorting: this.#sorting });
     this.#queue = new AssignmentQueue({
       ...parts,
       assignment: this.#assignment,
@@ -327,6 +332,7 @@ export class Master {
     return this.#schedule.oneByOne('METADATA', async () => {
       this.#lookingAtMetadata = new AbortController();
       this.#recoveries.forget();
+      this.#sorting.forget();
       await this.#verification.ofMetadata({ ...this.#context(), signal: this.#lookingAtMetadata.signal });
       if (this.#servers.anySilent) this.#schedule.later('call silent servers', CALL_AGAIN_MS);
     });

@@ -58,7 +58,7 @@ export class ServerCaller {
    * A call that may take minutes, and that joins its own work when it is repeated: called again for as long as the
    * server answers a status.
    */
-  async callUntilDone<M extends 'load' | 'unload' | 'flush'>(
+  async callUntilDone<M extends 'load' | 'unload' | 'flush' | 'sortLog'>(
     server: ServerName,
     method: M,
     message: Message<M>,

@@ -13,6 +13,7 @@
  * a split could otherwise take a file past the scan, to a row below it that it did not see.
  */
 import { assert } from '../base/index.ts';
+import { logOfSorted, SORTED_DIRECTORY } from '../commitlog/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
 import { continues, type MetadataRow, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
@@ -34,6 +35,8 @@ export async function sweep(
 ): Promise<SweepResult> {
   const { fileSystem } = env;
   const files = new Set((await fileSystem.list(FILES_DIRECTORY)).map(({ path }) => path));
+  // before the logs: that of a file that is listed is listed, too, if it still exists
+  const sorted = await fileSystem.list(SORTED_DIRECTORY);
   const owners = (await fileSystem.listLogs(LOGS_DIRECTORY)).map((path) => path.slice(LOGS_DIRECTORY.length));
   const dead = await servers.findDead(owners);
   const logs = new Set([...dead].map(logPathOf));
@@ -75,6 +78,9 @@ export async function sweep(
     await fileSystem.deleteLog(path);
     servers.logDeleted(path.slice(LOGS_DIRECTORY.length));
   }
+  // those of a log that is there may be read, and are few
+  const kept = new Set(owners.map(logPathOf).filter((log) => !logs.has(log)));
+  for (const { path } of sorted) if (!kept.has(logOfSorted(path))) await fileSystem.delete(path);
   env.metrics.add('master.sweptFiles', files.size);
   return { files: files.size, logs: logs.size };
 }

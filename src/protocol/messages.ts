@@ -220,6 +220,21 @@ export interface TabletServerCalls {
   /** Writes all memtables of the tablets named (all tablets, when left out) to SSTables. */
   flush: { message: FromMaster & { readonly keys?: readonly MetadataKey[] }; answer: undefined };
   holdings: { message: FromMaster; answer: Holdings };
+  /**
+   * Sorts a part of the fenced log of a dead server into files, for recovery. `start`: position of the first append,
+   * 0 = the beginning; `end`: that of the first append that is not part of it, left out = the log's end. Repeating it
+   * is harmless.
+   */
+  sortLog: {
+    message: FromMaster & {
+      readonly server: string;
+      readonly start: number;
+      readonly end?: number;
+      /** Most bytes that it keeps in memory: more become several files. */
+      readonly maxBytes: number;
+    };
+    answer: undefined;
+  };
   /** The schema file was changed: answers once the server has read it. */
   schemaChanged: { message: FromMaster & { readonly tableName: string }; answer: undefined };
 }

@@ -8,6 +8,7 @@ import {
   Origin,
   type RecordBody,
   type RecordsOfAppend,
+  type RowSpan,
 } from '../commitlog/index.ts';
 import { ManualClock } from '../env/index.ts';
 import { intersectRanges, isEmptyRange, rangeContains, type RowRange } from '../model/index.ts';
@@ -33,8 +34,23 @@ function encoded(made: LogRecord, decoded: (made: LogRecord) => void): EncodedRe
     body.kind === 'rows'
       ? body.rows.some(({ row }) => rangeContains(range, row))
       : !isEmptyRange(intersectRanges(body.range, range));
-  return { tableId, epoch, sequence, touches, decode: () => (decoded(made), made), redo: () => (decoded(made), made) };
+  const span = (): RowSpan | undefined => {
+    if (body.kind !== 'rows') return undefined;
+    const keys = body.rows.map(({ row }) => row).sort();
+    return { first: keys[0]!, last: keys.at(-1)! };
+  };
+  return {
+    tableId,
+    epoch,
+    sequence,
+    touches,
+    span,
+    decode: () => (decoded(made), made),
+    redo: () => (decoded(made), made),
+  };
 }
+
+const noneSorted = async (): Promise<undefined> => undefined;
 
 interface Logs {
   readonly read: (path: string) => AsyncIterable<RecordsOfAppend<EncodedRecord>>;
@@ -88,7 +104,7 @@ describe('the replay of logs', () => {
             if (place !== 0) logs['y']?.push(made);
           }
           const { read, reads } = logsOf(logs);
-          const replay = new LogReplay(read, new ManualClock());
+          const replay = new LogReplay(read, noneSorted, new ManualClock());
           const range = { start, end };
           const redo = { epoch, sequence };
           const found = [...(await replay.records({ tableId: '00000010', range, redo, logs: ['x', 'y'] }))];
@@ -128,7 +144,7 @@ describe('the replay of logs', () => {
       record('00000010', 2, 5, rows('c')),
     ];
     const { read, decoded } = logsOf({ x: [...others, wanted] });
-    const replay = new LogReplay(read, new ManualClock());
+    const replay = new LogReplay(read, noneSorted, new ManualClock());
     const found = await replay.records({
       tableId: '00000010',
       range: { start: 'a', end: 'c' },
@@ -144,7 +160,7 @@ describe('the replay of logs', () => {
     const { read } = logsOf({
       x: [record('00000010', 1, 1, { kind: 'dropRows', range: { start: 'b', end: undefined } })],
     });
-    const replay = new LogReplay(read, new ManualClock());
+    const replay = new LogReplay(read, noneSorted, new ManualClock());
     const ask = async (start: string, end: string | undefined) =>
       [
         ...(await replay.records({
@@ -163,10 +179,14 @@ describe('the replay of logs', () => {
     const clock = new ManualClock();
     let fails = true;
     const { read, reads } = logsOf({});
-    const replay = new LogReplay((path) => {
-      if (fails) throw new Error('not now');
-      return read(path);
-    }, clock);
+    const replay = new LogReplay(
+      (path) => {
+        if (fails) throw new Error('not now');
+        return read(path);
+      },
+      noneSorted,
+      clock,
+    );
     const request = {
       tableId: '00000010',
       range: { start: '', end: undefined },
@@ -187,7 +207,7 @@ describe('the replay of logs', () => {
   });
 
   test('an empty log is damage, since every log begins with a record', async () => {
-    const replay = new LogReplay(async function* () {}, new ManualClock());
+    const replay = new LogReplay(async function* () {}, noneSorted, new ManualClock());
     const request = {
       tableId: '00000010',
       range: { start: '', end: undefined },

@@ -1,11 +1,12 @@
 /**
- * Reads the logs of former owners for the tablets that are being loaded. All tablets of a server share its log, so it
- * is read once, sorted by table, and kept for the other tablets until no tablet has requested it for a while.
+ * Reads the logs of former owners for the tablets that are being loaded. All tablets of a server share its log. One
+ * that was sorted yields to each tablet its records alone. Any other is read once, sorted by table, and kept for the
+ * other tablets until no tablet has requested it for a while.
  *
- * Memory: the bytes of the logs, which the log limit bounds. A record is decoded when its tablet applies it, and not
- * before: only those after the redo point and in the range ever are.
+ * Memory: of a sorted log its index, of another one its bytes, which the log limit bounds. A record is decoded when its
+ * tablet applies it, and not before: only those after the redo point and in the range ever are.
  */
-import { assert, CorruptionError } from '../base/index.ts';
+import { assert, CorruptionError, toBigtableError } from '../base/index.ts';
 import { type Clock, Pacer, type Timer } from '../env/index.ts';
 import {
   type EncodedRecord,
@@ -13,15 +14,21 @@ import {
   type RecordsOfAppend,
   type RedoPoint,
   type RedoRecord,
+  type SortedLog,
 } from '../commitlog/index.ts';
+import { isUnusable } from './log-sorter.ts';
 import { intersectRanges, isEmptyRange, rangeContains, type RowRange } from '../model/index.ts';
 
 /** The time for which a log that was read is kept for tablets that are loaded later. */
 const CLEAR_AFTER_MS = 10_000;
 
+/** A log that was read whole. */
 type ByTable = Map<string, EncodedRecord[]>;
 /** Reads all records of a log. */
 export type LogReader = (path: string) => AsyncIterable<RecordsOfAppend<EncodedRecord>>;
+
+/** Returns the sorted form of a log, if there is one. */
+export type SortedLogFinder = (path: string) => Promise<SortedLog | undefined>;
 
 export interface ReplayRequest {
   readonly tableId: string;
@@ -34,12 +41,14 @@ export interface ReplayRequest {
 
 export class LogReplay {
   readonly #read: LogReader;
+  readonly #find: SortedLogFinder;
   readonly #clock: Clock;
-  readonly #logs = new Map<string, Promise<ByTable>>();
+  readonly #logs = new Map<string, Promise<ByTable | SortedLog>>();
   #clearing: Timer | undefined;
 
-  constructor(read: LogReader, clock: Clock) {
+  constructor(read: LogReader, find: SortedLogFinder, clock: Clock) {
     this.#read = read;
+    this.#find = find;
     this.#clock = clock;
   }
 
@@ -47,15 +56,14 @@ export class LogReplay {
    * Records of the range after the redo point, by (epoch, sequence), each once even if it was written twice. They are
    * decoded one by one.
    */
-  async records({ tableId, range, redo, logs, openLog }: ReplayRequest): Promise<Iterable<RedoRecord>> {
+  async records(request: ReplayRequest): Promise<Iterable<RedoRecord>> {
+    const { range, logs, openLog } = request;
     const found: EncodedRecord[] = [];
-    const pacer = new Pacer(this.#clock);
     for (const path of logs) {
-      const byTable = await (path === openLog ? this.#readByTable(path) : this.#log(path));
-      for (const record of byTable.get(tableId) ?? []) {
-        if (isAfter(record, redo) && record.touches(range)) found.push(record);
-        if (pacer.due()) await pacer.pause();
-      }
+      const records = await (path === openLog
+        ? this.#ofTablet(await this.#readByTable(path), request)
+        : this.#recordsOf(path, request));
+      for (const record of records) found.push(record);
     }
     this.#clearLater();
     found.sort((a, b) => a.epoch - b.epoch || a.sequence - b.sequence);
@@ -68,10 +76,39 @@ export class LogReplay {
     this.#logs.clear();
   }
 
-  #log(path: string): Promise<ByTable> {
+  async #recordsOf(path: string, request: ReplayRequest): Promise<readonly EncodedRecord[]> {
+    const reading = this.#log(path, () => this.#sortedOrWhole(path));
+    const log = await reading;
+    if (log instanceof Map) return this.#ofTablet(log, request);
+    try {
+      return await log.records(request.tableId, request.range, request.redo);
+    } catch (thrown) {
+      if (!isUnusable(toBigtableError(thrown))) throw thrown;
+      // the log itself is still there
+      if (this.#logs.get(path) === reading) this.#logs.delete(path);
+      const whole = await this.#log(path, () => this.#readByTable(path));
+      return whole instanceof Map ? this.#ofTablet(whole, request) : this.#recordsOf(path, request);
+    }
+  }
+
+  async #sortedOrWhole(path: string): Promise<ByTable | SortedLog> {
+    return (await this.#find(path)) ?? this.#readByTable(path);
+  }
+
+  async #ofTablet(log: ByTable, { tableId, range, redo }: ReplayRequest): Promise<EncodedRecord[]> {
+    const found: EncodedRecord[] = [];
+    const pacer = new Pacer(this.#clock);
+    for (const record of log.get(tableId) ?? []) {
+      if (isAfter(record, redo) && record.touches(range)) found.push(record);
+      if (pacer.due()) await pacer.pause();
+    }
+    return found;
+  }
+
+  #log(path: string, read: () => Promise<ByTable | SortedLog>): Promise<ByTable | SortedLog> {
     let log = this.#logs.get(path);
     if (log === undefined) {
-      log = this.#readByTable(path);
+      log = read();
       this.#logs.set(path, log);
       log.catch(() => this.#logs.delete(path));
     }

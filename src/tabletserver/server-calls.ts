@@ -21,6 +21,7 @@ import type { RawCallHandler } from '../service/index.ts';
 import type { CompactionSchedule } from './compaction-schedule.ts';
 import { LaterSchemas } from './later-schemas.ts';
 import type { LoadAftermath } from './load-aftermath.ts';
+import type { LogSorter } from './log-sorter.ts';
 import { MasterFence } from './master-fence.ts';
 import type { MemtableBudget } from './memtable-budget.ts';
 import { PassedCalls } from './passed-calls.ts';
@@ -41,6 +42,7 @@ export interface ServerCallsOptions {
   readonly compactions: CompactionSchedule;
   readonly loader: TabletLoader;
   readonly aftermath: LoadAftermath;
+  readonly sorter: LogSorter;
   readonly splits: TabletSplits;
   readonly leaseHeld: () => boolean;
   readonly hasEnded: () => boolean;
@@ -124,6 +126,10 @@ export class ServerCalls {
       holdings: this.#fenced(async () => {
         await loader.dropDeleted();
         return this.holdings();
+      }),
+      sortLog: this.#fenced(async ({ server, start, end, maxBytes }) => {
+        await this.#options.sorter.sort(server, { from: start, to: end }, maxBytes);
+        return undefined;
       }),
       schemaChanged: this.#fenced(async ({ tableName }) => {
         await this.#schemaChanged(tableName);

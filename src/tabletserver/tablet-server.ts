@@ -15,6 +15,7 @@ import { ClockComparison } from './clock-comparison.ts';
 import { CompactionSchedule } from './compaction-schedule.ts';
 import { LoadAftermath } from './load-aftermath.ts';
 import { LogReplay } from './log-replay.ts';
+import { LogSorter } from './log-sorter.ts';
 import { MasterNotices } from './master-notices.ts';
 import { MemtableBudget } from './memtable-budget.ts';
 import { isRace } from './races.ts';
@@ -94,6 +95,7 @@ export class TabletServer {
   readonly #budget: MemtableBudget;
   readonly #compactions: CompactionSchedule;
   readonly #replay: LogReplay;
+  readonly #sorter: LogSorter;
   readonly #notices: MasterNotices;
   readonly #loader: TabletLoader;
   readonly #splits: TabletSplits;
@@ -135,7 +137,12 @@ export class TabletServer {
       majorMs: settings.majorCompactionMs,
       tablets: this.#tablets,
     });
-    this.#replay = new LogReplay((path) => readEncodedAppends(env.fileSystem, path), clock);
+    this.#sorter = new LogSorter({ env, serverName: name });
+    this.#replay = new LogReplay(
+      (path) => readEncodedAppends(env.fileSystem, path),
+      (path) => this.#sorter.find(path),
+      clock,
+    );
     const shared = {
       env,
       serverName: name,
@@ -187,6 +194,7 @@ export class TabletServer {
       loader: this.#loader,
       splits: this.#splits,
       aftermath: this.#aftermath,
+      sorter: this.#sorter,
       hasEnded: () => this.#phase === 'ended',
       onMaster: () => clocks?.masterCalled(),
     });
@@ -319,6 +327,7 @@ export class TabletServer {
     this.#calls.stop();
     this.#compactions.stop();
     this.#notices.stop();
+    this.#sorter.stop();
     this.#loader.stop();
   }
 

@@ -103,6 +103,7 @@ export function filesInTurn(adapters: readonly FileSystem[]): FileSystem {
     openLog: (path) => first.openLog(path),
     fence: (path) => first.fence(path),
     readLog: (path, from) => next().readLog(path, from),
+    ...(first.cutLog && { cutLog: (path, partBytes) => next().cutLog!(path, partBytes) }),
     listLogs: (prefix) => next().listLogs(prefix),
     deleteLog: (path) => first.deleteLog(path),
   };
@@ -173,6 +174,7 @@ export function filesSentAgain(inner: FileSystem): FileSystem {
     },
     fence: (path) => twice(() => inner.fence(path)),
     readLog: (path, from) => inner.readLog(path, from),
+    ...(inner.cutLog && { cutLog: (path, partBytes) => twice(() => inner.cutLog!(path, partBytes)) }),
     listLogs: (prefix) => twice(() => inner.listLogs(prefix)),
     deleteLog: (path) => twice(() => inner.deleteLog(path)),
   };

@@ -46,6 +46,12 @@ export interface LogAppend {
   readonly afterTrim?: true;
 }
 
+export interface LogCuts {
+  readonly sizeBytes: number;
+  /** Ascending. The first part begins with the log, the last one ends with it. */
+  readonly positions: readonly LogPosition[];
+}
+
 /** Most bytes that an append takes of a reservation besides its own. */
 export const APPEND_OVERHEAD_BYTES = 128;
 
@@ -104,6 +110,11 @@ export interface FileSystem {
    * some appends before the trim's position may be left out; the others are yielded.
    */
   readLog(path: string, from?: LogPosition): AsyncIterable<LogAppend>;
+  /**
+   * Positions that cut the log into parts of about `partBytes`, and about how long it is: a few samples tell both.
+   * Where a log has one reader at most it is not implemented.
+   */
+  cutLog?(path: string, partBytes: number): Promise<LogCuts>;
   /** Paths of logs that start with `prefix`. */
   listLogs(prefix: string): Promise<string[]>;
   /** Removes a log whole; nothing happens where there is none. */

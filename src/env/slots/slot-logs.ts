@@ -11,9 +11,10 @@ import { crc32c } from '../../base/index.ts';
 import type { Clock, Random } from '../seams/clock.ts';
 import type { Checksum } from '../seams/codecs.ts';
 import { checkFilePath } from '../seams/file-path.ts';
-import type { FileSystem, LogAppend, LogPosition, LogWriter } from '../seams/file-system.ts';
+import type { FileSystem, LogAppend, LogCuts, LogPosition, LogWriter } from '../seams/file-system.ts';
 import { MAX_DELETED_SLOTS, type SlotStore } from '../seams/slot-store.ts';
 import { SlotCalls } from './slot-calls.ts';
+import { cutSlots } from './slot-cuts.ts';
 import { rowsOf } from './slot-format.ts';
 import { SlotLogWriter } from './slot-log-writer.ts';
 import { drawNonce, sealRow } from './slot-marks.ts';
@@ -40,7 +41,7 @@ export interface SlotLogsOptions {
   readonly slotCostBytes?: number;
 }
 
-type Logs = Pick<FileSystem, 'openLog' | 'fence' | 'readLog' | 'listLogs' | 'deleteLog'>;
+type Logs = Pick<FileSystem, 'openLog' | 'fence' | 'readLog' | 'cutLog' | 'listLogs' | 'deleteLog'>;
 
 export class SlotLogs implements Logs {
   readonly #calls: SlotCalls;
@@ -85,6 +86,10 @@ export class SlotLogs implements Logs {
 
   readLog(path: string, from: LogPosition = 0): AsyncIterable<LogAppend> {
     return readSlots(this.#calls, path, from);
+  }
+
+  cutLog(path: string, partBytes: number): Promise<LogCuts> {
+    return cutSlots(this.#calls, path, partBytes);
   }
 
   async listLogs(prefix: string): Promise<string[]> {
@@ -132,6 +137,7 @@ export function withSlotLogs(
     openLog: (path) => logs.openLog(path),
     fence: (path) => logs.fence(path),
     readLog: (path, from) => logs.readLog(path, from),
+    cutLog: (path, partBytes) => logs.cutLog(path, partBytes),
     listLogs: (prefix) => logs.listLogs(prefix),
     deleteLog: (path) => logs.deleteLog(path),
   };

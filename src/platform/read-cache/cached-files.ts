@@ -63,11 +63,13 @@ export class CachedFiles implements FileSystem {
   readonly #misses: Counter;
   readonly #hitBytes: Counter;
   readonly #fetchedBytes: Counter;
+  readonly cutLog?: NonNullable<FileSystem['cutLog']>;
   #unwrittenBytes = 0;
   readonly #filling = new Set<Promise<void>>();
 
   constructor({ store, chunks, slots, metrics, nowMs, syscalls }: CachedFilesParts) {
     this.#store = store;
+    if (store.cutLog !== undefined) this.cutLog = (path, partBytes) => store.cutLog!(path, partBytes);
     this.#chunks = chunks;
     this.#chunkBytes = chunks.chunkBytes;
     this.#passed = new PassedChunks(slots);

@@ -312,6 +312,16 @@ export const CALL_MESSAGES: CallMessages = {
     message: message<FromMaster>('HoldingsRequest', fromMaster),
     answer: message<Holdings>('HoldingsAnswer', { files: list(1, text), logs: list(2, text) }),
   },
+  sortLog: {
+    message: message<Calls['sortLog']['message']>('SortLogRequest', {
+      ...fromMaster,
+      server: required(3, text),
+      start: required(4, count),
+      end: optional(5, count),
+      maxBytes: required(6, count),
+    }),
+    answer: nothing('SortLogAnswer'),
+  },
   schemaChanged: {
     message: message<Calls['schemaChanged']['message']>('SchemaChangedRequest', {
       ...fromMaster,

@@ -268,6 +268,13 @@ export const SAMPLES: Samples = {
   },
   flush: { messages: [{}, { ...master, keys: [] }, { keys: [key] }], answers: [undefined] },
   holdings: { messages: [master], answers: [{ files: ['sstables/1'], logs: [] }] },
+  sortLog: {
+    messages: [
+      { ...master, server: 's2', start: 0, end: 70_000, maxBytes: 67_108_864 },
+      { server: 's2', start: 70_000, maxBytes: 1 },
+    ],
+    answers: [undefined],
+  },
   schemaChanged: { messages: [{ ...master, tableName }], answers: [undefined] },
   createTable: {
     messages: [

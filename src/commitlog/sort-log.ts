@@ -1,0 +1,231 @@
+/**
+ * Sorts a part of a fenced log, for recovery (paper section 6.5): by (table, row, epoch, sequence), so that each tablet
+ * finds its records together, and the children of a split find those of their parent. Format:
+ * docs/formats/sorted-log.md.
+ *
+ * Memory: `maxBytes`, for appends and what is noted of their rows. A part that has more becomes several files, of one
+ * part each.
+ */
+import { assert, type ByteString, varintLength, writeVarint } from '../base/index.ts';
+import { type Clock, type Codecs, type FileSystem, type LogPosition, Pacer } from '../env/index.ts';
+import { AppendDecoder } from './append-decoder.ts';
+import { AppendEncoder } from './append-encoder.ts';
+import { AppendOrder } from './append-order.ts';
+import type { EncodedRecord, RedoRecord } from './record.ts';
+import {
+  BLOCK_HEADER_BYTES,
+  type BlockEntry,
+  type BlockKind,
+  encodeIndex,
+  encodeTrailer,
+  type LogPart,
+} from './sorted-format.ts';
+
+export interface SortOptions {
+  readonly env: { readonly fileSystem: FileSystem; readonly clock: Clock; readonly codecs: Codecs };
+  /** Path of the log. */
+  readonly log: string;
+  readonly part: LogPart;
+  readonly maxBytes: number;
+  /** Path of a new file, for the part of the log. */
+  readonly pathOf: (part: LogPart) => string;
+  /** Default: 64 KiB. */
+  readonly blockBytes?: number;
+  /** True: the sorting ends, with what it has. */
+  readonly isStopped?: () => boolean;
+}
+
+const BLOCK_BYTES = 64 << 10;
+/** What a row takes in memory besides its append. */
+const ROW_BYTES = 160;
+/** Rows that are sorted in one slice of the event loop. */
+const ROWS_AT_ONCE = 4096;
+
+/** One row of a record, or a drop of a range. */
+interface Piece {
+  readonly tableId: string;
+  readonly row: ByteString;
+  readonly epoch: number;
+  readonly sequence: number;
+  readonly record: EncodedRecord | RedoRecord;
+}
+
+/** Returns the bytes of the appends that were read. */
+export async function sortLog(options: SortOptions): Promise<number> {
+  const { env, log, part, maxBytes, isStopped = () => false } = options;
+  assert(part.to === undefined || part.to > part.from, 'a part of a log goes from a position to a later one');
+  let bytes = 0;
+  let pieces = new Pieces(env.clock);
+  let order = new AppendOrder(log, part.from === 0);
+  let from = part.from;
+  const write = async (to: LogPosition | undefined): Promise<void> => {
+    await writeSorted(options, { from, to }, order, pieces);
+    order = new AppendOrder(log, false);
+    pieces = new Pieces(env.clock);
+    from = to ?? from;
+  };
+  for await (const append of env.fileSystem.readLog(log, part.from === 0 ? undefined : part.from)) {
+    if (part.to !== undefined && append.position >= part.to) break;
+    if (isStopped()) return bytes;
+    if (pieces.sizeBytes > 0 && pieces.sizeBytes + append.bytes.length > maxBytes) await write(append.position);
+    const decoder = new AppendDecoder(log, append);
+    order.next(append, decoder.header);
+    bytes += append.bytes.length;
+    pieces.sizeBytes += append.bytes.length;
+    for (let record = decoder.nextEncoded(); record; record = decoder.nextEncoded()) await pieces.add(record);
+  }
+  await write(part.to);
+  return bytes;
+}
+
+/** The rows of a part's records. */
+class Pieces {
+  sizeBytes = 0;
+  readonly drops: Piece[] = [];
+  readonly #runs: Piece[][] = [[]];
+  readonly #pacer: Pacer;
+
+  constructor(clock: Clock) {
+    this.#pacer = new Pacer(clock);
+  }
+
+  async add(record: EncodedRecord): Promise<void> {
+    const span = record.span();
+    if (span === undefined) this.#addWhole(record);
+    else if (span.first === span.last) this.#add(record, span.first, record);
+    else {
+      const redo = record.redo();
+      assert(redo.body.kind === 'rows', 'a record with a span has rows');
+      for (const row of redo.body.rows) {
+        this.#add(record, row.row, { ...redo, body: { kind: 'rows', rows: [row] } });
+        if (this.#pacer.due()) await this.#pacer.pause();
+      }
+    }
+    if (this.#pacer.due()) await this.#pacer.pause();
+  }
+
+  #addWhole(record: EncodedRecord): void {
+    const redo = record.redo();
+    // a record without rows changes nothing: a log begins with one
+    if (redo.body.kind === 'dropRows') this.drops.push(pieceOf(record, '', redo));
+  }
+
+  #add(record: EncodedRecord, row: ByteString, contents: EncodedRecord | RedoRecord): void {
+    const run = this.#runs.at(-1)!;
+    run.push(pieceOf(record, row, contents));
+    this.sizeBytes += ROW_BYTES + row.length;
+    if (run.length < ROWS_AT_ONCE) return;
+    run.sort(compare);
+    this.#runs.push([]);
+  }
+
+  /** All rows in order. They may be taken once. */
+  async sorted(): Promise<readonly Piece[]> {
+    this.#runs.at(-1)!.sort(compare);
+    let runs = this.#runs;
+    while (runs.length > 1) {
+      const merged: Piece[][] = [];
+      for (let i = 0; i < runs.length; i += 2)
+        merged.push(runs[i + 1] === undefined ? runs[i]! : await this.#merge(runs[i]!, runs[i + 1]!));
+      runs = merged;
+    }
+    return runs[0]!;
+  }
+
+  async #merge(a: readonly Piece[], b: readonly Piece[]): Promise<Piece[]> {
+    const merged: Piece[] = [];
+    for (let [i, j] = [0, 0]; i < a.length || j < b.length; ) {
+      const takesA = j === b.length || (i < a.length && compare(a[i]!, b[j]!) <= 0);
+      merged.push(takesA ? a[i++]! : b[j++]!);
+      if (this.#pacer.due()) await this.#pacer.pause();
+    }
+    return merged;
+  }
+}
+
+function pieceOf(
+  { tableId, epoch, sequence }: EncodedRecord,
+  row: ByteString,
+  record: EncodedRecord | RedoRecord,
+): Piece {
+  return { tableId, row, epoch, sequence, record };
+}
+
+function compare(a: Piece, b: Piece): number {
+  if (a.tableId !== b.tableId) return a.tableId < b.tableId ? -1 : 1;
+  if (a.row !== b.row) return a.row < b.row ? -1 : 1;
+  return a.epoch - b.epoch || a.sequence - b.sequence;
+}
+
+async function writeSorted(
+  { env, log, pathOf, blockBytes = BLOCK_BYTES }: SortOptions,
+  part: LogPart,
+  order: AppendOrder,
+  pieces: Pieces,
+): Promise<void> {
+  const { clock, codecs, fileSystem } = env;
+  const { checksum } = codecs;
+  const writer = await fileSystem.create(pathOf(part));
+  try {
+    const blocks: BlockEntry[] = [];
+    const pacer = new Pacer(clock);
+    const encoder = new AppendEncoder();
+    let sequences: number[] = [];
+    let first: Piece | undefined;
+    let offset = 0;
+    const endBlock = async (kind: BlockKind): Promise<void> => {
+      if (first === undefined) return;
+      assert(sequences.length === encoder.count, 'each record of a block has its sequence number');
+      const contents = blockOf(encoder, sequences);
+      const header = Buffer.allocUnsafe(BLOCK_HEADER_BYTES);
+      const length = contents.reduce((sum, bytes) => sum + bytes.length, 0);
+      header.writeUInt32LE(contents.reduce((sum, bytes) => checksum(bytes, sum), 0));
+      header.writeUInt32LE(length, 4);
+      const bytes = Buffer.concat([header, ...contents]);
+      await writer.append(bytes);
+      blocks.push({ kind, offset, lengthBytes: bytes.length, tableId: first.tableId, firstRow: first.row });
+      offset += bytes.length;
+      encoder.reset();
+      sequences = [];
+      first = undefined;
+    };
+    const add = (piece: Piece): void => {
+      const record = 'redo' in piece.record ? piece.record.redo() : piece.record;
+      first ??= piece;
+      encoder.add(record);
+      sequences.push(piece.sequence);
+    };
+    let last: Piece | undefined;
+    for (const piece of await pieces.sorted()) {
+      assert(last === undefined || compare(last, piece) < 0, 'the rows of a sorted log ascend');
+      last = piece;
+      add(piece);
+      if (encoder.sizeBytes >= blockBytes) await endBlock('rows');
+      else if (pacer.due()) await pacer.pause();
+    }
+    await endBlock('rows');
+    for (const piece of pieces.drops.sort(compare)) {
+      if (first !== undefined && first.tableId !== piece.tableId) await endBlock('ranges');
+      add(piece);
+    }
+    await endBlock('ranges');
+    assert(blocks.length === 0 || order.part.appends > 0, 'the records of a part come from its appends');
+    const index = encodeIndex({ log, ...part, order: order.part, blocks });
+    await writer.append(index);
+    const place = { offset, lengthBytes: index.length, checksum: checksum(index) };
+    await writer.append(encodeTrailer(place, checksum));
+  } catch (error) {
+    await writer.abort();
+    throw error;
+  }
+  await writer.close();
+}
+
+/** The sequence numbers of the records, then the records as an append. */
+function blockOf(encoder: AppendEncoder, sequences: readonly number[]): readonly Uint8Array[] {
+  const numbers = [sequences.length, ...sequences];
+  const bytes = Buffer.allocUnsafe(numbers.reduce((sum, number) => sum + varintLength(number), 0));
+  let at = 0;
+  for (const number of numbers) at = writeVarint(bytes, at, number);
+  return [bytes, ...encoder.finish({ previous: 0, count: sequences.length, firstSequence: 0, lowWater: 0 })];
+}

@@ -1,0 +1,56 @@
+/** Where a log of slots is cut into parts. Headers of some slots, at equal distances, stand for the others. */
+import type { LogCuts, LogPosition } from '../seams/file-system.ts';
+import type { SlotCalls } from './slot-calls.ts';
+import { rowsOf } from './slot-format.ts';
+import { findLogEnd } from './slot-marks.ts';
+
+/** The number of headers that are read of a row, and of those that are read concurrently. */
+const MAX_SAMPLES = 128;
+const AT_ONCE = 16;
+
+interface Sample {
+  readonly position: LogPosition;
+  /** Bytes of the slots that it stands for. */
+  readonly bytes: number;
+}
+
+export async function cutSlots(calls: SlotCalls, log: string, partBytes: number): Promise<LogCuts> {
+  const end = await findLogEnd(calls, log);
+  if (end === undefined) return { sizeBytes: 0, positions: [] };
+  const samples: Sample[] = [];
+  for (const row of rowsOf(log)) samples.push(...(await samplesOf(calls, row, end)));
+  samples.sort((a, b) => a.position - b.position);
+  const positions: LogPosition[] = [];
+  let [sizeBytes, inPart] = [0, 0];
+  for (const { position, bytes } of samples) {
+    if (inPart >= partBytes && position > (positions.at(-1) ?? 0)) {
+      positions.push(position);
+      inPart = 0;
+    }
+    sizeBytes += bytes;
+    inPart += bytes;
+  }
+  return { sizeBytes, positions };
+}
+
+async function samplesOf(
+  calls: SlotCalls,
+  row: string,
+  { nonce, lowWater }: { readonly nonce: Buffer; readonly lowWater: number },
+): Promise<Sample[]> {
+  const slots: number[] = [];
+  // slot 0 is the head
+  for await (const page of calls.pages(row, 1)) slots.push(...page);
+  const step = Math.max(1, Math.ceil(slots.length / MAX_SAMPLES));
+  const chosen = slots.filter((_, i) => i % step === 0);
+  const samples: Sample[] = [];
+  for (let i = 0; i < chosen.length; i += AT_ONCE) {
+    const headers = await Promise.all(chosen.slice(i, i + AT_ONCE).map((slot) => calls.readHeader(row, slot)));
+    for (const header of headers) {
+      // markers, and what was trimmed, are no part of it
+      if (header?.kind !== 'append' || !header.nonce.equals(nonce) || header.sequence < lowWater) continue;
+      samples.push({ position: header.sequence, bytes: header.payloadBytes * step });
+    }
+  }
+  return samples;
+}

@@ -1,0 +1,150 @@
+/**
+ * Has the logs of dead servers sorted by the live ones before their tablets are given away (paper section 6.5;
+ * docs/decisions/0092-sorted-logs.md), so that each tablet reads its own records only. A log that is short is not: all
+ * of its readers together read it in less time.
+ *
+ * Invariant: sorted files only save time and memory. Whatever fails here, the tablets are given away, and their servers
+ * read the log. Only fenced logs are sorted. METADATA's own tablets do not wait for it.
+ */
+import { toBigtableError } from '../base/index.ts';
+import { type LogPart, partOfName, SORTED_DIRECTORY } from '../commitlog/index.ts';
+import type { Env, RequestContext } from '../env/index.ts';
+import { isDeposed, LOGS_DIRECTORY } from '../protocol/index.ts';
+import type { LiveServer } from './live-server.ts';
+import type { Servers } from './servers.ts';
+
+/** The size of a part. */
+const PART_BYTES = 48 << 20;
+/** A server may keep this much more than the size of a part in memory: cuts are estimates, and rows are noted. */
+const MEMORY_SHARE = 4 / 3;
+/** Where this many servers read it, a log of a quarter of a part is sorted; where fewer do, one of more than a part. */
+const MANY_SERVERS = 4;
+/** Attempts at a part, each by another server. */
+const MAX_ATTEMPTS = 3;
+/** The tablets are given away by then, sorted or not. */
+const SORT_MS = 60_000;
+
+export interface LogSortingOptions {
+  readonly env: Env;
+  readonly servers: Servers;
+  readonly context: () => RequestContext;
+  /** Size of a part. Default: 48 MiB. */
+  readonly partBytes?: number | undefined;
+}
+
+export class LogSorting {
+  readonly #options: LogSortingOptions;
+  readonly #partBytes: number;
+  /** By dead server. Undefined: it is over. */
+  readonly #logs = new Map<string, Promise<void> | undefined>();
+
+  constructor(options: LogSortingOptions) {
+    this.#options = options;
+    this.#partBytes = options.partBytes ?? PART_BYTES;
+  }
+
+  /** Resolves when those of the logs that are to be sorted are; undefined if there is nothing to wait for. */
+  sorted(logs: readonly string[]): Promise<unknown> | undefined {
+    const { env, servers } = this.#options;
+    if (env.fileSystem.cutLog === undefined) return undefined;
+    const sortings: Promise<void>[] = [];
+    for (const log of logs) {
+      const name = log.slice(LOGS_DIRECTORY.length);
+      if (!servers.remembersDead(name)) continue;
+      if (!this.#logs.has(name))
+        this.#logs.set(
+          name,
+          this.#sort(name, log).finally(() => this.#isOver(name)),
+        );
+      const sorting = this.#logs.get(name);
+      if (sorting !== undefined) sortings.push(sorting);
+    }
+    return sortings.length === 0 ? undefined : Promise.all(sortings);
+  }
+
+  /** Forgets the dead servers whose logs were deleted. */
+  forget(): void {
+    for (const name of this.#logs.keys()) if (!this.#options.servers.remembersDead(name)) this.#logs.delete(name);
+  }
+
+  #isOver(name: string): void {
+    if (this.#logs.has(name)) this.#logs.set(name, undefined);
+  }
+
+  async #sort(name: string, log: string): Promise<void> {
+    const { env, servers } = this.#options;
+    const { fileSystem, logger, clock } = env;
+    try {
+      // only a fenced log ends
+      if (!(await servers.isDead(name))) return;
+      const { sizeBytes, positions } = await fileSystem.cutLog!(log, this.#partBytes);
+      const readers = servers.all();
+      if (sizeBytes <= this.#partBytes / (readers.length >= MANY_SERVERS ? 4 : 1)) return;
+      const startMs = clock.monotonicMs();
+      const parts = await this.#missing(name, positions);
+      const left = await this.#sortParts(name, parts, readers);
+      const fields = { server: name, bytes: sizeBytes, parts: parts.length, tookMs: clock.monotonicMs() - startMs };
+      if (left === 0) logger.info('the log of a dead server was sorted', fields);
+      else logger.warn('the log of a dead server was sorted in part only', { ...fields, left });
+    } catch (thrown) {
+      const error = toBigtableError(thrown).message;
+      logger.warn('the log of a dead server was not sorted: each server will read all of it', { server: name, error });
+    }
+  }
+
+  /** The parts between the positions, without those that an earlier master has had sorted. */
+  async #missing(name: string, positions: readonly number[]): Promise<LogPart[]> {
+    const directory = `${SORTED_DIRECTORY}${name}/`;
+    const files = await this.#options.env.fileSystem.list(directory);
+    const keyOf = ({ from, to }: LogPart): string => `${from} ${to}`;
+    const existing = new Set<string>();
+    for (const { path } of files) {
+      const part = partOfName(path.slice(directory.length));
+      if (part !== undefined) existing.add(keyOf(part));
+    }
+    const begins = [0, ...positions];
+    return begins.map((from, i) => ({ from, to: begins[i + 1] })).filter((part) => !existing.has(keyOf(part)));
+  }
+
+  /** Each server sorts one part after another. Returns the number of those that none has sorted. */
+  async #sortParts(name: string, parts: readonly LogPart[], readers: readonly LiveServer[]): Promise<number> {
+    const waiting = parts.map((part) => ({ part, attempts: 0 }));
+    let left = parts.length;
+    const endMs = this.#options.env.clock.monotonicMs() + SORT_MS;
+    await Promise.all(
+      readers.map(async (server) => {
+        for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+          if (await this.#sortPart(server, name, next.part, endMs)) {
+            left--;
+            continue;
+          }
+          if (++next.attempts < MAX_ATTEMPTS) waiting.push(next);
+          return;
+        }
+      }),
+    );
+    return left;
+  }
+
+  /** False if the server has failed. */
+  async #sortPart(server: LiveServer, name: string, { from, to }: LogPart, endMs: number): Promise<boolean> {
+    const { servers, context, env } = this.#options;
+    const within = context();
+    const message = {
+      server: name,
+      start: from,
+      ...(to !== undefined && { end: to }),
+      maxBytes: Math.ceil(this.#partBytes * MEMORY_SHARE),
+    };
+    try {
+      const deadlineMs = Math.min(within.deadlineMs, endMs);
+      await servers.caller.callUntilDone(server, 'sortLog', message, { ...within, deadlineMs });
+      return true;
+    } catch (thrown) {
+      const error = toBigtableError(thrown);
+      if (isDeposed(error)) throw error;
+      env.logger.info('a tablet server did not sort a part of a log', { server: server.name, error: error.message });
+      return false;
+    }
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * The sorted logs of dead servers, for recovery (paper section 6.5; docs/decisions/0092-sorted-logs.md): sorts parts of
+ * them when the master requests it, and finds the files that all servers have made of a log.
+ *
+ * Invariant: sorted files only save time and memory. A log that has none is read whole, and so is one whose files are
+ * damaged; a part that is missing is sorted here. One part is sorted at a time, which bounds the memory.
+ */
+import { type BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
+import {
+  type LogPart,
+  partOfName,
+  SORTED_DIRECTORY,
+  SortedLog,
+  sortedFileName,
+  type SortedPart,
+  sortLog,
+} from '../commitlog/index.ts';
+import type { Env } from '../env/index.ts';
+import { LOGS_DIRECTORY, logPathOf } from '../protocol/index.ts';
+
+/** Bytes in memory of a part that is sorted because it was missing. */
+const MISSING_PART_BYTES = 32 << 20;
+
+export interface LogSorterOptions {
+  readonly env: Pick<Env, 'fileSystem' | 'clock' | 'codecs' | 'logger' | 'metrics'>;
+  readonly serverName: string;
+}
+
+export class LogSorter {
+  readonly #options: LogSorterOptions;
+  /** By the part, those that are sorted or wait for it. */
+  readonly #underWay = new Map<string, Promise<void>>();
+  #last: Promise<unknown> = Promise.resolve();
+  #files = 0;
+  #isStopped = false;
+
+  constructor(options: LogSorterOptions) {
+    this.#options = options;
+  }
+
+  /** Sorts no more. */
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  /** Sorts the part of the fenced log of a dead server; a call joins an earlier one of the same part. */
+  sort(server: string, part: LogPart, maxBytes: number): Promise<void> {
+    const key = `${server} ${part.from} ${part.to}`;
+    let sorting = this.#underWay.get(key);
+    if (sorting === undefined) {
+      sorting = this.#last.then(() => this.#sort(server, part, maxBytes)).finally(() => this.#underWay.delete(key));
+      this.#underWay.set(key, sorting);
+      this.#last = sorting.catch(() => {});
+    }
+    return sorting;
+  }
+
+  /**
+   * The sorted form of a log at that path; undefined if there is none, or none that can be used. Parts that are missing
+   * are sorted first.
+   */
+  async find(log: string): Promise<SortedLog | undefined> {
+    const { fileSystem, codecs, logger } = this.#options.env;
+    // where it is not implemented no other server reads the logs
+    if (fileSystem.cutLog === undefined) return undefined;
+    const server = log.slice(LOGS_DIRECTORY.length);
+    try {
+      let { parts, missing } = chain(await this.#partsOf(server));
+      if (parts.length === 0) return undefined;
+      if (missing.length > 0) {
+        for (const part of missing) await this.sort(server, part, MISSING_PART_BYTES);
+        ({ parts, missing } = chain(await this.#partsOf(server)));
+        if (missing.length > 0) return undefined;
+      }
+      return await SortedLog.open(log, parts, { fileSystem, checksum: codecs.checksum });
+    } catch (thrown) {
+      const error = toBigtableError(thrown);
+      if (!isUnusable(error)) throw error;
+      logger.warn('the sorted files of a log cannot be used; the log is read instead', { log, error: error.message });
+      return undefined;
+    }
+  }
+
+  async #sort(server: string, part: LogPart, maxBytes: number): Promise<void> {
+    const { env, serverName } = this.#options;
+    const isStopped = (): boolean => this.#isStopped;
+    if (this.#isStopped) throw unavailable('the tablet server is ending');
+    const pathOf = (one: LogPart): string =>
+      `${SORTED_DIRECTORY}${server}/${sortedFileName(one, `${serverName}-${this.#files++}`)}`;
+    const bytes = await sortLog({ env, log: logPathOf(server), part, maxBytes, pathOf, isStopped });
+    if (this.#isStopped) throw unavailable('the tablet server is ending');
+    env.metrics.add('recovery.sortedBytes', bytes);
+  }
+
+  async #partsOf(server: string): Promise<SortedPart[]> {
+    const directory = `${SORTED_DIRECTORY}${server}/`;
+    const files = await this.#options.env.fileSystem.list(directory);
+    return files.flatMap(({ path }) => {
+      const part = partOfName(path.slice(directory.length));
+      return part === undefined ? [] : [{ ...part, path }];
+    });
+  }
+}
+
+/** True if the files are of no use, while the log may be. */
+export function isUnusable({ code }: BigtableError): boolean {
+  return code === Code.NOT_FOUND || code === Code.DATA_LOSS || code === Code.OUT_OF_RANGE;
+}
+
+/** Parts that follow one another, of those that there are, and the parts that are missing between them. */
+export function chain(all: readonly SortedPart[]): { parts: SortedPart[]; missing: LogPart[] } {
+  const endOf = ({ to }: LogPart): number => to ?? Number.POSITIVE_INFINITY;
+  const parts: SortedPart[] = [];
+  const missing: LogPart[] = [];
+  let at = 0;
+  while (at !== Number.POSITIVE_INFINITY) {
+    let next: SortedPart | undefined;
+    for (const part of all) {
+      if (part.from < at) continue;
+      if (next === undefined || part.from < next.from || (part.from === next.from && endOf(part) > endOf(next)))
+        next = part;
+    }
+    if (next === undefined || next.from > at) missing.push({ from: at, to: next?.from });
+    if (next === undefined) break;
+    parts.push(next);
+    at = endOf(next);
+  }
+  return { parts, missing };
+}
