@@ -7,9 +7,12 @@ import type { MemtableBudget } from './memtable-budget.ts';
 import type { TabletMap } from './tablet-map.ts';
 
 export interface ServerParts {
-  readonly cache: BlockCache;
-  readonly rowCache: RowCache;
-  readonly memory: MemoryBudget;
+  /** The caches of its tablets. */
+  readonly opener: {
+    readonly cache: BlockCache;
+    readonly rowCache: RowCache;
+    readonly memory: MemoryBudget;
+  };
   readonly budget: MemtableBudget;
   readonly compactions: CompactionSchedule;
   readonly log: ServerLog;
@@ -17,10 +20,8 @@ export interface ServerParts {
 }
 
 /** Measures until the returned function is called. */
-export function serverGauges(
-  metrics: Metrics,
-  { cache, rowCache, memory, budget, compactions, log, tablets }: ServerParts,
-): () => void {
+export function serverGauges(metrics: Metrics, { opener, budget, compactions, log, tablets }: ServerParts): () => void {
+  const { cache, rowCache, memory } = opener;
   return metrics.gauges({
     'blockCache.usedBytes': () => cache.usedBytes,
     'blockCache.limitBytes': () => cache.limitBytes,

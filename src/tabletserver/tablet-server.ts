@@ -116,7 +116,7 @@ export class TabletServer {
 
   private constructor(options: TabletServerOptions, { name, log, session, clocks }: Incarnation) {
     const { env, settings, address, onEnd } = options;
-    const { clock, logger, metrics } = env;
+    const { logger, metrics } = env;
     this.name = name;
     this.address = address;
     this.#env = env;
@@ -124,13 +124,7 @@ export class TabletServer {
     this.#log = log;
     this.#session = session;
     this.#schemas = loggingSchemaCache(env);
-    this.#budget = new MemtableBudget({
-      ...env,
-      limitBytes: settings.memtableBytes,
-      logLimitBytes: settings.logLimitBytes,
-      metadataTabletBytes: settings.metadataTabletBytes,
-      log,
-    });
+    this.#budget = budgetOf(env, settings, log);
     this.#compactions = new CompactionSchedule({
       ...env,
       maxRunning: settings.compactionsAtOnce,
@@ -138,11 +132,7 @@ export class TabletServer {
       tablets: this.#tablets,
     });
     this.#sorter = new LogSorter({ env, serverName: name });
-    this.#replay = new LogReplay(
-      (path) => readEncodedAppends(env.fileSystem, path),
-      (path) => this.#sorter.find(path),
-      clock,
-    );
+    this.#replay = replayOf(env, this.#sorter);
     const shared = {
       env,
       serverName: name,
@@ -198,8 +188,7 @@ export class TabletServer {
       hasEnded: () => this.#phase === 'ended',
       onMaster: () => clocks?.masterCalled(),
     });
-    const { cache, rowCache, memory } = opener;
-    this.#removeGauges = serverGauges(metrics, { ...shared, cache, rowCache, memory, log });
+    this.#removeGauges = serverGauges(metrics, { ...shared, opener, log });
   }
 
   /** Starts an incarnation: takes its lock, opens its log, announces itself, and waits for tablets. */
@@ -363,6 +352,19 @@ export class TabletServer {
   #mayCommit(): boolean {
     return this.#phase !== 'ended' && this.#env.clock.monotonicMs() < this.#commitUntilMs;
   }
+}
+
+function budgetOf(env: Env, settings: TabletServerSettings, log: ServerLog): MemtableBudget {
+  const { memtableBytes: limitBytes, logLimitBytes, metadataTabletBytes } = settings;
+  return new MemtableBudget({ ...env, limitBytes, logLimitBytes, metadataTabletBytes, log });
+}
+
+function replayOf({ fileSystem, clock }: Env, sorter: LogSorter): LogReplay {
+  return new LogReplay(
+    (path) => readEncodedAppends(fileSystem, path),
+    (path) => sorter.find(path),
+    clock,
+  );
 }
 
 function serverContext({ requestBudget }: Pick<Env, 'requestBudget'>): RequestContext {
