@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { LogJudge } from '../../sim/world/log-judge.ts';
 import { unavailable } from '../../src/base/index.ts';
+import type { SortedIndex } from '../../src/commitlog/index.ts';
 import { ManualClock, MemoryFileSystem, MemorySlotStore, SeededRandom, withSlotLogs } from '../../src/env/index.ts';
 
 const LOG = 'logs/server';
@@ -53,7 +54,37 @@ describe('the judge of logs', () => {
     await late(4);
     assert.deepEqual([...judge.appendsOf(LOG)], [], 'a log that was deleted has no appends');
     assert.equal(judge.violation, undefined);
-    assert.deepEqual(judge.counts, { fences: 2, holeFences: 0, replays: 2, appends: 3, twice: 1 });
+    assert.deepEqual(judge.counts, { fences: 2, holeFences: 0, replays: 2, appends: 3, twice: 1, sortedParts: 0 });
+  });
+
+  test('accepts a sorted part with all appends of a fenced log, and no other', async () => {
+    const part = (from: number, to: number | undefined, appends: number): SortedIndex => {
+      const order = {
+        appends,
+        firstPrevious: 0,
+        end: 0,
+        firstSequence: 0,
+        nextSequence: 0,
+        missingBefore: 0,
+        lowWater: 0,
+      };
+      return { log: LOG, from, to, order, blocks: [] };
+    };
+    const { judge } = await fenced();
+    for (const [from, to, appends] of [
+      [0, undefined, 3],
+      [0, 2, 1],
+      [2, 4, 2],
+      [4, undefined, 0],
+    ] as const)
+      judge.sorted(part(from, to, appends), SERVER);
+    assert.equal(judge.violation, undefined);
+    judge.sorted(part(0, 3, 1), SERVER);
+    assert.match(judge.violation ?? '', /has sorted 1 appends from 0 to 3, of 2/);
+    const open = new LogJudge();
+    for (const [slot, bytes] of (await slotsOf(2)).slice(0, 3).entries()) open.created(ROW, slot, bytes);
+    open.sorted(part(0, undefined, 3), SERVER);
+    assert.match(open.violation ?? '', /is not fenced/);
   });
 
   test('a marker in a slot that was trimmed is no fence', async () => {
