@@ -17,8 +17,11 @@ import type { Servers } from './servers.ts';
 const PART_BYTES = 48 << 20;
 /** A server may keep this much more than the size of a part in memory: cuts are estimates, and rows are noted. */
 const MEMORY_SHARE = 4 / 3;
-/** Where this many servers read it, a log of a quarter of a part is sorted; where fewer do, one of more than a part. */
+/** The number of servers from which on a log of LEAST_PARTS is sorted. */
 const MANY_SERVERS = 4;
+const LEAST_PARTS = 1 / 4;
+/** The same where fewer servers read it. A log at its limit, by default, is shorter: they read it in less time. */
+const LEAST_PARTS_OF_FEW = 1.5;
 /** Attempts at a part, each by another server. */
 const MAX_ATTEMPTS = 3;
 /** The tablets are given away by then, sorted or not. */
@@ -77,9 +80,12 @@ export class LogSorting {
     try {
       // only a fenced log ends
       if (!(await servers.isDead(name))) return;
-      const { sizeBytes, positions } = await fileSystem.cutLog!(log, this.#partBytes);
       const readers = servers.all();
-      if (sizeBytes <= this.#partBytes / (readers.length >= MANY_SERVERS ? 4 : 1)) return;
+      // tablets are given away once there is a server: that sorts it
+      if (readers.length === 0) return void this.#logs.delete(name);
+      const { sizeBytes, positions } = await fileSystem.cutLog!(log, this.#partBytes);
+      const leastParts = readers.length >= MANY_SERVERS ? LEAST_PARTS : LEAST_PARTS_OF_FEW;
+      if (sizeBytes < leastParts * this.#partBytes) return;
       const startMs = clock.monotonicMs();
       const parts = await this.#missing(name, positions);
       const left = await this.#sortParts(name, parts, readers);
