@@ -10,6 +10,9 @@
  *   npm run bench -- cluster [--only=doors,servers] [--rows=N] [--load=2x16] [--secs=N] [--warm=N] [--json=FILE]
  *       tablet servers in processes of their own: what a front door that passes calls on costs, and one, two and three
  *       servers (lib/cluster-bench.mjs)
+ *   npm run bench -- recovery [--mb=1024] [--tablets=200] [--json=FILE]
+ *       the death of one of three tablet servers whose log is long: times, bytes read and memory
+ *       (lib/recovery-bench.mjs)
  *   npm run bench -- NAME [ARGUMENTS]
  *       bench/NAME.ts
  */
@@ -18,6 +21,7 @@ import { buildOrExit } from './lib/build.mjs';
 import { clusterBench } from './lib/cluster-bench.mjs';
 import { compare } from './lib/compare.mjs';
 import { helpIfAsked } from './lib/command-line.mjs';
+import { recoveryBench } from './lib/recovery-bench.mjs';
 import { filesUnder, ROOT, run } from './lib/repository.mjs';
 import { serverBench } from './lib/server-bench.mjs';
 import { goMissing } from './lib/tools.mjs';
@@ -37,8 +41,10 @@ if (what === 'compare') {
   buildOrExit();
   process.exit(await compare(words));
 }
-if (what !== 'server' && what !== 'cluster') {
-  console.log(`usage: npm run bench -- ${['server', 'cluster', 'compare', ...names].join('|')} [ARGUMENTS]`);
+const others = { server: serverBench, cluster: clusterBench, recovery: recoveryBench };
+const bench = others[/** @type {keyof typeof others} */ (what)];
+if (bench === undefined) {
+  console.log(`usage: npm run bench -- ${[...Object.keys(others), 'compare', ...names].join('|')} [ARGUMENTS]`);
   process.exit(2);
 }
 const why = await goMissing();
@@ -47,4 +53,4 @@ if (why) {
   process.exit(1);
 }
 buildOrExit();
-process.exit(await (what === 'server' ? serverBench : clusterBench)(words));
+process.exit(await bench(words));

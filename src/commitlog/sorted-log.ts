@@ -79,6 +79,15 @@ export class SortedLog {
     return new SortedLog(components, files);
   }
 
+  /** The bytes that `records` reads. */
+  bytesOf(tableId: string, range: RowRange): number {
+    let bytes = 0;
+    for (const { index } of this.#files)
+      for (const blocks of readsOf(index.blocks, tableId, range))
+        for (const { lengthBytes } of blocks) bytes += lengthBytes;
+    return bytes;
+  }
+
   /** Records of the table that change rows of the range and are after the redo point, each once, in any order. */
   async records(tableId: string, range: RowRange, redo: RedoPoint): Promise<EncodedRecord[]> {
     const pieces: EncodedRecord[] = [];

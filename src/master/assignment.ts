@@ -243,7 +243,7 @@ export class Assignment {
       if (owner !== undefined && !this.#released.has(row)) {
         if (owner.tablets.get(keyOfRow(row)) !== row.epoch) placements[i] = { kind: 'load', server: owner, row };
       } else if (row.server === undefined || owner !== undefined || dead.has(row.server.name)) {
-        const until = row.tableId === METADATA_TABLE_ID ? undefined : this.#options.sorting.sorted(row.logs);
+        const until = this.#options.sorting.sorted(row.logs);
         if (until === undefined) free.push(i);
         else placements[i] = { kind: 'sorting', until };
       }

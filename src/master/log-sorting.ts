@@ -4,7 +4,8 @@
  * of its readers together read it in less time.
  *
  * Invariant: sorted files only save time and memory. Whatever fails here, the tablets are given away, and their servers
- * read the log. Only fenced logs are sorted. METADATA's own tablets do not wait for it.
+ * read the log. Only fenced logs are sorted. METADATA is not needed for it, and METADATA's tablets wait for it, too: one
+ * server that reads a long log takes no less time than several that sort it.
  */
 import { toBigtableError } from '../base/index.ts';
 import { type LogPart, partOfName, SORTED_DIRECTORY } from '../commitlog/index.ts';
@@ -24,8 +25,8 @@ const LEAST_PARTS = 1 / 4;
 const LEAST_PARTS_OF_FEW = 1.5;
 /** Attempts at a part, each by another server. */
 const MAX_ATTEMPTS = 3;
-/** The tablets are given away by then, sorted or not. */
-const SORT_MS = 60_000;
+/** Time for one part, after which a server is not waited for: the tablets are given away. */
+const PART_MS = 10_000;
 
 export interface LogSortingOptions {
   readonly env: Env;
@@ -116,7 +117,8 @@ export class LogSorting {
   async #sortParts(name: string, parts: readonly LogPart[], readers: readonly LiveServer[]): Promise<number> {
     const waiting = parts.map((part) => ({ part, attempts: 0 }));
     let left = parts.length;
-    const endMs = this.#options.env.clock.monotonicMs() + SORT_MS;
+    const rounds = 1 + Math.ceil(parts.length / readers.length);
+    const endMs = this.#options.env.clock.monotonicMs() + rounds * PART_MS;
     await Promise.all(
       readers.map(async (server) => {
         for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {

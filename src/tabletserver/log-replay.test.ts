@@ -7,12 +7,13 @@ import {
   type LogRecord,
   Origin,
   type RecordBody,
+  type RedoRecord,
   type RecordsOfAppend,
   type RowSpan,
 } from '../commitlog/index.ts';
 import { ManualClock } from '../env/index.ts';
 import { intersectRanges, isEmptyRange, rangeContains, type RowRange } from '../model/index.ts';
-import { LogReplay } from './log-replay.ts';
+import { LogReplay, type ReplayRequest } from './log-replay.ts';
 
 const record = (tableId: string, epoch: number, sequence: number, body: RecordBody): LogRecord => ({
   tableId,
@@ -50,6 +51,8 @@ function encoded(made: LogRecord, decoded: (made: LogRecord) => void): EncodedRe
   };
 }
 
+const recordsOf = (replay: LogReplay, request: ReplayRequest): Promise<RedoRecord[]> =>
+  replay.apply(request, async (records) => [...records]);
 const noneSorted = async (): Promise<undefined> => undefined;
 
 interface Logs {
@@ -107,7 +110,7 @@ describe('the replay of logs', () => {
           const replay = new LogReplay(read, noneSorted, new ManualClock());
           const range = { start, end };
           const redo = { epoch, sequence };
-          const found = [...(await replay.records({ tableId: '00000010', range, redo, logs: ['x', 'y'] }))];
+          const found = [...(await recordsOf(replay, { tableId: '00000010', range, redo, logs: ['x', 'y'] }))];
           const expected = all
             .filter(
               (entry) =>
@@ -127,7 +130,7 @@ describe('the replay of logs', () => {
               expected[i]?.keys.filter((row) => rangeContains(range, row)),
             );
           }
-          await replay.records({ tableId: '00000011', range, redo, logs: ['x', 'y'] });
+          await recordsOf(replay, { tableId: '00000011', range, redo, logs: ['x', 'y'] });
           assert.deepEqual(reads, ['x', 'y'], 'a log is read once for all tablets');
           replay.clear();
         },
@@ -145,14 +148,16 @@ describe('the replay of logs', () => {
     ];
     const { read, decoded } = logsOf({ x: [...others, wanted] });
     const replay = new LogReplay(read, noneSorted, new ManualClock());
-    const found = await replay.records({
+    const request = {
       tableId: '00000010',
       range: { start: 'a', end: 'c' },
       redo: { epoch: 2, sequence: 2 },
       logs: ['x'],
+    };
+    await replay.apply(request, async (found) => {
+      assert.deepEqual(decoded, [], 'nothing is decoded before its turn');
+      assert.deepEqual([...found], [wanted]);
     });
-    assert.deepEqual(decoded, [], 'nothing is decoded before its turn');
-    assert.deepEqual([...found], [wanted]);
     assert.deepEqual(decoded, [wanted]);
   });
 
@@ -163,7 +168,7 @@ describe('the replay of logs', () => {
     const replay = new LogReplay(read, noneSorted, new ManualClock());
     const ask = async (start: string, end: string | undefined) =>
       [
-        ...(await replay.records({
+        ...(await recordsOf(replay, {
           tableId: '00000010',
           range: { start, end },
           redo: { epoch: 0, sequence: 0 },
@@ -193,16 +198,16 @@ describe('the replay of logs', () => {
       redo: { epoch: 0, sequence: 0 },
       logs: ['x'],
     };
-    await assert.rejects(replay.records(request), /not now/);
+    await assert.rejects(recordsOf(replay, request), /not now/);
     fails = false;
-    await replay.records(request);
+    await recordsOf(replay, request);
     clock.advance(9_000);
-    await replay.records(request);
+    await recordsOf(replay, request);
     clock.advance(9_000);
-    await replay.records(request);
+    await recordsOf(replay, request);
     assert.equal(reads.length, 1);
     clock.advance(11_000);
-    await replay.records(request);
+    await recordsOf(replay, request);
     assert.equal(reads.length, 2);
   });
 
@@ -214,6 +219,6 @@ describe('the replay of logs', () => {
       redo: { epoch: 0, sequence: 0 },
       logs: ['x'],
     };
-    await assert.rejects(replay.records(request), { name: 'CorruptionError', file: 'x' });
+    await assert.rejects(recordsOf(replay, request), { name: 'CorruptionError', file: 'x' });
   });
 });

@@ -16,9 +16,12 @@ import {
   type RedoRecord,
   type SortedLog,
 } from '../commitlog/index.ts';
-import { isUnusable } from './log-sorter.ts';
 import { intersectRanges, isEmptyRange, rangeContains, type RowRange } from '../model/index.ts';
+import { isUnusable } from './log-sorter.ts';
+import { ReplayMemory } from './replay-memory.ts';
 
+/** Bytes of sorted logs that are in memory, for tablets that are being loaded. */
+const SORTED_BYTES = 32 << 20;
 /** The time for which a log that was read is kept for tablets that are loaded later. */
 const CLEAR_AFTER_MS = 10_000;
 
@@ -43,7 +46,10 @@ export class LogReplay {
   readonly #read: LogReader;
   readonly #find: SortedLogFinder;
   readonly #clock: Clock;
+  readonly #memory = new ReplayMemory(SORTED_BYTES);
   readonly #logs = new Map<string, Promise<ByTable | SortedLog>>();
+  /** Those of them that were read whole. */
+  readonly #wholeLogs = new Map<string, Promise<ByTable>>();
   #clearing: Timer | undefined;
 
   constructor(read: LogReader, find: SortedLogFinder, clock: Clock) {
@@ -53,46 +59,43 @@ export class LogReplay {
   }
 
   /**
-   * Records of the range after the redo point, by (epoch, sequence), each once even if it was written twice. They are
-   * decoded one by one.
+   * Calls `use` with the records of the range after the redo point, by (epoch, sequence), each once even if it was
+   * written twice. They are decoded one by one. Those of sorted logs count as memory until `use` has ended.
    */
-  async records(request: ReplayRequest): Promise<Iterable<RedoRecord>> {
-    const { range, logs, openLog } = request;
-    const found: EncodedRecord[] = [];
-    for (const path of logs) {
-      const records = await (path === openLog
-        ? this.#ofTablet(await this.#readByTable(path), request)
-        : this.#recordsOf(path, request));
-      for (const record of records) found.push(record);
+  async apply<T>(request: ReplayRequest, use: (records: Iterable<RedoRecord>) => Promise<T>): Promise<T> {
+    const { tableId, range, openLog } = request;
+    const logs: (ByTable | SortedLog)[] = [];
+    for (const path of request.logs) logs.push(await (path === openLog ? this.#readByTable(path) : this.#log(path)));
+    const bytes = logs.reduce((sum, log) => sum + (log instanceof Map ? 0 : log.bytesOf(tableId, range)), 0);
+    if (bytes > 0) await this.#memory.take(bytes);
+    try {
+      const found: EncodedRecord[] = [];
+      for (const [i, log] of logs.entries())
+        for (const record of await this.#recordsOf(request.logs[i]!, log, request)) found.push(record);
+      this.#clearLater();
+      found.sort((a, b) => a.epoch - b.epoch || a.sequence - b.sequence);
+      return await use(recordsInRange(found, range));
+    } finally {
+      if (bytes > 0) this.#memory.giveBack(bytes);
     }
-    this.#clearLater();
-    found.sort((a, b) => a.epoch - b.epoch || a.sequence - b.sequence);
-    return recordsInRange(found, range);
   }
 
   /** Releases all logs that are kept. */
   clear(): void {
     this.#clearing?.cancel();
     this.#logs.clear();
+    this.#wholeLogs.clear();
   }
 
-  async #recordsOf(path: string, request: ReplayRequest): Promise<readonly EncodedRecord[]> {
-    const reading = this.#log(path, () => this.#sortedOrWhole(path));
-    const log = await reading;
+  async #recordsOf(path: string, log: ByTable | SortedLog, request: ReplayRequest): Promise<readonly EncodedRecord[]> {
     if (log instanceof Map) return this.#ofTablet(log, request);
     try {
       return await log.records(request.tableId, request.range, request.redo);
     } catch (thrown) {
       if (!isUnusable(toBigtableError(thrown))) throw thrown;
-      // the log itself is still there
-      if (this.#logs.get(path) === reading) this.#logs.delete(path);
-      const whole = await this.#log(path, () => this.#readByTable(path));
-      return whole instanceof Map ? this.#ofTablet(whole, request) : this.#recordsOf(path, request);
+      // the log itself is still there, and other tablets need it, too
+      return this.#ofTablet(await this.#whole(path), request);
     }
-  }
-
-  async #sortedOrWhole(path: string): Promise<ByTable | SortedLog> {
-    return (await this.#find(path)) ?? this.#readByTable(path);
   }
 
   async #ofTablet(log: ByTable, { tableId, range, redo }: ReplayRequest): Promise<EncodedRecord[]> {
@@ -105,12 +108,21 @@ export class LogReplay {
     return found;
   }
 
-  #log(path: string, read: () => Promise<ByTable | SortedLog>): Promise<ByTable | SortedLog> {
-    let log = this.#logs.get(path);
+  #log(path: string): Promise<ByTable | SortedLog> {
+    return this.#kept(this.#logs, path, async () => (await this.#find(path)) ?? this.#whole(path));
+  }
+
+  #whole(path: string): Promise<ByTable> {
+    return this.#kept(this.#wholeLogs, path, () => this.#readByTable(path));
+  }
+
+  /** What is kept of the log, or is being read. */
+  #kept<L>(logs: Map<string, Promise<L>>, path: string, read: () => Promise<L>): Promise<L> {
+    let log = logs.get(path);
     if (log === undefined) {
       log = read();
-      this.#logs.set(path, log);
-      log.catch(() => this.#logs.delete(path));
+      logs.set(path, log);
+      log.catch(() => logs.delete(path));
     }
     return log;
   }
@@ -137,7 +149,7 @@ export class LogReplay {
 
   #clearLater(): void {
     this.#clearing?.cancel();
-    this.#clearing = this.#clock.timer(CLEAR_AFTER_MS, () => this.#logs.clear());
+    this.#clearing = this.#clock.timer(CLEAR_AFTER_MS, () => this.clear());
   }
 }
 

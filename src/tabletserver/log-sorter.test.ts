@@ -65,8 +65,9 @@ async function replayed({ files, sorter }: Storage): Promise<{ rows: string[]; r
     quickClock(),
   );
   const rows: string[] = [];
-  for (const { body } of await replay.records(ALL))
-    if (body.kind === 'rows') rows.push(...body.rows.map(({ row }) => row));
+  await replay.apply(ALL, async (records) => {
+    for (const { body } of records) if (body.kind === 'rows') rows.push(...body.rows.map(({ row }) => row));
+  });
   replay.clear();
   return { rows, readings };
 }

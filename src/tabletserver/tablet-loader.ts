@@ -339,15 +339,11 @@ export class TabletLoader {
     loading.files = Object.values(files).flat();
     const toRead = logs.filter((log) => log === openLog || log !== services.logPath);
     try {
-      const records = toRead.length === 0 ? [] : await replay.records({ tableId, range, redo, logs: toRead, openLog });
-      return {
-        host,
-        tablet: await this.#options.openTablet(
-          host,
-          { tableId, range, epoch, files, clips, redo, logs, lastServerMicros },
-          records,
-        ),
-      };
+      const state = { tableId, range, epoch, files, clips, redo, logs, lastServerMicros };
+      const open = (records: Iterable<RedoRecord>): Promise<TabletApi> =>
+        this.#options.openTablet(host, state, records);
+      const request = { tableId, range, redo, logs: toRead, openLog };
+      return { host, tablet: await (toRead.length === 0 ? open([]) : replay.apply(request, open)) };
     } catch (thrown) {
       const error = toBigtableError(thrown);
       if (error.code !== Code.NOT_FOUND && error.code !== Code.DATA_LOSS) throw error;

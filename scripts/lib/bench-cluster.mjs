@@ -1,0 +1,97 @@
+/** Clusters of processes for benchmarks: one etcd, a directory as the shared store, a master and tablet servers. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { ROOT } from './repository.mjs';
+import { freePort, startServer } from './server.mjs';
+
+const READY_MS = 60_000;
+/** Servers are at rest when they took less than this of CPU time in a while. */
+const REST_LOOK_MS = 500;
+const REST_MS = 20;
+const MAX_REST_LOOKS = 60;
+/** The unit of times in /proc. */
+const TICK_MS = 10;
+
+/** @typedef {import('./server.mjs').RunningServer} RunningServer */
+
+/** A cluster on an empty folder. It is ended with this process at latest. */
+export class BenchCluster {
+  #folder = mkdtempSync(join(tmpdir(), 'edubba-bench-'));
+  /** @type {RunningServer[]} */
+  servers = [];
+  /** Other processes, in the order of their start. @type {RunningServer[]} */
+  #others = [];
+  #access = /** @type {string[]} */ ([]);
+
+  /** @param {string} etcd */
+  async start(etcd) {
+    const [clientPort, peerPort] = [await freePort(), await freePort()];
+    const [clients, peers] = [clientPort, peerPort].map((port) => `http://127.0.0.1:${port}`);
+    const words = [
+      ...['--data-dir', join(this.#folder, 'etcd')],
+      ...['--listen-client-urls', clients, '--advertise-client-urls', clients],
+      ...['--listen-peer-urls', peers, '--initial-advertise-peer-urls', peers, '--initial-cluster', `default=${peers}`],
+    ];
+    const ready = /serving client traffic insecurely.*"address":"([^"]+)"/;
+    this.#others.push(await startServer('etcd', etcd, words, ready, READY_MS));
+    const secret = join(this.#folder, 'secret');
+    writeFileSync(secret, 'a secret of a benchmark, of no use', { mode: 0o600 });
+    this.#access = ['--lock', `etcd://127.0.0.1:${clientPort}`, '--files', this.store];
+    this.#access.push('--cluster-secret-file', secret);
+    this.#others.push(await this.#startRole('master', []));
+  }
+
+  /** @param {string[]} [more] other options of it */
+  async startTabletServer(more = []) {
+    this.servers.push(await this.#startRole('tabletserver', ['--address', '127.0.0.1:0', ...more]));
+  }
+
+  /**
+   * @param {string} role
+   * @param {string[]} more
+   */
+  #startRole(role, more) {
+    const words = [join(ROOT, 'bin', 'edubba'), role, ...this.#access, ...more];
+    return startServer(role, process.execPath, words, /listening on (\S+)/, READY_MS);
+  }
+
+  /** Ends a tablet server without notice. @param {RunningServer} server */
+  async kill(server) {
+    this.servers = this.servers.filter((one) => one !== server);
+    await server.kill('SIGKILL');
+  }
+
+  /** The folder of the shared store. */
+  get store() {
+    return join(this.#folder, 'store');
+  }
+
+  /** CPU time that the tablet servers have taken so far. */
+  cpuMs() {
+    return this.servers.reduce((sum, { pid }) => sum + cpuMsOf(pid), 0);
+  }
+
+  async atRest() {
+    for (let i = 0, before = this.cpuMs(); i < MAX_REST_LOOKS; i++) {
+      await pause(REST_LOOK_MS);
+      const now = this.cpuMs();
+      if (now - before <= REST_MS) return;
+      before = now;
+    }
+  }
+
+  async end() {
+    for (const server of this.servers) await server.kill();
+    for (const server of this.#others.reverse()) await server.kill();
+    rmSync(this.#folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+  }
+}
+
+/** @param {number} pid */
+function cpuMsOf(pid) {
+  // the name of the program, in parentheses, may hold spaces
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+}

@@ -1,0 +1,137 @@
+/**
+ * npm run bench -- recovery: what the death of a tablet server costs whose log is long. Three servers in processes of
+ * their own, over a directory as the shared store, have a table with many tablets, all of whose rows are in logs alone.
+ * One is killed. Printed are the times until each of its tablets is served again, and the bytes that the others have
+ * read for it, next to those of its log; and the memory that they take, next to that which they keep.
+ */
+import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { BenchCluster } from './bench-cluster.mjs';
+import { btbench, buildBtbench } from './btbench.mjs';
+import { argumentsOf } from './command-line.mjs';
+import { ROOT } from './repository.mjs';
+import { rounded } from './server-bench.mjs';
+import { goProgram } from './tools.mjs';
+
+const MIB = 1 << 20;
+const SERVERS = 3;
+const ROW_BYTES = 1000;
+const SAMPLE_MS = 50;
+const TABLE = 'btbench';
+
+/** @typedef {import('./server.mjs').RunningServer} RunningServer */
+
+/** @param {number} pid @param {string} name of a line in /proc/PID/status */
+function memoryOf(pid, name) {
+  const line = new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  return Number(line?.[1] ?? 0) * 1024;
+}
+
+/** Bytes that the process has read from files and sockets. @param {number} pid */
+const readBytesOf = (pid) => Number(/^rchar: (\d+)/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1]);
+
+/** @param {string} folder @returns {number} */
+function bytesIn(folder) {
+  return readdirSync(folder, { withFileTypes: true, recursive: true }).reduce(
+    (sum, entry) => sum + (entry.isFile() ? statSync(join(entry.parentPath, entry.name)).size : 0),
+    0,
+  );
+}
+
+/** The folders of the servers' logs. @param {string} store */
+const logsIn = (store) => readdirSync(join(store, 'slots', 'logs')).map((name) => join(store, 'slots', 'logs', name));
+
+/**
+ * Highest memory of the processes until `stop` is called.
+ *
+ * @param {readonly RunningServer[]} servers
+ */
+function watchMemory(servers) {
+  const highest = servers.map(() => 0);
+  const look = () => servers.forEach(({ pid }, i) => (highest[i] = Math.max(highest[i] ?? 0, memoryOf(pid, 'VmRSS'))));
+  look();
+  const timer = setInterval(look, SAMPLE_MS);
+  return () => {
+    clearInterval(timer);
+    look();
+    return highest;
+  };
+}
+
+/**
+ * `words`: the options of scripts/bench.mjs. Answers the exit code.
+ *
+ * @param {string[]} words
+ */
+export async function recoveryBench(words) {
+  const { values } = argumentsOf({
+    args: words,
+    options: {
+      mb: { type: 'string', default: '1024' },
+      tablets: { type: 'string', default: '200' },
+      json: { type: 'string' },
+    },
+  });
+  const tablets = Number(values.tablets);
+  const rows = Math.round((Number(values.mb) * MIB * SERVERS) / ROW_BYTES);
+  const [etcd, program] = [await goProgram('test/etcd/server', 'etcd'), await buildBtbench()];
+  const { connect } = await import(pathToFileURL(join(ROOT, 'dist', 'bundle', 'index.js')).href);
+  const cluster = new BenchCluster();
+  try {
+    await cluster.start(etcd);
+    // nothing is flushed before the death, nor after it
+    const limits = ['--memtable-bytes', '16GiB', '--log-limit-bytes', '16GiB'];
+    await cluster.startTabletServer(limits);
+    const [log] = logsIn(cluster.store);
+    for (let i = 1; i < SERVERS; i++) await cluster.startTabletServer(limits);
+    const [dead, ...others] = cluster.servers;
+    const load = ['-workloads', 'batchwrite', '-rows', rows, '-value', ROW_BYTES, '-splits', tablets - 1];
+    await btbench(program, others[0].address, [...load, '-load-secs', 900], 1_000_000);
+    await cluster.atRest();
+    const before = others.map(({ pid }) => ({ read: readBytesOf(pid), kept: memoryOf(pid, 'VmRSS') }));
+    const deadBytes = bytesIn(log);
+    const database = await connect(others[0].address, { project: 'p', instance: 'i' });
+    const table = database.table(TABLE);
+    const firstRows = Array.from({ length: tablets }, (_, i) => Math.trunc((rows * i) / tablets));
+    const keyOf = (/** @type {number} */ row) => `row${String(row).padStart(9, '0')}`;
+    await Promise.all(firstRows.map((row) => table.get(keyOf(row))));
+
+    const stopWatching = watchMemory(others);
+    const startMs = performance.now();
+    await cluster.kill(dead);
+    const servedMs = await Promise.all(
+      firstRows.map(async (row) => {
+        for (;;) {
+          try {
+            if ((await table.get(keyOf(row))) === undefined)
+              throw new Error(`${keyOf(row)} was acknowledged, and is gone`);
+            return performance.now() - startMs;
+          } catch (error) {
+            if (!/UNAVAILABLE|DEADLINE/.test(String(/** @type {{ code?: unknown }} */ (error).code ?? error)))
+              throw error;
+          }
+        }
+      }),
+    );
+    const read = others.map(({ pid }, i) => readBytesOf(pid) - before[i].read);
+    const highest = stopWatching();
+    await database.close();
+    const times = [...servedMs].sort((a, b) => a - b);
+    const results = {
+      'log of the dead server, MiB': rounded(deadBytes / MIB, 1),
+      tablets,
+      'read by the others, MiB': rounded(read.reduce((sum, bytes) => sum + bytes, 0) / MIB, 1),
+      'read, times the log': rounded(read.reduce((sum, bytes) => sum + bytes, 0) / deadBytes, 2),
+      'served again, from the death, s: first': rounded(times[0] / 1000, 1),
+      last: rounded(times.at(-1) / 1000, 1),
+      'memory before, MiB': before.map(({ kept }) => Math.round(kept / MIB)).join(', '),
+      'highest memory, MiB': highest.map((bytes) => Math.round(bytes / MIB)).join(', '),
+    };
+    console.table(results);
+    if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify({ bench: 'recovery', ...results })}\n`);
+    return 0;
+  } finally {
+    await cluster.end();
+  }
+}
