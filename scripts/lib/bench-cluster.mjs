@@ -23,10 +23,17 @@ export class BenchCluster {
   servers = [];
   /** Other processes, in the order of their start. @type {RunningServer[]} */
   #others = [];
+  /** @type {RunningServer | undefined} */
+  #master;
+  /** @type {Map<RunningServer, string>} */
+  #metrics = new Map();
   #access = /** @type {string[]} */ ([]);
 
-  /** @param {string} etcd */
-  async start(etcd) {
+  /**
+   * @param {string} etcd
+   * @param {string[]} [more] other options of the master
+   */
+  async start(etcd, more = []) {
     const [clientPort, peerPort] = [await freePort(), await freePort()];
     const [clients, peers] = [clientPort, peerPort].map((port) => `http://127.0.0.1:${port}`);
     const words = [
@@ -40,12 +47,17 @@ export class BenchCluster {
     writeFileSync(secret, 'a secret of a benchmark, of no use', { mode: 0o600 });
     this.#access = ['--lock', `etcd://127.0.0.1:${clientPort}`, '--files', this.store];
     this.#access.push('--cluster-secret-file', secret);
-    this.#others.push(await this.#startRole('master', []));
+    this.#master = await this.#startRole('master', more);
+    this.#others.push(this.#master);
   }
 
   /** @param {string[]} [more] other options of it */
   async startTabletServer(more = []) {
-    this.servers.push(await this.#startRole('tabletserver', ['--address', '127.0.0.1:0', ...more]));
+    const metrics = `127.0.0.1:${await freePort()}`;
+    const words = ['--address', '127.0.0.1:0', '--metrics-address', metrics, ...more];
+    const server = await this.#startRole('tabletserver', words);
+    this.servers.push(server);
+    this.#metrics.set(server, metrics);
   }
 
   /**
@@ -57,10 +69,28 @@ export class BenchCluster {
     return startServer(role, process.execPath, words, /listening on (\S+)/, READY_MS);
   }
 
+  /**
+   * The value of a metric of a tablet server without labels, by its name on the page of metrics.
+   *
+   * @param {RunningServer} server
+   * @param {string} name
+   */
+  async metric(server, name) {
+    const page = await (await fetch(`http://${this.#metrics.get(server)}/metrics`)).text();
+    const value = new RegExp(`^${name} (\\S+)$`, 'm').exec(page)?.[1];
+    if (value === undefined) throw new Error(`there is no metric ${name}`);
+    return Number(value);
+  }
+
   /** Ends a tablet server without notice. @param {RunningServer} server */
   async kill(server) {
     this.servers = this.servers.filter((one) => one !== server);
     await server.kill('SIGKILL');
+  }
+
+  /** The last of what the master has logged. */
+  get masterLog() {
+    return this.#master?.output() ?? '';
   }
 
   /** The folder of the shared store. */

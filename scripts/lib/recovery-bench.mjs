@@ -79,7 +79,7 @@ export async function recoveryBench(words) {
   const { connect } = await import(pathToFileURL(join(ROOT, 'dist', 'bundle', 'index.js')).href);
   const cluster = new BenchCluster();
   try {
-    await cluster.start(etcd);
+    await cluster.start(etcd, ['--log-level', 'info', '--log-format', 'json']);
     // nothing is flushed before the death, nor after it
     const limits = ['--memtable-bytes', '16GiB', '--log-limit-bytes', '16GiB'];
     await cluster.startTabletServer(limits);
@@ -89,7 +89,15 @@ export async function recoveryBench(words) {
     const load = ['-workloads', 'batchwrite', '-rows', rows, '-value', ROW_BYTES, '-splits', tablets - 1];
     await btbench(program, others[0].address, [...load, '-load-secs', 900], 1_000_000);
     await cluster.atRest();
-    const before = others.map(({ pid }) => ({ read: readBytesOf(pid), kept: memoryOf(pid, 'VmRSS') }));
+    const look = () =>
+      Promise.all(
+        others.map(async (server) => ({
+          readBytes: readBytesOf(server.pid),
+          memoryBytes: memoryOf(server.pid, 'VmRSS'),
+          memtableBytes: await cluster.metric(server, 'edubba_memtables_used_bytes'),
+        })),
+      );
+    const before = await look();
     const deadBytes = bytesIn(log);
     const database = await connect(others[0].address, { project: 'p', instance: 'i' });
     const table = database.table(TABLE);
@@ -114,19 +122,28 @@ export async function recoveryBench(words) {
         }
       }),
     );
-    const read = others.map(({ pid }, i) => readBytesOf(pid) - before[i].read);
     const highest = stopWatching();
+    const after = await look();
+    const readBytes = after.reduce((sum, now, i) => sum + now.readBytes - before[i].readBytes, 0);
+    const above = after.map(
+      ({ memtableBytes }, i) => highest[i] - before[i].memoryBytes - (memtableBytes - before[i].memtableBytes),
+    );
+    const sorting = /"the log of a dead server was sorted"[^\n]*/.exec(cluster.masterLog)?.[0];
     await database.close();
     const times = [...servedMs].sort((a, b) => a - b);
     const results = {
       'log of the dead server, MiB': rounded(deadBytes / MIB, 1),
       tablets,
-      'read by the others, MiB': rounded(read.reduce((sum, bytes) => sum + bytes, 0) / MIB, 1),
-      'read, times the log': rounded(read.reduce((sum, bytes) => sum + bytes, 0) / deadBytes, 2),
+      'read by the others, MiB': rounded(readBytes / MIB, 1),
+      'read, times the log': rounded(readBytes / deadBytes, 2),
+      'sorting took, s':
+        sorting === undefined ? 'not sorted' : rounded(Number(/"tookMs":([\d.]+)/.exec(sorting)?.[1]) / 1000, 1),
       'served again, from the death, s: first': rounded(times[0] / 1000, 1),
-      last: rounded(times.at(-1) / 1000, 1),
-      'memory before, MiB': before.map(({ kept }) => Math.round(kept / MIB)).join(', '),
-      'highest memory, MiB': highest.map((bytes) => Math.round(bytes / MIB)).join(', '),
+      last: rounded((times.at(-1) ?? 0) / 1000, 1),
+      'more records in memtables, MiB': after
+        .map(({ memtableBytes }, i) => Math.round((memtableBytes - before[i].memtableBytes) / MIB))
+        .join(', '),
+      'highest memory above these and that before, MiB': above.map((bytes) => Math.round(bytes / MIB)).join(', '),
     };
     console.table(results);
     if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify({ bench: 'recovery', ...results })}\n`);

@@ -11,8 +11,10 @@ export const APPEND_MS = 5;
 export const FILE_WRITE_MS = 10;
 /** The files of a tablet are opened: two reads of storage, one after the other. */
 export const OPEN_FILES_MS = 10;
-/** The log of a dead server, 64 MiB, is read from storage at 200 MB/s. */
+/** The log of a dead server, 64 MiB, is read from storage, or written to it, at 200 MB/s. */
 export const READ_LOG_MS = 320;
+/** A list of files, or a read of a few. */
+export const FILE_READ_MS = 5;
 
 /** CPU time. */
 export const CPU = {
@@ -35,6 +37,8 @@ export const CPU = {
   flushMs: 1,
   /** A log of 64 MiB that is decoded. */
   replayLogMs: 297,
+  /** The same, sorted and written. */
+  sortLogMs: 1700,
   /** A tablet in a message that has it loaded or released. */
   tabletRefMs: 0.002,
   /** A plan of many moves, at the master. */

@@ -6,7 +6,7 @@
  *
  *   npm run sim -- --costs
  */
-import { readEncodedAppends } from '../../src/commitlog/index.ts';
+import { readEncodedAppends, sortLog } from '../../src/commitlog/index.ts';
 import {
   ByteBudget,
   type Env,
@@ -198,6 +198,15 @@ async function replay(path: string): Promise<void> {
     for await (const { records: some } of readEncodedAppends(fileSystem, path)) records += some.length;
   });
   console.log(`(${records} records)`);
+  await measure('64 MiB of a log that is sorted', 1, () =>
+    sortLog({
+      env: { fileSystem, clock: systemClock, codecs },
+      log: path,
+      part: { from: 0, to: undefined },
+      maxBytes: 64 * MIB,
+      pathOf: ({ from }) => `sorted/x/${from}`,
+    }),
+  );
 }
 
 /** A plan for half as many servers again. */

@@ -4,6 +4,7 @@
  * measured of the real one (costs.ts). Its own reads and commits of METADATA go through the real client.
  */
 import { BigtableError, Code, toBigtableError, unavailable } from '../../src/base/index.ts';
+import type { LogPart } from '../../src/commitlog/index.ts';
 import { type Env, type PlainError, type RequestContext, requestContext, toPlainError } from '../../src/env/index.ts';
 import { Locator, MetadataClient } from '../../src/locator/index.ts';
 import {
@@ -29,8 +30,9 @@ import {
   type TabletServerCalls,
 } from '../../src/protocol/index.ts';
 import type { SimProcess } from '../world/process.ts';
-import { APPEND_MS, CPU, FILE_WRITE_MS, OPEN_FILES_MS, READ_LOG_MS } from './costs.ts';
+import { APPEND_MS, CPU, FILE_READ_MS, FILE_WRITE_MS, OPEN_FILES_MS, READ_LOG_MS } from './costs.ts';
 import type { Cpu } from './cpu.ts';
+import type { DeadLogs } from './dead-logs.ts';
 import type { MetadataStore } from './metadata-store.ts';
 
 /** Replayed records are written to files this much later, as the real server does. */
@@ -38,13 +40,15 @@ const FLUSH_REPLAYED_MS = 2000;
 const ROWS_PER_BATCH = 100;
 const TABLET_BYTES = 100 * 1024 * 1024;
 
+/** The tablets of a dead server: each has the same share of its log. */
+const TABLETS_PER_LOG = 1000;
+
 export interface StandInOptions {
   readonly env: Env;
   readonly process: SimProcess;
   readonly cpu: Cpu;
   readonly store: MetadataStore;
-  /** True when the log of a server holds records that are to be replayed. */
-  readonly isFull: (log: string) => boolean;
+  readonly logs: DeadLogs;
   readonly onServed: (server: StandIn, key: MetadataKey) => void;
 }
 
@@ -63,6 +67,9 @@ export class StandIn {
   readonly #metadata: MetadataClient;
   /** By log, its reading. */
   readonly #replays = new Map<string, Promise<void>>();
+  /** By log, the opening of its sorted files. */
+  readonly #sorted = new Map<string, Promise<void>>();
+  #sorting: Promise<void> = Promise.resolve();
   readonly #loading = new Map<string, Promise<void>>();
 
   constructor(options: StandInOptions, address: string) {
@@ -110,6 +117,10 @@ export class StandIn {
       }),
       load: addressed(({ tablets }) => this.#each(tablets, (ref) => this.#load(ref))),
       unload: addressed(({ tablets }) => this.#each(tablets, (ref) => this.#unload(ref))),
+      sortLog: addressed(async ({ server, start, end }) => {
+        await this.#sort(logPathOf(server), { from: start, to: end });
+        return undefined;
+      }),
       holdings: addressed(async () => ({ files: [], logs: [logPathOf(this.name)] })),
       commit: addressed(async ({ commits }) => {
         const keys = commits.flatMap(({ rows }) => rows.map(({ key }) => key));
@@ -150,13 +161,14 @@ export class StandIn {
   }
 
   async #loadOnce({ key, epoch }: TabletRef): Promise<void> {
-    const { cpu, onServed, isFull } = this.#options;
+    const { cpu, onServed, logs } = this.#options;
     const row = await this.#metadata.readRow(key, this.#context());
     if (row?.server?.name !== this.name || row.epoch !== epoch)
       throw new BigtableError(Code.FAILED_PRECONDITION, `the tablet is not given to ${this.name} at epoch ${epoch}`);
     await cpu.work(CPU.readRowMs);
     const foreign = row.logs.filter((log) => log !== logPathOf(this.name));
-    await Promise.all(foreign.filter(isFull).map((log) => this.#replay(log)));
+    for (const log of foreign)
+      if (logs.isFull(log)) await (logs.isSorted(log) ? this.#readSorted(log) : this.#replay(log));
     await cpu.wait(OPEN_FILES_MS);
     await cpu.work(CPU.loadMs);
     this.tablets.set(key, epoch);
@@ -173,6 +185,32 @@ export class StandIn {
       this.#replays.set(log, replay);
     }
     return replay;
+  }
+
+  /** The server sorts one part after another. */
+  #sort(log: string, part: LogPart): Promise<void> {
+    const { cpu, logs } = this.#options;
+    const share = logs.shareOf(part);
+    this.#sorting = this.#sorting.then(async () => {
+      await cpu.wait(READ_LOG_MS * share);
+      await cpu.work(CPU.sortLogMs * share);
+      await cpu.wait(READ_LOG_MS * share);
+      logs.partIsSorted(log, part);
+    });
+    return this.#sorting;
+  }
+
+  /** The list of its files and their indexes, once; then what has the records of one tablet. */
+  async #readSorted(log: string): Promise<void> {
+    const { cpu, logs } = this.#options;
+    let opening = this.#sorted.get(log);
+    if (opening === undefined) {
+      opening = cpu.wait((1 + logs.parts) * FILE_READ_MS);
+      this.#sorted.set(log, opening);
+    }
+    await opening;
+    await cpu.wait(logs.parts * FILE_READ_MS);
+    await cpu.work(CPU.replayLogMs / TABLETS_PER_LOG);
   }
 
   /** Replayed records go to a file, so that the tablet does not need the dead server's log any more. */

@@ -36,6 +36,7 @@ import { Scheduler } from '../world/scheduler.ts';
 import { ChargedTransport } from './charged-transport.ts';
 import { LOCK_SERVICE_MS } from './costs.ts';
 import { Cpu } from './cpu.ts';
+import { DeadLogs } from './dead-logs.ts';
 import { MetadataStore } from './metadata-store.ts';
 import { StandIn } from './stand-in.ts';
 
@@ -68,8 +69,7 @@ export class ScaleWorld {
   readonly #files = new MemoryFileSystem();
   readonly store: MetadataStore;
   readonly #rootRow: MetadataRow;
-  /** Logs of servers that died with records to be replayed. */
-  readonly #fullLogs = new Set<string>();
+  readonly #logs = new DeadLogs();
   #starts = 0;
 
   /** Every tablet is with a server of an earlier cluster, which was shut down: its log is empty. */
@@ -107,7 +107,13 @@ export class ScaleWorld {
     const env = this.#env(process);
     const lockService = this.#counted(env.lockService);
     return Master.start({
-      env: { ...env, transport: this.masterTransport, lockService, metrics: this.masterMetrics },
+      env: {
+        ...env,
+        fileSystem: this.#logs.filesOf(env.fileSystem, (ms) => this.masterCpu.wait(ms)),
+        transport: this.masterTransport,
+        lockService,
+        metrics: this.masterMetrics,
+      },
       address: 'master',
     });
   }
@@ -121,7 +127,7 @@ export class ScaleWorld {
         process,
         cpu: new Cpu(this.scheduler, process),
         store: this.store,
-        isFull: (log) => this.#fullLogs.has(log),
+        logs: this.#logs,
         onServed: (one, key) => this.#served(one, key),
       },
       name,
@@ -136,7 +142,7 @@ export class ScaleWorld {
    * has gone, or when it has not been kept alive for long enough.
    */
   kill(server: StandIn, seen: 'at once' | 'after its lease'): void {
-    this.#fullLogs.add(logPathOf(server.name));
+    this.#logs.died(logPathOf(server.name));
     server.process.kill();
     if (seen === 'at once') void this.locks.closed(server.sessionId);
     this.servers.splice(this.servers.indexOf(server), 1);

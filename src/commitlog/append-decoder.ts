@@ -11,22 +11,26 @@ import { APPEND_VERSION, type AppendHeader, RecordField, RecordKind } from './ap
 import { AppendReader, INT64_BYTES } from './append-reader.ts';
 import { BodyDecoder } from './body-decoder.ts';
 import {
-  type EncodedRecord,
   type LogRecord,
   Origin,
   type RecordBody,
+  type RecordOfAppend,
   type RedoRecord,
   type RowSpan,
 } from './record.ts';
 
+/** Length of a record's length. */
+const LENGTH_BYTES = 4;
 const ORIGINS: ReadonlySet<number> = new Set(Object.values(Origin));
 
 /** One record of an append. */
-class RecordInAppend implements EncodedRecord {
+class RecordInAppend implements RecordOfAppend {
   readonly tableId: string;
   readonly epoch: number;
   readonly sequence: number;
   readonly kind: number;
+  /** Offset of its length. */
+  readonly start: number;
   /** Offset after the epoch. */
   readonly at: number;
   readonly end: number;
@@ -40,6 +44,7 @@ class RecordInAppend implements EncodedRecord {
     tableId: string,
     epoch: number,
     sequence: number,
+    start: number,
     at: number,
     end: number,
   ) {
@@ -47,6 +52,7 @@ class RecordInAppend implements EncodedRecord {
     this.epoch = epoch;
     this.sequence = sequence;
     this.kind = kind;
+    this.start = start;
     this.at = at;
     this.end = end;
     this.#decoder = decoder;
@@ -58,6 +64,10 @@ class RecordInAppend implements EncodedRecord {
 
   redo(): RedoRecord {
     return this.#decoder.redo(this);
+  }
+
+  encoded(): Uint8Array {
+    return this.#decoder.encoded(this);
   }
 
   span(): RowSpan | undefined {
@@ -108,7 +118,7 @@ export class AppendDecoder {
   }
 
   /** The next record, its body not decoded yet; undefined after the last. */
-  nextEncoded(): EncodedRecord | undefined {
+  nextEncoded(): RecordOfAppend | undefined {
     const reader = this.#reader;
     return reader.checked(() => {
       reader.offset = this.#next;
@@ -125,6 +135,10 @@ export class AppendDecoder {
   /** Only for RecordInAppend, as all that follows. */
   decode(record: RecordInAppend): LogRecord {
     return this.#reader.checked(() => this.#record(record, () => this.#bodies.body(record.kind)));
+  }
+
+  encoded({ start, end }: RecordInAppend): Uint8Array {
+    return this.#reader.bytes.subarray(start, end);
   }
 
   redo(record: RecordInAppend): RedoRecord {
@@ -186,7 +200,8 @@ export class AppendDecoder {
 
   #find(sequence: number): RecordInAppend {
     const reader = this.#reader;
-    const length = reader.bytes.readUInt32LE(reader.take(4));
+    const start = reader.take(LENGTH_BYTES);
+    const length = reader.bytes.readUInt32LE(start);
     const end = reader.offset + length;
     if (end > reader.bytes.length) throw reader.corrupt(`a record of ${length} bytes exceeds the append`);
     this.#next = end;
@@ -194,7 +209,7 @@ export class AppendDecoder {
     const tableId = this.#table();
     const epoch = reader.varint();
     if (reader.offset > end) throw reader.corrupt(`the head of a record of ${length} bytes exceeds the record`);
-    return new RecordInAppend(this, kind, tableId, epoch, sequence, reader.offset, end);
+    return new RecordInAppend(this, kind, tableId, epoch, sequence, start, reader.offset, end);
   }
 
   #table(): string {

@@ -114,6 +114,20 @@ export class AppendEncoder {
     }
   }
 
+  /** Adds a record of another append, with its length, as it is. A large one is not copied. */
+  addEncoded(record: Uint8Array): void {
+    this.count++;
+    if (record.length < LARGE_VALUE_BYTES) {
+      this.#reserve(record.length);
+      copyBytes(record, 0, record.length, this.#slab, this.#at);
+      this.#at += record.length;
+      return;
+    }
+    this.#cut();
+    this.#parts.push(record);
+    this.#partBytes += record.length;
+  }
+
   /** The append's bytes: header and records. They are valid until `reset`. */
   finish(header: AppendHeader): readonly Uint8Array[] {
     assert(header.count === this.count && this.count > 0, 'the header counts the records of the append');

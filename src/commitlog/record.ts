@@ -58,6 +58,12 @@ export interface EncodedRecord extends RedoPoint {
   touches(range: RowRange): boolean;
 }
 
+/** A record in its append. */
+export interface RecordOfAppend extends EncodedRecord {
+  /** The record as the log has it, with its length. A view of the append. */
+  encoded(): Uint8Array;
+}
+
 /** A record without its sequence number, which the log assigns. */
 export interface NewRecord extends Omit<LogRecord, 'sequence' | 'body'> {
   readonly body: RecordBody<Mutations>;

@@ -11,7 +11,7 @@ import { type Clock, type Codecs, type FileSystem, type LogPosition, Pacer } fro
 import { AppendDecoder } from './append-decoder.ts';
 import { AppendEncoder } from './append-encoder.ts';
 import { AppendOrder } from './append-order.ts';
-import type { EncodedRecord, RedoRecord } from './record.ts';
+import type { EncodedRecord, RecordOfAppend, RedoRecord } from './record.ts';
 import {
   BLOCK_HEADER_BYTES,
   type BlockEntry,
@@ -47,7 +47,7 @@ interface Piece {
   readonly row: ByteString;
   readonly epoch: number;
   readonly sequence: number;
-  readonly record: EncodedRecord | RedoRecord;
+  readonly record: RecordOfAppend | RedoRecord;
 }
 
 /** Returns the bytes of the appends that were read. */
@@ -89,7 +89,7 @@ class Pieces {
     this.#pacer = new Pacer(clock);
   }
 
-  async add(record: EncodedRecord): Promise<void> {
+  async add(record: RecordOfAppend): Promise<void> {
     const span = record.span();
     if (span === undefined) this.#addWhole(record);
     else if (span.first === span.last) this.#add(record, span.first, record);
@@ -110,7 +110,7 @@ class Pieces {
     if (redo.body.kind === 'dropRows') this.drops.push(pieceOf(record, '', redo));
   }
 
-  #add(record: EncodedRecord, row: ByteString, contents: EncodedRecord | RedoRecord): void {
+  #add(record: RecordOfAppend, row: ByteString, contents: RecordOfAppend | RedoRecord): void {
     const run = this.#runs.at(-1)!;
     run.push(pieceOf(record, row, contents));
     this.sizeBytes += ROW_BYTES + row.length;
@@ -146,7 +146,7 @@ class Pieces {
 function pieceOf(
   { tableId, epoch, sequence }: EncodedRecord,
   row: ByteString,
-  record: EncodedRecord | RedoRecord,
+  record: RecordOfAppend | RedoRecord,
 ): Piece {
   return { tableId, row, epoch, sequence, record };
 }
@@ -190,9 +190,9 @@ async function writeSorted(
       first = undefined;
     };
     const add = (piece: Piece): void => {
-      const record = 'redo' in piece.record ? piece.record.redo() : piece.record;
       first ??= piece;
-      encoder.add(record);
+      if ('encoded' in piece.record) encoder.addEncoded(piece.record.encoded());
+      else encoder.add(piece.record);
       sequences.push(piece.sequence);
     };
     let last: Piece | undefined;

@@ -379,9 +379,8 @@ export class AssignmentQueue {
   #waitForLogs(entry: Entry, until: Promise<unknown>): void {
     if (entry.isStale) return this.#begin(entry, undefined);
     this.#enter(entry, 'sorting');
-    entry.row = undefined;
     const begin = (): void => {
-      if (!this.#ended && entry.phase === 'sorting') this.#begin(entry, undefined);
+      if (!this.#ended && entry.phase === 'sorting') this.#begin(entry, entry.row);
     };
     void until.then(begin, begin);
   }

@@ -41,6 +41,8 @@ export class LogSorting {
   readonly #partBytes: number;
   /** By dead server. Undefined: it is over. */
   readonly #logs = new Map<string, Promise<void> | undefined>();
+  /** By server that sorts, what ends the wait for each of its calls. */
+  readonly #calls = new Map<string, Set<() => void>>();
 
   constructor(options: LogSortingOptions) {
     this.#options = options;
@@ -71,6 +73,26 @@ export class LogSorting {
     for (const name of this.#logs.keys()) if (!this.#options.servers.remembersDead(name)) this.#logs.delete(name);
   }
 
+  /** The server is dead: no answer of it is waited for. */
+  endAt(name: string): void {
+    for (const end of this.#calls.get(name) ?? []) end();
+  }
+
+  /** True when the call has ended, false if its server is found dead before. */
+  #unlessDead(name: string, call: Promise<unknown>): Promise<boolean> {
+    const calls = this.#calls.get(name) ?? new Set();
+    this.#calls.set(name, calls);
+    return new Promise((resolve, reject) => {
+      const end = (): void => {
+        calls.delete(end);
+        if (calls.size === 0) this.#calls.delete(name);
+        resolve(false);
+      };
+      calls.add(end);
+      call.then(() => resolve(true), reject).finally(end);
+    });
+  }
+
   #isOver(name: string): void {
     if (this.#logs.has(name)) this.#logs.set(name, undefined);
   }
@@ -81,15 +103,15 @@ export class LogSorting {
     try {
       // only a fenced log ends
       if (!(await servers.isDead(name))) return;
-      const readers = servers.all();
+      const readers = servers.all().length;
       // tablets are given away once there is a server: that sorts it
-      if (readers.length === 0) return void this.#logs.delete(name);
+      if (readers === 0) return void this.#logs.delete(name);
       const { sizeBytes, positions } = await fileSystem.cutLog!(log, this.#partBytes);
-      const leastParts = readers.length >= MANY_SERVERS ? LEAST_PARTS : LEAST_PARTS_OF_FEW;
+      const leastParts = readers >= MANY_SERVERS ? LEAST_PARTS : LEAST_PARTS_OF_FEW;
       if (sizeBytes < leastParts * this.#partBytes) return;
       const startMs = clock.monotonicMs();
       const parts = await this.#missing(name, positions);
-      const left = await this.#sortParts(name, parts, readers);
+      const left = await this.#sortParts(name, parts);
       const fields = { server: name, bytes: sizeBytes, parts: parts.length, tookMs: clock.monotonicMs() - startMs };
       if (left === 0) logger.info('the log of a dead server was sorted', fields);
       else logger.warn('the log of a dead server was sorted in part only', { ...fields, left });
@@ -113,25 +135,49 @@ export class LogSorting {
     return begins.map((from, i) => ({ from, to: begins[i + 1] })).filter((part) => !existing.has(keyOf(part)));
   }
 
-  /** Each server sorts one part after another. Returns the number of those that none has sorted. */
-  async #sortParts(name: string, parts: readonly LogPart[], readers: readonly LiveServer[]): Promise<number> {
+  /**
+   * Each server sorts one part of the log after another; the part of one that fails goes to another one. Returns the
+   * number of those that none has sorted.
+   */
+  async #sortParts(name: string, parts: readonly LogPart[]): Promise<number> {
+    const { clock } = this.#options.env;
+    const rounds = 1 + Math.ceil(parts.length / Math.max(1, this.#options.servers.all().length));
+    const endMs = clock.monotonicMs() + rounds * PART_MS;
     const waiting = parts.map((part) => ({ part, attempts: 0 }));
+    /** Servers that sort a part of this log, or have failed to. */
+    const taken = new Set<string>();
+    const working = new Set<Promise<void>>();
     let left = parts.length;
-    const rounds = 1 + Math.ceil(parts.length / readers.length);
-    const endMs = this.#options.env.clock.monotonicMs() + rounds * PART_MS;
-    await Promise.all(
-      readers.map(async (server) => {
-        for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-          if (await this.#sortPart(server, name, next.part, endMs)) {
+    while (left > 0) {
+      for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
+        const server = this.#freest(taken);
+        if (server === undefined) break;
+        waiting.shift();
+        taken.add(server.name);
+        const { part } = next;
+        const attempts = next.attempts + 1;
+        const work = this.#sortPart(server, name, part, endMs).then((isSorted) => {
+          working.delete(work);
+          if (isSorted) {
             left--;
-            continue;
-          }
-          if (++next.attempts < MAX_ATTEMPTS) waiting.push(next);
-          return;
-        }
-      }),
-    );
+            taken.delete(server.name);
+          } else if (attempts < MAX_ATTEMPTS) waiting.push({ part, attempts });
+        });
+        working.add(work);
+      }
+      if (working.size === 0) break;
+      await Promise.race(working);
+    }
     return left;
+  }
+
+  /** The server, of those that are not taken, that sorts the fewest parts of any logs. */
+  #freest(taken: ReadonlySet<string>): LiveServer | undefined {
+    const load = ({ name }: LiveServer): number => this.#calls.get(name)?.size ?? 0;
+    let best: LiveServer | undefined;
+    for (const server of this.#options.servers.all())
+      if (!taken.has(server.name) && (best === undefined || load(server) < load(best))) best = server;
+    return best;
   }
 
   /** False if the server has failed. */
@@ -146,8 +192,8 @@ export class LogSorting {
     };
     try {
       const deadlineMs = Math.min(within.deadlineMs, endMs);
-      await servers.caller.callUntilDone(server, 'sortLog', message, { ...within, deadlineMs });
-      return true;
+      const sorting = servers.caller.callUntilDone(server, 'sortLog', message, { ...within, deadlineMs });
+      return await this.#unlessDead(server.name, sorting);
     } catch (thrown) {
       const error = toBigtableError(thrown);
       if (isDeposed(error)) throw error;

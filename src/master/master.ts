@@ -172,7 +172,7 @@ export class Master {
       onMetadataFailure: (error) => this.#schedule.logFailure('assign', error),
       onNotRead: () => this.#schedule.later('look at METADATA', NOT_READ_MS),
     });
-    const assigning = { ...parts, loads, assignment: this.#assignment, queue: this.#queue };
+    const assigning = { ...parts, loads, sorting: this.#sorting, assignment: this.#assignment, queue: this.#queue };
     this.#verification = new Verification(assigning);
     this.#recoveries = new Recoveries({ ...assigning, lookAtAll: () => this.#schedule.later('assign', 0) });
     this.#balancer = new Balancer(assigning);

@@ -10,6 +10,7 @@ import type { Env, RequestContext, Timer } from '../env/index.ts';
 import { isDeposed } from '../protocol/index.ts';
 import type { AssignmentQueue } from './assignment-queue.ts';
 import type { Loads } from './loads.ts';
+import type { LogSorting } from './log-sorting.ts';
 import type { Servers } from './servers.ts';
 import { RETRY_MS } from './work-schedule.ts';
 
@@ -18,6 +19,7 @@ export interface RecoveriesOptions {
   readonly servers: Servers;
   readonly queue: AssignmentQueue;
   readonly loads: Loads;
+  readonly sorting: Pick<LogSorting, 'endAt'>;
   readonly context: () => RequestContext;
   /** Throws while the master may not work. */
   readonly check: () => void;
@@ -78,7 +80,7 @@ export class Recoveries {
   }
 
   async #begin(name: string): Promise<void> {
-    const { env, servers, queue, loads, lookAtAll, context } = this.#options;
+    const { env, servers, queue, loads, sorting, lookAtAll, context } = this.#options;
     assert(this.#begun.get(name) === 'under way', 'one recovery of a server runs at a time');
     if (!(await servers.isDead(name))) {
       // it has its lock again, or its file is gone and its lock will be
@@ -86,6 +88,7 @@ export class Recoveries {
       return;
     }
     loads.endAt(name);
+    sorting.endAt(name);
     const [removed] = await Promise.allSettled([servers.removeDead(name), servers.leaveOutSilent(context())]);
     if (removed.status === 'rejected') {
       const error = toBigtableError(removed.reason).message;
