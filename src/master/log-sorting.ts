@@ -4,8 +4,8 @@
  * of its readers together read it in less time.
  *
  * Invariant: sorted files only save time and memory. Whatever fails here, the tablets are given away, and their servers
- * read the log. Only fenced logs are sorted. METADATA is not needed for it, and METADATA's tablets wait for it, too: one
- * server that reads a long log takes no less time than several that sort it.
+ * read the log. Only fenced logs are sorted. METADATA is not needed for it, and METADATA's tablets wait for it, too:
+ * one server that reads a long log takes no less time than several that sort it.
  */
 import { toBigtableError } from '../base/index.ts';
 import { type LogPart, partOfName, SORTED_DIRECTORY } from '../commitlog/index.ts';

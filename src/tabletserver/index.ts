@@ -3,3 +3,4 @@
  * and the answers to the internal calls.
  */
 export { TabletServer, type TabletServerSettings } from './tablet-server.ts';
+export { SORTED_DIRECTORY } from '../commitlog/index.ts';

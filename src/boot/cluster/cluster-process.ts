@@ -19,6 +19,7 @@ import {
 } from '../../platform/index.ts';
 import { CALL_CODEC } from '../../protocol/index.ts';
 import { COMPACTION_TASK, type CompactionJob } from '../../tablet/index.ts';
+import { SORTED_DIRECTORY } from '../../tabletserver/index.ts';
 import { addressText, isLoopback, parseAddress } from '../../wire/index.ts';
 import { openFilesLimit } from '../open/descriptors.ts';
 import { inlineWorkers } from '../open/open-database.ts';
@@ -139,7 +140,8 @@ async function readThroughCache(
   if (readCache === undefined) return fileSystem;
   const { checksum } = nativeCodecs();
   const { directory, budgetBytes } = readCache;
-  const parts = { fileSystem, identity, budgetBytes, checksum, clock: systemClock, logger, metrics };
+  const passedPrefix = SORTED_DIRECTORY;
+  const parts = { fileSystem, identity, budgetBytes, passedPrefix, checksum, clock: systemClock, logger, metrics };
   try {
     return openParts.add(await openReadCache(directory, parts)).fileSystem;
   } catch (thrown) {

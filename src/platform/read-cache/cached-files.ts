@@ -43,6 +43,8 @@ export interface CachedFilesParts {
   readonly metrics: Metrics;
   readonly nowMs: () => number;
   readonly syscalls: Pick<Syscalls, 'diskReads'>;
+  /** As `ReadCacheOptions`. */
+  readonly passedPrefix?: string | undefined;
 }
 
 /** Missing chunks next to each other, from `first` to `last`. */
@@ -63,11 +65,13 @@ export class CachedFiles implements FileSystem {
   readonly #misses: Counter;
   readonly #hitBytes: Counter;
   readonly #fetchedBytes: Counter;
+  readonly #passedPrefix: string | undefined;
   readonly cutLog?: NonNullable<FileSystem['cutLog']>;
   #unwrittenBytes = 0;
   readonly #filling = new Set<Promise<void>>();
 
-  constructor({ store, chunks, slots, metrics, nowMs, syscalls }: CachedFilesParts) {
+  constructor({ store, chunks, slots, metrics, nowMs, syscalls, passedPrefix }: CachedFilesParts) {
+    this.#passedPrefix = passedPrefix;
     this.#store = store;
     if (store.cutLog !== undefined) this.cutLog = (path, partBytes) => store.cutLog!(path, partBytes);
     this.#chunks = chunks;
@@ -81,6 +85,7 @@ export class CachedFiles implements FileSystem {
   }
 
   async create(path: string): Promise<FileWriter> {
+    if (this.#isPassed(path)) return this.#store.create(path);
     return new CachedFileWriter(await this.#store.create(path), this.#chunks, () => this.#files.of(path));
   }
 
@@ -90,7 +95,8 @@ export class CachedFiles implements FileSystem {
   }
 
   async read(path: string, offset: number, length: number): Promise<Buffer> {
-    if (!(offset >= 0 && length > 0 && length <= MAX_READ_BYTES)) return this.#store.read(path, offset, length);
+    if (!(offset >= 0 && length > 0 && length <= MAX_READ_BYTES) || this.#isPassed(path))
+      return this.#store.read(path, offset, length);
     const file = this.#files.of(path);
     const runBytes = file.noteRead(offset, length);
     const into = Buffer.allocUnsafe(length);
@@ -132,6 +138,10 @@ export class CachedFiles implements FileSystem {
     if (file.noteRead(offset, length) === 0) for (const slot of slots) this.#chunks.use(slot);
     this.#countHit(length);
     return bytes;
+  }
+
+  #isPassed(path: string): boolean {
+    return this.#passedPrefix !== undefined && path.startsWith(this.#passedPrefix);
   }
 
   list(prefix: string): Promise<FileInfo[]> {

@@ -165,6 +165,19 @@ describe('what a read cache keeps', () => {
     assert.deepEqual(subject.storeReads(), []);
   });
 
+  test('files under the prefix that is passed are not kept, read or written', async (t) => {
+    const subject = await openCache(t, 20, { passedPrefix: 'once/' });
+    const { fileSystem } = subject.cache;
+    const content = await writeFile(fileSystem, 'once/f', 333);
+    await writeFile(fileSystem, 'once', 100);
+    subject.storeReads();
+    for (let i = 0; i < 2; i++) assert.deepEqual(await fileSystem.read('once/f', 10, 100), content.subarray(10, 110));
+    assert.equal(fileSystem.readNow?.('once/f', 10, 10), undefined);
+    assert.deepEqual(subject.storeReads(), ['once/f 10-110', 'once/f 10-110']);
+    await fileSystem.read('once', 0, 100);
+    assert.deepEqual(subject.storeReads(), []);
+  });
+
   test('a file that is not made, or loses its path to another, leaves nothing', async (t) => {
     const subject = await openCache(t, 20);
     const { fileSystem } = subject.cache;

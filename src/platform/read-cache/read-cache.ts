@@ -34,6 +34,8 @@ export interface ReadCacheOptions {
    * for most stores. A cache with chunks of another size is emptied.
    */
   readonly chunkBytes?: number;
+  /** Files under this path are read and written past the cache: they are read once. Default: none. */
+  readonly passedPrefix?: string;
   readonly checksum: Checksum;
   readonly clock: Clock;
   readonly logger?: Logger;
@@ -66,6 +68,7 @@ const OWN_NAMES = new Set([LOCK_NAME, FORMAT_NAME, NEW_NAME, CHUNKS_NAME, INDEX_
  */
 export async function openReadCache(path: string, options: ReadCacheOptions): Promise<ReadCache> {
   const { fileSystem, clock, metrics = new Metrics(), syscalls = nodeSyscalls, chunkBytes = CHUNK_BYTES } = options;
+  const { passedPrefix } = options;
   const slots = slotsOf(options.budgetBytes, chunkBytes);
   const directory = resolve(path);
   await systemCall(`making ${directory}`, makeDirectory(directory));
@@ -81,7 +84,7 @@ export async function openReadCache(path: string, options: ReadCacheOptions): Pr
       'readCache.limitBytes': () => slots * chunkBytes,
     });
     const nowMs = (): number => clock.monotonicMs();
-    const files = new CachedFiles({ store: fileSystem, chunks, slots, metrics, nowMs, syscalls });
+    const files = new CachedFiles({ store: fileSystem, chunks, slots, metrics, nowMs, syscalls, passedPrefix });
     const end = async (): Promise<void> => {
       stopGauges();
       await files.settled();
