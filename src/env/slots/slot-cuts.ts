@@ -17,9 +17,11 @@ interface Sample {
 export async function cutSlots(calls: SlotCalls, log: string, partBytes: number): Promise<LogCuts> {
   const end = await findLogEnd(calls, log);
   if (end === undefined) return { sizeBytes: 0, positions: [] };
-  const samples: Sample[] = [];
-  for (const row of rowsOf(log)) samples.push(...(await samplesOf(calls, row, end)));
-  samples.sort((a, b) => a.position - b.position);
+  // an append that was slow is in both rows
+  const byPosition = new Map<LogPosition, Sample>();
+  for (const row of rowsOf(log))
+    for (const sample of await samplesOf(calls, row, end)) byPosition.set(sample.position, sample);
+  const samples = [...byPosition.values()].sort((a, b) => a.position - b.position);
   const positions: LogPosition[] = [];
   let [sizeBytes, inPart] = [0, 0];
   for (const { position, bytes } of samples) {
