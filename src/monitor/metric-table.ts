@@ -234,6 +234,7 @@ const LOG: readonly MetricDefinition[] = [
     help: 'Time until an append to the commit log was durable. An append holds the writes of many calls.',
   },
   counter('log_appended_bytes', 'log.appendedBytes', 'Bytes of records appended to commit logs.'),
+  counter('log_sorted_bytes', 'log.sortedBytes', 'Bytes of logs of dead servers that were sorted for recoveries.'),
   gauge(
     'log_size_bytes',
     'log.sizeBytes',

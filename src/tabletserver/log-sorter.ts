@@ -89,7 +89,7 @@ export class LogSorter {
       `${SORTED_DIRECTORY}${server}/${sortedFileName(one, `${serverName}-${this.#files++}`)}`;
     const bytes = await sortLog({ env, log: logPathOf(server), part, maxBytes, pathOf, isStopped });
     if (this.#isStopped) throw unavailable('the tablet server is ending');
-    env.metrics.add('recovery.sortedBytes', bytes);
+    env.metrics.add('log.sortedBytes', bytes);
   }
 
   async #partsOf(server: string): Promise<SortedPart[]> {
@@ -107,13 +107,17 @@ export function isUnusable({ code }: BigtableError): boolean {
   return code === Code.NOT_FOUND || code === Code.DATA_LOSS || code === Code.OUT_OF_RANGE;
 }
 
-/** Parts that follow one another, of those that there are, and the parts that are missing between them. */
+/**
+ * Parts that follow one another, of those that there are, and the parts that are missing between them. Nothing is
+ * missing if some of the parts are the whole log; two masters may have cut it in different places.
+ */
 export function chain(all: readonly SortedPart[]): { parts: SortedPart[]; missing: LogPart[] } {
-  const endOf = ({ to }: LogPart): number => to ?? Number.POSITIVE_INFINITY;
+  const whole = wholeFrom(0, all, new Set());
+  if (whole !== undefined) return { parts: whole, missing: [] };
   const parts: SortedPart[] = [];
   const missing: LogPart[] = [];
   let at = 0;
-  while (at !== Number.POSITIVE_INFINITY) {
+  while (at !== END) {
     let next: SortedPart | undefined;
     for (const part of all) {
       if (part.from < at) continue;
@@ -126,4 +130,23 @@ export function chain(all: readonly SortedPart[]): { parts: SortedPart[]; missin
     at = endOf(next);
   }
   return { parts, missing };
+}
+
+const END = Number.POSITIVE_INFINITY;
+
+function endOf({ to }: LogPart): number {
+  return to ?? END;
+}
+
+/** Parts from that position to the end of the log. `deadEnds`: positions from which there are none. */
+function wholeFrom(from: number, all: readonly SortedPart[], deadEnds: Set<number>): SortedPart[] | undefined {
+  if (from === END) return [];
+  if (deadEnds.has(from)) return undefined;
+  for (const part of all) {
+    if (part.from !== from) continue;
+    const rest = wholeFrom(endOf(part), all, deadEnds);
+    if (rest !== undefined) return [part, ...rest];
+  }
+  deadEnds.add(from);
+  return undefined;
 }
