@@ -23,7 +23,12 @@ import {
   splitsUsersTablet,
   tabletsOfUsers,
 } from './meeting-steps.ts';
-import { commitBesideSweep, deathsBesideSweep, divisionsBesideSweep } from './sweep-meetings.ts';
+import {
+  commitBesideSweep,
+  deathsBesideSweep,
+  divisionsBesideSweep,
+  sweepBesideSilentServer,
+} from './sweep-meetings.ts';
 
 const MEETINGS = [
   'split in an unload',
@@ -38,6 +43,8 @@ const MEETINGS = [
   'flush in a load',
   'grant without an answer',
   'unheard change of a schema',
+  'sweep beside a silent server',
+  'crash under slow appends',
 ] as const;
 export type Meeting = (typeof MEETINGS)[number];
 
@@ -60,6 +67,8 @@ const FLUSHES = 6;
 /** How long a server is not notified of changes of schemas, at least, and how late watches are then, at most. */
 const UNHEARD_MS = 3000;
 const UNHEARD_LAG_MS = 8000;
+/** How slow the appends of a server are, at most, before it dies. */
+const SLOW_APPEND_MS = 2000;
 /** How late the removal of a dead server's file is. */
 const LATE_REMOVAL_MS = 8000;
 
@@ -115,6 +124,10 @@ export function meet(
       return grantWithoutAnswer(cluster);
     case 'unheard change of a schema':
       return unheardChange(cluster, durationMs, severity, isOver);
+    case 'sweep beside a silent server':
+      return sweepBesideSilentServer(cluster, isOver);
+    case 'crash under slow appends':
+      return crashUnderSlowAppends(cluster, durationMs, severity);
   }
 }
 
@@ -265,6 +278,22 @@ function grantWithoutAnswer(cluster: Cluster): void {
     }));
   loseGrant();
   cluster.crash(seat);
+}
+
+/**
+ * Appends of a server are slow, so that calls on a row find changes that are not durable yet. It dies in the midst, and
+ * the last appends may be lost.
+ */
+function crashUnderSlowAppends(cluster: Cluster, durationMs: number, severity: number): void {
+  const { scheduler, store } = cluster;
+  const { machine } = someTablet(cluster) ?? {};
+  const seat = cluster.seatOf(machine);
+  if (machine === undefined || seat === undefined) return;
+  store.slowMachines.set(machine, SLOW_APPEND_MS * severity);
+  scheduler.after(durationMs / 2, undefined, 'crash under slow appends', () => {
+    store.slowMachines.delete(machine);
+    cluster.crash(seat);
+  });
 }
 
 /** A server is not notified of changes of schemas for a while, and all watches are late. */

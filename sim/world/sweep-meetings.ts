@@ -114,6 +114,43 @@ export function commitBesideSweep(cluster: Cluster, isOver: () => boolean): void
 }
 
 /**
+ * Files are written, and their server reaches neither METADATA nor the master until a sweep is over, which has listed
+ * them. Its lock holds, and then it commits the files.
+ */
+export function sweepBesideSilentServer(cluster: Cluster, isOver: () => boolean): void {
+  const { network } = cluster;
+  const isOf = (address: string) => (message: unknown) =>
+    (message as Message<'commit'>).commits.some(({ rows }) => rows.some(({ row }) => row?.server?.address === address));
+  network.changeNextCall(
+    'commit',
+    (machine, message) => {
+      const row = (message as Message<'commit'>).commits.find(namesFiles)?.rows[0]?.row;
+      const seat = cluster.seatOf(row?.server?.address);
+      const { server } = seat ?? {};
+      if (isOver() || server === undefined || seat === undefined || seat.name === machine) return undefined;
+      let isHeard = false;
+      const lose = (method: 'commit' | 'holdings', isMeant: (message: unknown) => boolean): void =>
+        network.changeNextCall(
+          method,
+          () => {
+            if (isHeard || isOver()) return undefined;
+            lose(method, isMeant);
+            return { isLost: true };
+          },
+          isMeant,
+        );
+      lose('commit', isOf(seat.name));
+      lose('holdings', (call) => (call as Message<'holdings'>).to === server.name);
+      void Promise.race([cluster.sweep(), pause(cluster, HELD_MS)]).then(() => {
+        isHeard = true;
+      });
+      return { isLost: true };
+    },
+    (message) => (message as Message<'commit'>).commits.some(namesFiles),
+  );
+}
+
+/**
  * A sweep lists the log of a server that is about to announce itself, and asks the others. The server is given a tablet
  * whose row the sweep has read, and dies: its log, which no row that was read has named, is that of a dead server now.
  */
