@@ -140,6 +140,19 @@ describe('the log of a dead server', () => {
   );
 
   test(
+    'waits for a server, when none is left, and is sorted by the first that comes',
+    inCluster(async (cluster, tables) => {
+      await fill(cluster, tables);
+      const calls = sortCalls(cluster);
+      for (const index of cluster.servers.keys()) await cluster.kill(index);
+      await sleep(cluster.clock, 5000);
+      await cluster.startServer();
+      await rowsAre(tables);
+      assert.ok(calls.length > 0);
+    }, OPTIONS),
+  );
+
+  test(
     'is not sorted where it is short for so few servers',
     inCluster(
       async (cluster, tables) => {

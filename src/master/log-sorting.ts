@@ -52,7 +52,8 @@ export class LogSorting {
   /** Resolves when those of the logs that are to be sorted are; undefined if there is nothing to wait for. */
   sorted(logs: readonly string[]): Promise<unknown> | undefined {
     const { env, servers } = this.#options;
-    if (env.fileSystem.cutLog === undefined) return undefined;
+    // without a server no tablet can be given away: the first that comes sorts
+    if (env.fileSystem.cutLog === undefined || servers.all().length === 0) return undefined;
     const sortings: Promise<void>[] = [];
     for (const log of logs) {
       const name = log.slice(LOGS_DIRECTORY.length);
@@ -104,8 +105,6 @@ export class LogSorting {
       // only a fenced log ends
       if (!(await servers.isDead(name))) return;
       const readers = servers.all().length;
-      // tablets are given away once there is a server: that sorts it
-      if (readers === 0) return void this.#logs.delete(name);
       const { sizeBytes, positions } = await fileSystem.cutLog!(log, this.#partBytes);
       const leastParts = readers >= MANY_SERVERS ? LEAST_PARTS : LEAST_PARTS_OF_FEW;
       if (sizeBytes < leastParts * this.#partBytes) return;
