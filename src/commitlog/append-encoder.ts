@@ -117,15 +117,10 @@ export class AppendEncoder {
   /** Adds a record of another append, with its length, as it is. A large one is not copied. */
   addEncoded(record: Uint8Array): void {
     this.count++;
-    if (record.length < LARGE_VALUE_BYTES) {
-      this.#reserve(record.length);
-      copyBytes(record, 0, record.length, this.#slab, this.#at);
-      this.#at += record.length;
-      return;
-    }
-    this.#cut();
-    this.#parts.push(record);
-    this.#partBytes += record.length;
+    if (record.length >= LARGE_VALUE_BYTES) return this.#encoded([record]);
+    this.#reserve(record.length);
+    copyBytes(record, 0, record.length, this.#slab, this.#at);
+    this.#at += record.length;
   }
 
   /** The append's bytes: header and records. They are valid until `reset`. */
@@ -181,7 +176,7 @@ export class AppendEncoder {
   }
 
   #encoded(parts: readonly Uint8Array[]): void {
-    assert(parts.length > 0, 'rows that were encoded beforehand have bytes');
+    assert(parts.length > 0, 'what was encoded beforehand has bytes');
     this.#cut();
     for (const part of parts) {
       this.#parts.push(part);

@@ -17,12 +17,13 @@ export {
 } from './record.ts';
 export { sortLog, type SortOptions } from './sort-log.ts';
 export {
+  listSorted,
   logOfSorted,
   type LogPart,
-  partOfName,
   SORTED_DIRECTORY,
-  sortedFileName,
   type SortedIndex,
+  type SortedPart,
+  sortedPath,
 } from './sorted-format.ts';
-export { readSortedIndex, SortedLog, type SortedPart } from './sorted-log.ts';
+export { readSortedIndex, SortedLog } from './sorted-log.ts';
 export { type Appended, type LogAppend, ServerLog, type ServerLogOptions } from './server-log.ts';

@@ -66,7 +66,7 @@ export function recordsOf(path: string, append: LogAppend): EncodedRecord[] {
   return allOf(new AppendDecoder(path, append));
 }
 
-function allOf(decoder: AppendDecoder): EncodedRecord[] {
+export function allOf(decoder: AppendDecoder): EncodedRecord[] {
   const records: EncodedRecord[] = [];
   for (let record = decoder.nextEncoded(); record; record = decoder.nextEncoded()) records.push(record);
   assert(records.length === decoder.header.count, 'an append yields the records that its header counts');

@@ -7,7 +7,15 @@
  * part each.
  */
 import { assert, type ByteString, varintLength, writeVarint } from '../base/index.ts';
-import { type Clock, type Codecs, type FileSystem, type LogPosition, Pacer } from '../env/index.ts';
+import {
+  type Checksum,
+  type Clock,
+  type Codecs,
+  type FileSystem,
+  type FileWriter,
+  type LogPosition,
+  Pacer,
+} from '../env/index.ts';
 import { AppendDecoder } from './append-decoder.ts';
 import { AppendEncoder } from './append-encoder.ts';
 import { AppendOrder } from './append-order.ts';
@@ -157,60 +165,32 @@ function compare(a: Piece, b: Piece): number {
   return a.epoch - b.epoch || a.sequence - b.sequence;
 }
 
-async function writeSorted(
-  { env, log, pathOf, blockBytes = BLOCK_BYTES }: SortOptions,
-  part: LogPart,
-  order: AppendOrder,
-  pieces: Pieces,
-): Promise<void> {
-  const { clock, codecs, fileSystem } = env;
-  const { checksum } = codecs;
-  const writer = await fileSystem.create(pathOf(part));
+async function writeSorted(options: SortOptions, part: LogPart, order: AppendOrder, pieces: Pieces): Promise<void> {
+  const { env, log, pathOf, blockBytes = BLOCK_BYTES } = options;
+  const { checksum } = env.codecs;
+  const writer = await env.fileSystem.create(pathOf(part));
   try {
-    const blocks: BlockEntry[] = [];
-    const pacer = new Pacer(clock);
-    const encoder = new AppendEncoder();
-    let sequences: number[] = [];
-    let first: Piece | undefined;
-    let offset = 0;
-    const endBlock = async (kind: BlockKind): Promise<void> => {
-      if (first === undefined) return;
-      assert(sequences.length === encoder.count, 'each record of a block has its sequence number');
-      const contents = blockOf(encoder, sequences);
-      const header = Buffer.allocUnsafe(BLOCK_HEADER_BYTES);
-      const length = contents.reduce((sum, bytes) => sum + bytes.length, 0);
-      header.writeUInt32LE(contents.reduce((sum, bytes) => checksum(bytes, sum), 0));
-      header.writeUInt32LE(length, 4);
-      const bytes = Buffer.concat([header, ...contents]);
-      await writer.append(bytes);
-      blocks.push({ kind, offset, lengthBytes: bytes.length, tableId: first.tableId, firstRow: first.row });
-      offset += bytes.length;
-      encoder.reset();
-      sequences = [];
-      first = undefined;
-    };
-    const add = (piece: Piece): void => {
-      first ??= piece;
-      if ('encoded' in piece.record) encoder.addEncoded(piece.record.encoded());
-      else encoder.add(piece.record);
-      sequences.push(piece.sequence);
-    };
+    const blocks = new BlockWriter(writer, checksum);
+    const pacer = new Pacer(env.clock);
     let last: Piece | undefined;
     for (const piece of await pieces.sorted()) {
       assert(last === undefined || compare(last, piece) < 0, 'the rows of a sorted log ascend');
       last = piece;
-      add(piece);
-      if (encoder.sizeBytes >= blockBytes) await endBlock('rows');
+      blocks.add(piece);
+      if (blocks.pendingBytes >= blockBytes) await blocks.end('rows');
       else if (pacer.due()) await pacer.pause();
     }
-    await endBlock('rows');
+    await blocks.end('rows');
+    let tableId: string | undefined;
     for (const piece of pieces.drops.sort(compare)) {
-      if (first !== undefined && first.tableId !== piece.tableId) await endBlock('ranges');
-      add(piece);
+      if (piece.tableId !== tableId) await blocks.end('ranges');
+      tableId = piece.tableId;
+      blocks.add(piece);
     }
-    await endBlock('ranges');
-    assert(blocks.length === 0 || order.part.appends > 0, 'the records of a part come from its appends');
-    const index = encodeIndex({ log, ...part, order: order.part, blocks });
+    await blocks.end('ranges');
+    const { entries, offset } = blocks;
+    assert(entries.length === 0 || order.part.appends > 0, 'the records of a part come from its appends');
+    const index = encodeIndex({ log, ...part, order: order.part, blocks: entries });
     await writer.append(index);
     const place = { offset, lengthBytes: index.length, checksum: checksum(index) };
     await writer.append(encodeTrailer(place, checksum));
@@ -219,6 +199,57 @@ async function writeSorted(
     throw error;
   }
   await writer.close();
+}
+
+/** Writes the blocks of a file, one after another. */
+class BlockWriter {
+  readonly entries: BlockEntry[] = [];
+  /** The end of the last block. */
+  offset = 0;
+  readonly #writer: FileWriter;
+  readonly #checksum: Checksum;
+  readonly #encoder = new AppendEncoder();
+  #sequences: number[] = [];
+  #first: Piece | undefined;
+
+  constructor(writer: FileWriter, checksum: Checksum) {
+    this.#writer = writer;
+    this.#checksum = checksum;
+  }
+
+  /** Bytes of the block that has not ended. */
+  get pendingBytes(): number {
+    return this.#encoder.sizeBytes;
+  }
+
+  add(piece: Piece): void {
+    const { record, sequence } = piece;
+    this.#first ??= piece;
+    if ('encoded' in record) this.#encoder.addEncoded(record.encoded());
+    else this.#encoder.add(record);
+    this.#sequences.push(sequence);
+  }
+
+  /** Ends the block, if it has any record. */
+  async end(kind: BlockKind): Promise<void> {
+    if (this.#first === undefined) return;
+    const { tableId, row: firstRow } = this.#first;
+    assert(this.#sequences.length === this.#encoder.count, 'each record of a block has its sequence number');
+    const contents = blockOf(this.#encoder, this.#sequences);
+    const header = Buffer.allocUnsafe(BLOCK_HEADER_BYTES);
+    header.writeUInt32LE(contents.reduce((sum, bytes) => this.#checksum(bytes, sum), 0));
+    header.writeUInt32LE(
+      contents.reduce((sum, { length }) => sum + length, 0),
+      4,
+    );
+    const bytes = Buffer.concat([header, ...contents]);
+    await this.#writer.append(bytes);
+    this.entries.push({ kind, offset: this.offset, lengthBytes: bytes.length, tableId, firstRow });
+    this.offset += bytes.length;
+    this.#encoder.reset();
+    this.#sequences = [];
+    this.#first = undefined;
+  }
 }
 
 /** The sequence numbers of the records, then the records as an append. */

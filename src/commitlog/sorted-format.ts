@@ -4,8 +4,16 @@
  *
  * Integers of fixed length are little-endian.
  */
-import { type ByteString, CorruptionError, utf8, VarintReader, varintLength, writeVarint } from '../base/index.ts';
-import type { Checksum, LogPosition } from '../env/index.ts';
+import {
+  assert,
+  type ByteString,
+  CorruptionError,
+  utf8,
+  VarintReader,
+  varintLength,
+  writeVarint,
+} from '../base/index.ts';
+import type { Checksum, FileSystem, LogPosition } from '../env/index.ts';
 import type { PartOrder } from './append-order.ts';
 
 /** The directory of sorted logs in the file system; in it each log has one, of its writer's name. */
@@ -155,18 +163,40 @@ export function decodeTrailer(path: string, offset: number, bytes: Buffer, sum: 
   return place;
 }
 
+/** A file, with the part of the log that its name says it has. */
+export interface SortedPart extends LogPart {
+  readonly path: string;
+}
+
+/** The directory of logs. */
+const LOGS = 'logs/';
+
 /** The path of the log that a sorted file at this path has a part of. */
 export function logOfSorted(path: string): string {
-  return `logs/${path.slice(SORTED_DIRECTORY.length, path.lastIndexOf('/'))}`;
+  return LOGS + path.slice(SORTED_DIRECTORY.length, path.lastIndexOf('/'));
 }
 
-/** The name of the file of a part, in the log's directory. `unique`: no other file of the part has it. */
-export function sortedFileName({ from, to }: LogPart, unique: string): string {
-  return `${from}.${to ?? 'end'}.${unique}`;
+/** The path of a file with a part of the log. `unique`: no other file of the part has it. */
+export function sortedPath(log: string, { from, to }: LogPart, unique: string): string {
+  return `${directoryOf(log)}${from}.${to ?? 'end'}.${unique}`;
 }
 
-/** The part that a file has, by its name; undefined if it is not such a name. */
-export function partOfName(name: string): LogPart | undefined {
+/** The files of the log, of all that have sorted it; files with other names are left out. */
+export async function listSorted(fileSystem: Pick<FileSystem, 'list'>, log: string): Promise<SortedPart[]> {
+  const directory = directoryOf(log);
+  const files = await fileSystem.list(directory);
+  return files.flatMap(({ path }) => {
+    const part = partOfName(path.slice(directory.length));
+    return part === undefined ? [] : [{ ...part, path }];
+  });
+}
+
+function directoryOf(log: string): string {
+  assert(log.startsWith(LOGS), 'a log lies in the directory of logs');
+  return `${SORTED_DIRECTORY}${log.slice(LOGS.length)}/`;
+}
+
+function partOfName(name: string): LogPart | undefined {
   const match = /^(\d{1,15})\.(\d{1,15}|end)\.[A-Za-z0-9_-]+$/.exec(name);
   if (match === null) return undefined;
   const from = Number(match[1]);

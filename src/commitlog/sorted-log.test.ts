@@ -11,8 +11,8 @@ import { AppendEncoder } from './append-encoder.ts';
 import { readAppends } from './log-reader.ts';
 import { isAfter, type LogRecord, type NewRecord, Origin, type RecordBody } from './record.ts';
 import { sortLog } from './sort-log.ts';
-import { type LogPart, partOfName, SORTED_DIRECTORY, sortedFileName } from './sorted-format.ts';
-import { SortedLog, type SortedPart } from './sorted-log.ts';
+import { listSorted, type LogPart, SORTED_DIRECTORY, type SortedPart, sortedPath } from './sorted-format.ts';
+import { SortedLog } from './sorted-log.ts';
 
 const LOG = 'logs/s1';
 const DIRECTORY = `${SORTED_DIRECTORY}s1/`;
@@ -71,16 +71,12 @@ interface Sorting {
 
 async function sort(files: FileSystem, part: LogPart, { maxBytes = 1 << 20, blockBytes = 200 }: Sorting = {}) {
   const env = { fileSystem: files, clock: quickClock(), codecs };
-  const pathOf = (one: LogPart): string => DIRECTORY + sortedFileName(one, 'x');
+  const pathOf = (one: LogPart): string => sortedPath(LOG, one, 'x');
   return sortLog({ env, log: LOG, part, maxBytes, blockBytes, pathOf });
 }
 
 async function partsIn(files: FileSystem): Promise<SortedPart[]> {
-  const parts = (await files.list(DIRECTORY)).map(({ path }) => ({
-    ...partOfName(path.slice(DIRECTORY.length))!,
-    path,
-  }));
-  return parts.sort((a, b) => a.from - b.from);
+  return (await listSorted(files, LOG)).sort((a, b) => a.from - b.from);
 }
 
 const open = async (files: FileSystem, parts?: readonly SortedPart[]): Promise<SortedLog> =>
@@ -275,10 +271,23 @@ describe('a sorted log', () => {
     assert.equal(refused, size);
   });
 
-  test('names of files say their parts, and other names none', () => {
-    assert.deepEqual(partOfName(sortedFileName({ from: 0, to: 7 }, 'a-1')), { from: 0, to: 7 });
-    assert.deepEqual(partOfName(sortedFileName({ from: 7, to: undefined }, 'a-1')), { from: 7, to: undefined });
+  test('names of files say their parts, and other names none', async () => {
+    const files = newFiles();
+    const create = async (path: string): Promise<void> => {
+      const writer = await files.create(path);
+      await writer.append(Buffer.from('x'));
+      await writer.close();
+    };
+    const parts: LogPart[] = [
+      { from: 0, to: 7 },
+      { from: 7, to: undefined },
+    ];
+    for (const part of parts) await create(sortedPath(LOG, part, 'a-1'));
     for (const name of ['7', '7.end', '7.7.a', '8.7.a', '-1.7.a', '0.x.a', '0.end.a.b', '0.1e3.a', '1'.repeat(20)])
-      assert.equal(partOfName(name), undefined, name);
+      await create(DIRECTORY + name);
+    assert.deepEqual(
+      await partsIn(files),
+      parts.map((part) => ({ ...part, path: sortedPath(LOG, part, 'a-1') })),
+    );
   });
 });

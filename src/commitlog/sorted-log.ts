@@ -11,6 +11,7 @@ import type { Checksum, FileSystem } from '../env/index.ts';
 import type { RowRange } from '../model/index.ts';
 import { AppendDecoder } from './append-decoder.ts';
 import { AppendOrder } from './append-order.ts';
+import { allOf } from './log-reader.ts';
 import {
   type EncodedRecord,
   isAfter,
@@ -24,8 +25,8 @@ import {
   type BlockEntry,
   decodeIndex,
   decodeTrailer,
-  type LogPart,
   type SortedIndex,
+  type SortedPart,
   TRAILER_BYTES,
 } from './sorted-format.ts';
 
@@ -37,11 +38,6 @@ const READ_BYTES = 1 << 20;
 interface Components {
   readonly fileSystem: Pick<FileSystem, 'size' | 'read'>;
   readonly checksum: Checksum;
-}
-
-/** A file, with the part of the log that its name says it has. */
-export interface SortedPart extends LogPart {
-  readonly path: string;
 }
 
 interface OpenFile {
@@ -123,11 +119,10 @@ export class SortedLog {
       throw error;
     }
     const decoder = new AppendDecoder(path, { position: offset, bytes: contents.subarray(reader.offset) }, sequences);
-    const records: EncodedRecord[] = [];
-    for (let record = decoder.nextEncoded(); record; record = decoder.nextEncoded()) records.push(record);
-    if (records.length !== sequences.length)
-      throw new CorruptionError(path, offset, `a block of ${kind} has ${sequences.length} numbers`);
-    return records;
+    const { count } = decoder.header;
+    if (count !== sequences.length)
+      throw new CorruptionError(path, offset, `a block of ${kind} has ${sequences.length} numbers of ${count} records`);
+    return allOf(decoder);
   }
 }
 

@@ -115,7 +115,7 @@ class Check {
     for (const path of await fileSystem.listLogs(''))
       this.#logs.set(path, await checkLog(fileSystem, clock, path, this.#findings));
     const bytes = await this.#checkFiles(files.filter(({ path }) => path.startsWith(SSTABLES)));
-    const sorted = files.flatMap(({ path }) => (path.startsWith(SORTED_DIRECTORY) ? [path] : []));
+    const sorted = files.map(({ path }) => path).filter((path) => path.startsWith(SORTED_DIRECTORY));
     for (const { path } of files)
       if (![SSTABLES, LOCK_FILES, SORTED_DIRECTORY].some((directory) => path.startsWith(directory)))
         this.#notes.push(`${path} is not a file of the database`);

@@ -8,7 +8,7 @@
  * one server that reads a long log takes no less time than several that sort it.
  */
 import { toBigtableError } from '../base/index.ts';
-import { type LogPart, partOfName, SORTED_DIRECTORY } from '../commitlog/index.ts';
+import { listSorted, type LogPart } from '../commitlog/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
 import { isDeposed, LOGS_DIRECTORY } from '../protocol/index.ts';
 import type { LiveServer } from './live-server.ts';
@@ -109,7 +109,7 @@ export class LogSorting {
       const leastParts = readers >= MANY_SERVERS ? LEAST_PARTS : LEAST_PARTS_OF_FEW;
       if (sizeBytes < leastParts * this.#partBytes) return;
       const startMs = clock.monotonicMs();
-      const parts = await this.#missing(name, positions);
+      const parts = await this.#missing(log, positions);
       const left = await this.#sortParts(name, parts);
       const fields = { server: name, bytes: sizeBytes, parts: parts.length, tookMs: clock.monotonicMs() - startMs };
       if (left === 0) logger.info('the log of a dead server was sorted', fields);
@@ -121,15 +121,9 @@ export class LogSorting {
   }
 
   /** The parts between the positions, without those that an earlier master has had sorted. */
-  async #missing(name: string, positions: readonly number[]): Promise<LogPart[]> {
-    const directory = `${SORTED_DIRECTORY}${name}/`;
-    const files = await this.#options.env.fileSystem.list(directory);
+  async #missing(log: string, positions: readonly number[]): Promise<LogPart[]> {
     const keyOf = ({ from, to }: LogPart): string => `${from} ${to}`;
-    const existing = new Set<string>();
-    for (const { path } of files) {
-      const part = partOfName(path.slice(directory.length));
-      if (part !== undefined) existing.add(keyOf(part));
-    }
+    const existing = new Set((await listSorted(this.#options.env.fileSystem, log)).map(keyOf));
     const begins = [0, ...positions];
     return begins.map((from, i) => ({ from, to: begins[i + 1] })).filter((part) => !existing.has(keyOf(part)));
   }

@@ -6,15 +6,7 @@
  * damaged; a part that is missing is sorted here. One part is sorted at a time, which bounds the memory.
  */
 import { type BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
-import {
-  type LogPart,
-  partOfName,
-  SORTED_DIRECTORY,
-  SortedLog,
-  sortedFileName,
-  type SortedPart,
-  sortLog,
-} from '../commitlog/index.ts';
+import { listSorted, type LogPart, SortedLog, type SortedPart, sortedPath, sortLog } from '../commitlog/index.ts';
 import type { Env } from '../env/index.ts';
 import { LOGS_DIRECTORY, logPathOf } from '../protocol/index.ts';
 
@@ -61,15 +53,15 @@ export class LogSorter {
    */
   async find(log: string): Promise<SortedLog | undefined> {
     const { fileSystem, codecs, logger } = this.#options.env;
-    // where it is not implemented no other server reads the logs
+    // an adapter without it has logs that no other server reads
     if (fileSystem.cutLog === undefined) return undefined;
-    const server = log.slice(LOGS_DIRECTORY.length);
     try {
-      let { parts, missing } = chain(await this.#partsOf(server));
+      let { parts, missing } = chain(await listSorted(fileSystem, log));
       if (parts.length === 0) return undefined;
       if (missing.length > 0) {
+        const server = log.slice(LOGS_DIRECTORY.length);
         for (const part of missing) await this.sort(server, part, MISSING_PART_BYTES);
-        ({ parts, missing } = chain(await this.#partsOf(server)));
+        ({ parts, missing } = chain(await listSorted(fileSystem, log)));
         if (missing.length > 0) return undefined;
       }
       return await SortedLog.open(log, parts, { fileSystem, checksum: codecs.checksum });
@@ -85,20 +77,11 @@ export class LogSorter {
     const { env, serverName } = this.#options;
     const isStopped = (): boolean => this.#isStopped;
     if (this.#isStopped) throw unavailable('the tablet server is ending');
-    const pathOf = (one: LogPart): string =>
-      `${SORTED_DIRECTORY}${server}/${sortedFileName(one, `${serverName}-${this.#files++}`)}`;
-    const bytes = await sortLog({ env, log: logPathOf(server), part, maxBytes, pathOf, isStopped });
+    const log = logPathOf(server);
+    const pathOf = (one: LogPart): string => sortedPath(log, one, `${serverName}-${this.#files++}`);
+    const bytes = await sortLog({ env, log, part, maxBytes, pathOf, isStopped });
     if (this.#isStopped) throw unavailable('the tablet server is ending');
     env.metrics.add('log.sortedBytes', bytes);
-  }
-
-  async #partsOf(server: string): Promise<SortedPart[]> {
-    const directory = `${SORTED_DIRECTORY}${server}/`;
-    const files = await this.#options.env.fileSystem.list(directory);
-    return files.flatMap(({ path }) => {
-      const part = partOfName(path.slice(directory.length));
-      return part === undefined ? [] : [{ ...part, path }];
-    });
   }
 }
 

@@ -112,7 +112,7 @@ export interface FileSystem {
   readLog(path: string, from?: LogPosition): AsyncIterable<LogAppend>;
   /**
    * Positions that cut the log into parts of about `partBytes`, and about how long it is: a few samples tell both.
-   * Where a log has one reader at most it is not implemented.
+   * An adapter whose logs have one reader at most leaves it out.
    */
   cutLog?(path: string, partBytes: number): Promise<LogCuts>;
   /** Paths of logs that start with `prefix`. */
