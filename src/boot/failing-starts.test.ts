@@ -12,7 +12,7 @@ import { Master } from '../master/index.ts';
 import { LIMITS } from '../model/index.ts';
 import { TabletServer } from '../tabletserver/index.ts';
 import { Database } from './open/database.ts';
-import { keepAlive, World } from './fixtures.ts';
+import { keepAlive, TestDatabase, World } from './fixtures.ts';
 import { checkSettings, tabletServerSettings } from './settings/settings.ts';
 
 let release = (): void => {};
@@ -152,6 +152,72 @@ async function failEverywhere(start: Start, neighbour?: Start): Promise<Set<stri
   }
 }
 
+/** Calls `before` before each call of the object. */
+function beforeEachCall<T extends object>(inner: T, before: () => void): T {
+  return new Proxy(inner, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]): unknown => {
+        before();
+        return value.apply(target, args) as unknown;
+      };
+    },
+  });
+}
+
+/**
+ * Starts on data that exists, again and again; the session of its first tablet server ends at a later call each
+ * time, until the start is over before. Returns the numbers of the starts that failed, and of those that did not, after
+ * which all rows were read.
+ */
+async function endServerEverywhere(tabletServers: number): Promise<{ failed: number; served: number }> {
+  const clock = new ManualClock();
+  const world = new World({ clock, tabletServers });
+  const inTime = <T>(work: Promise<T>): Promise<T> =>
+    inSimulatedTime(clock, work, () => world.messages.slice(-5).join('\n'));
+  const write = async (): Promise<void> => {
+    const db = await world.start();
+    await db.create('t', { splits: ['m'] });
+    for (const row of ['a', 'z']) await db.set('t', row, row);
+  };
+  await inTime(write());
+  const outcomes = { failed: 0, served: 0 };
+  for (let endAt = 1; ; endAt++) {
+    assert.ok(endAt < 1000, 'the start makes calls without end');
+    world.crash();
+    const inner = await world.env();
+    const { lockService: locks } = inner;
+    let calls = 0;
+    let session: string | undefined;
+    const before = (): void => {
+      if (++calls === endAt && session !== undefined) void locks.closeSession(session);
+    };
+    const openSession = async (): Promise<string> => {
+      const opened = await locks.openSession();
+      session ??= opened;
+      return opened;
+    };
+    const lockService = new Proxy(beforeEachCall<LockService>(locks, before), {
+      get: (target, name) => (name === 'openSession' ? openSession : (Reflect.get(target, name) as unknown)),
+    });
+    const env = { ...inner, lockService, transport: beforeEachCall(inner.transport, before) };
+    const outcome = await inTime(Database.start({ env, settings, tabletServers }).catch((error: unknown) => error));
+    if (outcome instanceof Database) {
+      const isOver = calls < endAt;
+      calls = endAt;
+      const db = new TestDatabase(outcome);
+      assert.deepEqual(await inTime(db.rows('t')), ['a', 'z'], `call ${endAt}`);
+      await inTime(db.close());
+      if (isOver) return outcomes;
+      outcomes.served++;
+    } else {
+      assert.ok(outcome instanceof BigtableError, `call ${endAt}: ${outcome}`);
+      outcomes.failed++;
+    }
+  }
+}
+
 describe('a start that fails', () => {
   test('of a tablet server: leaves no session, lock, watch, address or timer', async () => {
     const failures = await failEverywhere(server);
@@ -172,4 +238,10 @@ describe('a start that fails', () => {
     const failures = await failEverywhere(database);
     for (const each of ['openSession', 'tryAcquire', 'list', 'serve', 'write']) assert.ok(failures.has(each), each);
   });
+
+  for (const tabletServers of [1, 2])
+    test(`of a database of which one of ${tabletServers} tablet servers ends meanwhile: waits for nothing`, async () => {
+      const { failed, served } = await endServerEverywhere(tabletServers);
+      assert.ok(failed > 10, `${failed} starts failed, ${served} did not`);
+    });
 });

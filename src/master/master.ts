@@ -169,7 +169,11 @@ export class Master {
       ...parts,
       assignment: this.#assignment,
       loads,
-      onMetadataFailure: (error) => this.#schedule.logFailure('assign', error),
+      onMetadataFailure: (error) => {
+        this.#schedule.logFailure('assign', error);
+        // the look may wait for the tablet, which is tried again and again
+        this.#firstAssignmentFailed(error);
+      },
       onNotRead: () => this.#schedule.later('look at METADATA', NOT_READ_MS),
     });
     const assigning = { ...parts, loads, sorting: this.#sorting, assignment: this.#assignment, queue: this.#queue };
@@ -407,10 +411,15 @@ export class Master {
 
   #failed(what: Work, error: BigtableError): void {
     if (isDeposed(error)) return this.#lockLost();
+    if (what !== 'assign') return;
+    this.#isBlind = true;
+    this.#firstAssignmentFailed(error);
+  }
+
+  /** Ends the wait for the first assignment if another attempt does not mend the failure, or is not waited for. */
+  #firstAssignmentFailed(error: BigtableError): void {
     const { isCancelled = () => false } = this.#options;
-    if (what === 'assign') this.#isBlind = true;
-    if (what === 'assign' && (isLasting(error) || (!this.#assigned.isOver && isCancelled())))
-      this.#assigned.failed(error);
+    if (isLasting(error) || (!this.#assigned.isOver && isCancelled())) this.#assigned.failed(error);
   }
 
   #checkMayWork(): void {

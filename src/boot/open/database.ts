@@ -5,7 +5,7 @@
  * Invariant: a tablet server that ends itself is followed by a new incarnation, to which the master assigns its
  * tablets.
  */
-import type { ByteString } from '../../base/index.ts';
+import { type ByteString, unavailable } from '../../base/index.ts';
 import { Client } from '../../client/index.ts';
 import { type Env, type RequestContext, requestContext } from '../../env/index.ts';
 import { Master } from '../../master/index.ts';
@@ -76,6 +76,7 @@ export class Database {
     let failed = false;
     let failure: PromiseRejectedResult | undefined;
     let master: Master | undefined;
+    let client: Client | undefined;
     const onEnd = (index: number): void => {
       if (database) database.replace(index);
       else failed = true;
@@ -94,10 +95,13 @@ export class Database {
       if (failure) throw failure.reason;
       master = await Master.start({ env, address: MASTER_ADDRESS, isCancelled });
       await master.assigned;
-      const client = await Client.open({ env, limits: LIMITS[settings.limits] });
+      client = await Client.open({ env, limits: LIMITS[settings.limits] });
+      // nothing would start it again: until here a new incarnation is the caller's to ask for
+      if (failed) throw unavailable('a tablet server has ended itself while the database was started');
       database = new Database(options, { client, master, servers, startServer });
       return database;
     } catch (error) {
+      client?.close();
       await master?.close();
       for (const server of servers) await server?.close();
       throw error;
