@@ -6,8 +6,8 @@
  * --nodes 20,22,24: runs the seeds on each of these versions of Node, on the first of them twice. A seed fails whose
  * runs are not the same, event by event.
  *
- * --planted A01,C02 | all | known [--together]: plants bugs (sim/planted), one at a time, and looks for a seed that
- * finds each. --together: many at a time, which is quicker for those that few seeds find.
+ * --planted A01,C02 | all | known: plants bugs (sim/planted), one at a time, and looks for a seed that finds each.
+ * Seeds with the meeting in which a bug shows go first.
  *
  * --scale [--servers 100] [--tablets 100000]: one run of a large cluster (sim/scale), judged by its times. --costs
  * measures what its steps cost, with the real parts.
@@ -17,7 +17,7 @@
 import { join } from 'node:path';
 import { buildOrExit } from './lib/build.mjs';
 import { argumentsOf, helpIfAsked } from './lib/command-line.mjs';
-import { MAX_SEEDS, plantedBugs, replayPlanted, searchPlanted, searchTogether } from './lib/planted-bugs.mjs';
+import { MAX_SEEDS, plantedBugs, replayPlanted, searchPlanted } from './lib/planted-bugs.mjs';
 import { closingLine, ROOT, run, secondsSince } from './lib/repository.mjs';
 import { NODE_OPTIONS, runSeeds, traceOf } from './lib/simulated-seeds.mjs';
 import { nodeProgram } from './lib/tools.mjs';
@@ -35,7 +35,6 @@ const { values } = argumentsOf({
     seed: { type: 'string' },
     nodes: { type: 'string' },
     planted: { type: 'string' },
-    together: { type: 'boolean' },
     scale: { type: 'boolean' },
     servers: { type: 'string' },
     tablets: { type: 'string' },
@@ -71,7 +70,7 @@ if (failed > 0) process.exitCode = 1;
 /** Runs the one seed, and prints all that happens. */
 function tellStoryAndExit() {
   const main = join(ROOT, 'dist/sim/world/main.js');
-  const args = ['--enable-source-maps', ...NODE_OPTIONS, main, `${from}`, `${end}`, 'story'];
+  const args = ['--enable-source-maps', ...NODE_OPTIONS, main, `${from}`, 'story'];
   const status = run(process.execPath, args);
   console.log(closingLine({ passed: status === 0 ? 1 : 0, failed: status === 0 ? 0 : 1, skipped: 0 }));
   process.exit(status);
@@ -94,7 +93,7 @@ async function findPlantedAndExit(which) {
   const found =
     which === 'known'
       ? await replayPlanted(bugs, NODE_OPTIONS)
-      : await (values.together ? searchTogether : searchPlanted)(bugs, { from, to, nodeOptions: NODE_OPTIONS });
+      : await searchPlanted(bugs, { from, to, nodeOptions: NODE_OPTIONS });
   console.log(closingLine({ ...found, skipped: 0 }));
   process.exit(found.failed > 0 ? 1 : 0);
 }

@@ -44,6 +44,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
   {
     name: 'A23',
     title: 'a sweep does not wait for the commits of servers that have not answered',
+    meeting: 'sweep beside a silent server',
     changes: [
       NOT_ANSWERED,
       { file: SWEEP, text: 'row.server === undefined || holdings.has(row.server.name)', wrong: 'true' },
@@ -57,6 +58,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
   {
     name: 'A24',
     title: 'a sweep scans METADATA before it asks the servers',
+    meeting: 'commit beside a sweep',
     changes: [
       { file: SWEEP, text: ASK, wrong: '  const holdings = new Map(servers.all().map((one) => [one.name, one]));\n' },
     ],
@@ -107,6 +109,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
   {
     name: 'C05',
     title: 'splits are unconditional',
+    meeting: 'split of METADATA under commits',
     changes: [
       {
         file: COMMIT,
@@ -159,6 +162,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
   {
     name: 'C09',
     title: 'a sweep finds the keys of METADATA, and reads each row later',
+    meeting: 'divisions beside a sweep',
     changes: [
       ASKS_ONCE,
       KEYS_TOO,
@@ -177,6 +181,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
   {
     name: 'C10',
     title: 'a sweep reads METADATA downwards, a row at a time',
+    meeting: 'grant without an answer',
     changes: [
       ASKS_ONCE,
       KEYS_TOO,
@@ -200,6 +205,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
   {
     name: 'N10',
     title: 'a tablet is unloaded while it is split',
+    meeting: 'divisions beside a sweep',
     changes: [
       {
         file: 'tabletserver/tablet-loader.ts',
@@ -222,11 +228,13 @@ export const FILE_BUGS: readonly PlantedBug[] = [
   {
     name: 'N9',
     title: 'a look at METADATA forgets recoveries that are under way',
+    meeting: 'divisions beside a sweep',
     changes: [{ file: 'master/recoveries.ts', text: "state === 'done' && ", wrong: 'state && ' }],
   },
   {
     name: 'N2',
     title: 'a sweep finds out who is dead after its scan of METADATA',
+    meeting: 'deaths beside a sweep',
     changes: [
       {
         file: SWEEP,

@@ -54,6 +54,7 @@ export const LOG_BUGS: readonly PlantedBug[] = [
   {
     name: 'B03',
     title: 'an append that is not answered is taken for one that was refused',
+    meeting: 'sweep in a recovery',
     changes: [
       {
         file: 'commitlog/server-log.ts',
@@ -65,6 +66,7 @@ export const LOG_BUGS: readonly PlantedBug[] = [
   {
     name: 'B04',
     title: 'a slot that exists is taken for the own append',
+    meeting: 'grant without an answer',
     changes: [
       {
         file: ROW,

@@ -30,11 +30,13 @@ export const METADATA_SPLIT_BUGS: readonly PlantedBug[] = [
   {
     name: 'F05',
     title: 'a commit whose rows lie apart is refused without a look at them',
+    meeting: 'split of METADATA under commits',
     changes: [{ file: CLIENT, text: "judge(commit, (key) => rows.get(key)) === 'done'", wrong: 'rows.size === 0' }],
   },
   {
     name: 'F06',
     title: 'a commit whose rows lie apart is sent again and again',
+    meeting: 'split in a merge',
     changes: [{ file: CLIENT, text: 'apart.push(item);\n        continue;', wrong: '' }],
   },
   {

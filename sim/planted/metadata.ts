@@ -21,6 +21,7 @@ export const METADATA_BUGS: readonly PlantedBug[] = [
   {
     name: 'A29',
     title: "METADATA's tablets of a dead server are given away before its log is fenced",
+    meeting: 'sweep in a recovery',
     changes: [
       {
         file: 'master/recoveries.ts',
@@ -49,6 +50,7 @@ export const METADATA_BUGS: readonly PlantedBug[] = [
   {
     name: 'A30',
     title: "a sweep deletes the logs that rows of METADATA's tablets list",
+    meeting: 'deaths beside a sweep',
     changes: [
       {
         file: SWEEP,
@@ -65,6 +67,7 @@ export const METADATA_BUGS: readonly PlantedBug[] = [
   {
     name: 'A31',
     title: "commits to the rows of METADATA's tablets are conditional on the epoch alone",
+    meeting: 'sweep at a reused address',
     changes: [
       {
         file: COMMIT,

@@ -7,6 +7,7 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
   {
     name: 'N1',
     title: 'a master that was replaced removes the rows of tables that it does not know',
+    meeting: 'deaths beside a sweep',
     changes: [
       {
         file: 'master/assignment.ts',
@@ -57,6 +58,7 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
   {
     name: 'N5',
     title: 'a change of a schema is answered before all servers have confirmed it',
+    meeting: 'unheard change of a schema',
     changes: [
       {
         file: 'master/servers.ts',
@@ -112,6 +114,7 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
   {
     name: 'N13',
     title: 'a recovery goes on after its server was forgotten',
+    meeting: 'sweep in a recovery',
     changes: [
       { file: 'master/recoveries.ts', text: 'if (!servers.remembersDead(name)) {', wrong: 'if (name === undefined) {' },
     ],
@@ -119,11 +122,13 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
   {
     name: 'N18',
     title: 'a merge goes on with another tablet than the one that it holds',
+    meeting: 'split in a merge',
     changes: [{ file: 'master/tablet-merge.ts', text: 'if (keyOfRow(high) !== keys[1]) throw changed();', wrong: '' }],
   },
   {
     name: 'H1',
     title: 'a check on a hot row is answered before the change that it saw is durable',
+    meeting: 'crash under slow appends',
     changes: [{ file: WRITES, text: 'else if (turn.seen !== undefined) await turn.seen.done;', wrong: '' }],
   },
   {

@@ -13,6 +13,7 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
   {
     name: 'A01',
     title: 'the lease is not checked after the append of a write',
+    meeting: 'commit beside a sweep',
     changes: [
       {
         file: WRITER,
@@ -63,6 +64,7 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
   {
     name: 'A06',
     title: 'commits are conditional on the epoch alone',
+    meeting: 'sweep at a reused address',
     changes: [
       {
         file: COMMIT,
@@ -74,6 +76,7 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
   {
     name: 'A07',
     title: 'assignments are unconditional',
+    meeting: 'split of METADATA under commits',
     changes: [
       {
         file: COMMIT,
@@ -120,6 +123,7 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
   {
     name: 'A11',
     title: "records are replayed in the order of their servers' own sequences",
+    meeting: 'deaths beside a sweep',
     changes: [
       {
         file: 'tabletserver/log-replay.ts',
@@ -154,6 +158,7 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
   {
     name: 'A14',
     title: 'reads do not check the lease',
+    meeting: 'unheard change of a schema',
     changes: [
       {
         file: 'tablet/contract/serving-state.ts',
@@ -194,10 +199,16 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
       },
     ],
   },
-  { name: 'A18', title: 'a server keeps no floor of a tablet that it released', changes: [NO_FLOOR] },
+  {
+    name: 'A18',
+    title: 'a server keeps no floor of a tablet that it released',
+    meeting: 'shutdown in an unload',
+    changes: [NO_FLOOR],
+  },
   {
     name: 'A19',
     title: 'the logs of earlier owners are dropped from the row before their records are in files',
+    meeting: 'divisions beside a sweep',
     changes: [
       {
         file: 'tablet/layers/tablet-commits.ts',
@@ -209,6 +220,7 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
   {
     name: 'A21',
     title: 'a commit that is not answered in time is taken for a failure',
+    meeting: 'split of METADATA under commits',
     changes: [
       {
         file: 'locator/metadata-client.ts',

@@ -19,11 +19,13 @@ export const SORTED_LOG_BUGS: readonly PlantedBug[] = [
   {
     name: 'S2',
     title: 'a record of several rows is sorted under its first row alone',
+    meeting: 'divisions beside a sweep',
     changes: [{ file: SORT, text: 'else if (span.first === span.last)', wrong: 'else if (span.first <= span.last)' }],
   },
   {
     name: 'S3',
     title: 'a sorted log leaves out the ranges of rows that were dropped',
+    meeting: 'divisions beside a sweep',
     changes: [
       {
         file: SORT,

@@ -10,6 +10,7 @@ import { drawMeetings, type DrawnMeeting, isMeeting, meet, type Meeting } from '
 import { type LockServiceHealth, ROOT_PATH, SESSION_MS } from './locks.ts';
 import type { Weather } from './network.ts';
 import type { Action } from './process.ts';
+import { Scheduler } from './scheduler.ts';
 import type { StoreHealth } from './store.ts';
 
 const BEGIN_MS = 8000;
@@ -170,6 +171,11 @@ export function drawFaults(random: Random, machines: readonly string[], clients:
 export function drawMeetingFaults(random: Random): Fault[] {
   const faultOf = (meeting: DrawnMeeting): Fault => ({ ...meeting, machine: '', other: '', during: undefined });
   return drawMeetings(random, BEGIN_MS, END_MS - 1000).map(faultOf);
+}
+
+/** What the meetings of the seed's run are, if it has any. */
+export function meetingOf(seed: number): Meeting | undefined {
+  return drawMeetings(new Scheduler(seed).aside('meetings'), BEGIN_MS, END_MS - 1000)[0]?.kind;
 }
 
 /** Half of the pauses are a little longer than a session lives: others go on without the process, and then it wakes. */

@@ -1,9 +1,9 @@
 /**
  * Runs the simulated clusters of some seeds. Prints what failed, with as few faults as it takes.
  *
- *   node main.js                       seeds come in, one a line; after each a line of JSON goes out
- *   node main.js FROM TO [story|first] those seeds; the last line is JSON with sums. `story`: each line of the logs is
- *                                      printed. `first`: ends at the first seed that fails, which the JSON names
+ *   node main.js                     seeds come in, one a line; after each a line of JSON goes out
+ *   node main.js SEEDS [story|first] those seeds, as 3,17,4; the last line is JSON with sums. `story`: each line of the
+ *                                    logs is printed. `first`: ends at the first seed that fails, which the JSON names
  */
 import { createInterface } from 'node:readline';
 import { describeFault } from './faults.ts';
@@ -26,8 +26,8 @@ interface Sums {
   found?: { readonly seed: number; readonly judge: Judge; readonly message: string };
 }
 
-const [from, to, how] = process.argv.slice(2);
-if (from === undefined) {
+const [seeds, how] = process.argv.slice(2);
+if (seeds === undefined) {
   for await (const line of createInterface({ input: process.stdin })) {
     const sums = newSums();
     await report(await runOne(Number(line), sums));
@@ -35,7 +35,7 @@ if (from === undefined) {
   }
 } else {
   const sums = newSums();
-  for (let seed = Number(from); seed < Number(to); seed++) {
+  for (const seed of seeds.split(',').map(Number)) {
     const result = await runOne(seed, sums);
     const { violation } = result;
     if (how === 'first' && violation !== undefined) {
