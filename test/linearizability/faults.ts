@@ -64,8 +64,8 @@ export const FAULTS: readonly PlantedFault[] = [
     changes: [
       {
         module: 'tabletserver/log-replay',
-        text: 'return recordsInRange(found, range);',
-        wrong: "if (tableId >= '00000010') found.pop(); return recordsInRange(found, range);",
+        text: 'return await use(recordsInRange(found, range));',
+        wrong: "if (tableId >= '00000010') found.pop(); return await use(recordsInRange(found, range));",
       },
     ],
   },
