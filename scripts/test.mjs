@@ -1,6 +1,6 @@
 /**
  * npm test [FILTER…]: builds what changed and runs every test next to the code, in test/ and in examples/ (interop,
- * power and etcd excepted): a process per file, as many at the same time as there are cores.
+ * power and etcd excepted): a process per file, one more at the same time than there are cores, since some wait.
  * scripts/lib/test-report.mjs reports.
  *
  * FILTER: part of a path; files that match any of them run. --name=REGEX: only tests with such a name.
@@ -44,7 +44,7 @@ if (files.length === 0) {
   process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --enable-source-maps --import=${setUp}`.trim();
   run({
     files,
-    concurrency: availableParallelism(),
+    concurrency: availableParallelism() + 1,
     timeout: fileSeconds * 1000,
     ...(names.length > 0 ? { testNamePatterns: names } : {}),
   }).pipe(report);

@@ -84,6 +84,15 @@ function unload(db: TestDatabase, row: MetadataRow): Promise<unknown> {
   );
 }
 
+/** Waits take no time. */
+function inTime(work: (env: Env) => Promise<void>): () => Promise<void> {
+  return async () => {
+    const clock = new ManualClock();
+    const env = await new World({ clock }).env();
+    await inSimulatedTime(clock, work(env));
+  };
+}
+
 /** The session that a tablet server keeps its lock with: when it is closed the server is dead. */
 async function kill(env: Env, name: string): Promise<void> {
   const lock = await env.lockService.holder(`servers/${name}`);
@@ -97,111 +106,115 @@ class Gate {
 }
 
 describe('a sweep during deaths', () => {
-  test('keeps the log of a server that comes, gets a tablet after the scan, acknowledges a write and dies', async () => {
-    const [reached, go] = [new Gate(), new Gate()];
-    const env = await new World().env();
-    const { transport: inner } = env;
-    let state: 'idle' | 'armed' | 'broken' | 'held' = 'idle';
-    // the scan of users' rows stops after the first one, until it is released
-    const stream: Transport['stream'] = (address, method, message, context) => {
-      const { tableId, ranges } = message as ReadMessage;
-      const isScan =
-        method === 'read' &&
-        tableId === METADATA_TABLE_ID &&
-        context.principal === 'master' &&
-        ranges[0]?.end === undefined;
-      if (isScan && state === 'armed' && ranges[0]?.start === USER_RANGE.start) {
-        state = 'broken';
+  test(
+    'keeps the log of a server that comes, gets a tablet after the scan, acknowledges a write and dies',
+    inTime(async (env) => {
+      const [reached, go] = [new Gate(), new Gate()];
+      const { transport: inner } = env;
+      let state: 'idle' | 'armed' | 'broken' | 'held' = 'idle';
+      // the scan of users' rows stops after the first one, until it is released
+      const stream: Transport['stream'] = (address, method, message, context) => {
+        const { tableId, ranges } = message as ReadMessage;
+        const isScan =
+          method === 'read' &&
+          tableId === METADATA_TABLE_ID &&
+          context.principal === 'master' &&
+          ranges[0]?.end === undefined;
+        if (isScan && state === 'armed' && ranges[0]?.start === USER_RANGE.start) {
+          state = 'broken';
+          return (async function* () {
+            yield* inner.stream(address, method, { ...(message as ReadMessage), rowsLimit: 1 }, context);
+            throw unavailable('the server of METADATA is away');
+          })();
+        }
+        if (!isScan || state !== 'broken') return inner.stream(address, method, message, context);
+        state = 'held';
         return (async function* () {
-          yield* inner.stream(address, method, { ...(message as ReadMessage), rowsLimit: 1 }, context);
-          throw unavailable('the server of METADATA is away');
+          reached.open();
+          await go.passed;
+          yield* inner.stream(address, method, message, context);
         })();
-      }
-      if (!isScan || state !== 'broken') return inner.stream(address, method, message, context);
-      state = 'held';
-      return (async function* () {
-        reached.open();
-        await go.passed;
-        yield* inner.stream(address, method, message, context);
-      })();
-    };
-    const shared = { ...env, transport: intercepted(inner, () => undefined, stream) };
-    const db = await start(shared, 2);
-    await db.create('t');
-    await db.create('second');
-    await db.set('t', 'a', '1');
-    const third = await startServer(shared, 2);
-    await db.database.sweep();
-    state = 'armed';
-    const sweeping = db.database.sweep();
-    await reached.passed;
-    await unload(db, await onlyRow(db));
-    const now = await onlyRow(db);
-    const given = {
-      ...now,
-      server: { name: third.name, address: third.address },
-      epoch: now.epoch + 1,
-      logs: [logPathOf(third.name)],
-    };
-    await metadataOf(db).commit(
-      [commitOfRow('given', { kind: 'assigned', atMicros: 1 }, keyOfRow(now), now, given)],
-      db.context(),
-    );
-    assert.deepEqual(
-      await callServer(env.transport, third.address, 'load', { tablets: [refOf(given)] }, db.context()),
-      [undefined],
-    );
-    await db.set('t', 'b', 'acknowledged');
-    await kill(env, third.name);
-    go.open();
-    await sweeping;
-    assert.ok(
-      (await env.fileSystem.listLogs('logs/')).includes(logPathOf(third.name)) ||
-        (await onlyRow(db)).server?.name !== third.name,
-    );
-    assert.deepEqual(await db.read('t'), [
-      ['a', '1'],
-      ['b', 'acknowledged'],
-    ]);
-    await db.close();
-  });
+      };
+      const shared = { ...env, transport: intercepted(inner, () => undefined, stream) };
+      const db = await start(shared, 2);
+      await db.create('t');
+      await db.create('second');
+      await db.set('t', 'a', '1');
+      const third = await startServer(shared, 2);
+      await db.database.sweep();
+      state = 'armed';
+      const sweeping = db.database.sweep();
+      await reached.passed;
+      await unload(db, await onlyRow(db));
+      const now = await onlyRow(db);
+      const given = {
+        ...now,
+        server: { name: third.name, address: third.address },
+        epoch: now.epoch + 1,
+        logs: [logPathOf(third.name)],
+      };
+      await metadataOf(db).commit(
+        [commitOfRow('given', { kind: 'assigned', atMicros: 1 }, keyOfRow(now), now, given)],
+        db.context(),
+      );
+      assert.deepEqual(
+        await callServer(env.transport, third.address, 'load', { tablets: [refOf(given)] }, db.context()),
+        [undefined],
+      );
+      await db.set('t', 'b', 'acknowledged');
+      await kill(env, third.name);
+      go.open();
+      await sweeping;
+      assert.ok(
+        (await env.fileSystem.listLogs('logs/')).includes(logPathOf(third.name)) ||
+          (await onlyRow(db)).server?.name !== third.name,
+      );
+      assert.deepEqual(await db.read('t'), [
+        ['a', '1'],
+        ['b', 'acknowledged'],
+      ]);
+      await db.close();
+    }),
+  );
 
-  test('keeps the log of a server that dies while a commit that assigns it a tablet is under way', async () => {
-    const [reached, go] = [new Gate(), new Gate()];
-    const env = await new World().env();
-    let held = '';
-    // commits that assign that server a tablet wait
-    const call: Call = (method, address, message, context) => {
-      if (
-        method !== 'commit' ||
-        held === '' ||
-        context.principal !== 'master' ||
-        !JSON.stringify(message).includes(`"name":"${held}"`)
-      )
-        return undefined;
-      reached.open();
-      return go.passed.then(() => env.transport.call(address, method, message, context));
-    };
-    const shared = { ...env, transport: intercepted(env.transport, call) };
-    const db = await start(shared, 1);
-    await db.create('t', { splits: ['c', 'f', 'j'] });
-    for (const row of ['a', 'd', 'g', 'k']) await db.set('t', row, row);
-    const second = await startServer(shared, 1);
-    held = second.name;
-    // a second later the master moves tablets to it
-    await reached.passed;
-    await kill(env, second.name);
-    await db.database.sweep();
-    const log = logPathOf(second.name);
-    assert.ok((await env.fileSystem.listLogs('logs/')).includes(log), 'a row may yet come to list it');
-    go.open();
-    held = '';
-    assert.deepEqual(await db.rows('t'), ['a', 'd', 'g', 'k']);
-    await db.database.flush();
-    await db.database.sweep();
-    assert.ok(!(await env.fileSystem.listLogs('logs/')).includes(log), 'no tablet needs it any more');
-    await db.close();
-  });
+  test(
+    'keeps the log of a server that dies while a commit that assigns it a tablet is under way',
+    inTime(async (env) => {
+      const [reached, go] = [new Gate(), new Gate()];
+      let held = '';
+      // commits that assign that server a tablet wait
+      const call: Call = (method, address, message, context) => {
+        if (
+          method !== 'commit' ||
+          held === '' ||
+          context.principal !== 'master' ||
+          !JSON.stringify(message).includes(`"name":"${held}"`)
+        )
+          return undefined;
+        reached.open();
+        return go.passed.then(() => env.transport.call(address, method, message, context));
+      };
+      const shared = { ...env, transport: intercepted(env.transport, call) };
+      const db = await start(shared, 1);
+      await db.create('t', { splits: ['c', 'f', 'j'] });
+      for (const row of ['a', 'd', 'g', 'k']) await db.set('t', row, row);
+      const second = await startServer(shared, 1);
+      held = second.name;
+      // a second later the master moves tablets to it
+      await reached.passed;
+      await kill(env, second.name);
+      await db.database.sweep();
+      const log = logPathOf(second.name);
+      assert.ok((await env.fileSystem.listLogs('logs/')).includes(log), 'a row may yet come to list it');
+      go.open();
+      held = '';
+      assert.deepEqual(await db.rows('t'), ['a', 'd', 'g', 'k']);
+      await db.database.flush();
+      await db.database.sweep();
+      assert.ok(!(await env.fileSystem.listLogs('logs/')).includes(log), 'no tablet needs it any more');
+      await db.close();
+    }),
+  );
 });
 
 describe('a master without notifications', () => {
