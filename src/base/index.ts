@@ -34,6 +34,7 @@ export {
   toBigtableError,
   unavailable,
 } from './errors.ts';
+export { inParallel } from './in-parallel.ts';
 export {
   addWrapping,
   INT64_MAX,

@@ -12,7 +12,7 @@
  * after the scan has passed it, keeps its log, however soon it dies. The rows that the scan saw meet: a merge and then
  * a split could otherwise take a file past the scan, to a row below it that it did not see.
  */
-import { assert } from '../base/index.ts';
+import { assert, inParallel } from '../base/index.ts';
 import { logOfSorted, SORTED_DIRECTORY } from '../commitlog/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
@@ -25,6 +25,9 @@ export interface SweepResult {
   readonly logs: number;
 }
 
+/** The number of files that are deleted at the same time: a store takes its time for each. */
+const DELETED_AT_ONCE = 32;
+
 const NOTHING: SweepResult = { files: 0, logs: 0 };
 
 export async function sweep(
@@ -34,7 +37,7 @@ export async function sweep(
   context: RequestContext,
 ): Promise<SweepResult> {
   const { fileSystem } = env;
-  const files = new Set((await fileSystem.list(FILES_DIRECTORY)).map(({ path }) => path));
+  const files = new Map((await fileSystem.list(FILES_DIRECTORY)).map(({ path, sizeBytes }) => [path, sizeBytes]));
   // before the logs: that of a file that is listed is listed, too, if it still exists
   const sorted = await fileSystem.list(SORTED_DIRECTORY);
   const owners = (await fileSystem.listLogs(LOGS_DIRECTORY)).map((path) => path.slice(LOGS_DIRECTORY.length));
@@ -73,14 +76,17 @@ export async function sweep(
   if (later === undefined) return NOTHING;
   spareHeld(later);
 
-  for (const path of files) await fileSystem.delete(path);
+  // the largest first: what ends the sweep before its time leaves the least
+  const bySize = [...files].sort(([, a], [, b]) => b - a);
+  await inParallel(bySize, DELETED_AT_ONCE, ([path]) => fileSystem.delete(path));
   for (const path of logs) {
     await fileSystem.deleteLog(path);
     servers.logDeleted(path.slice(LOGS_DIRECTORY.length));
   }
   // those of a log that is there may be read, and are few
   const kept = new Set(owners.map(logPathOf).filter((log) => !logs.has(log)));
-  for (const { path } of sorted) if (!kept.has(logOfSorted(path))) await fileSystem.delete(path);
+  const unused = sorted.filter(({ path }) => !kept.has(logOfSorted(path)));
+  await inParallel(unused, DELETED_AT_ONCE, ({ path }) => fileSystem.delete(path));
   env.metrics.add('master.sweptFiles', files.size);
   return { files: files.size, logs: logs.size };
 }

@@ -15,6 +15,8 @@ class Memory {
   readonly oldestUnflushed = undefined;
   flushes = 0;
   failure: Error | undefined;
+  /** A flush waits for it. */
+  gate: Promise<void> | undefined;
 
   constructor(bytes: number) {
     this.memtableBytes = bytes;
@@ -22,6 +24,7 @@ class Memory {
 
   async flush(): Promise<void> {
     this.flushes++;
+    await this.gate;
     if (this.failure) throw this.failure;
     this.memtableBytes = 0;
   }
@@ -50,8 +53,10 @@ function tabletOf(bytes: number): [ServedTablet, Memory] {
   ];
 }
 
+const MIB = 1024 * 1024;
+
 const settled = async (): Promise<void> => {
-  for (let i = 0; i < 20; i++) await Promise.resolve();
+  for (let i = 0; i < 200; i++) await Promise.resolve();
 };
 
 describe('the memory of memtables', () => {
@@ -115,6 +120,71 @@ describe('the memory of memtables', () => {
     assert.equal(budget.open, false);
     await budget.wait(requestContext({ budget: new ByteBudget(1) }));
     assert.deepEqual([memory.flushes, budget.open], [1, true]);
+  });
+
+  test('of many tablets with little each several are flushed at the same time', async () => {
+    const budget = budgetOf(200 * MIB);
+    let open = (): void => {};
+    const gate = new Promise<void>((resolve) => (open = resolve));
+    const memories: Memory[] = [];
+    const add = (bytes: number, tableId?: string): Memory => {
+      const [served, memory] = tabletOf(bytes);
+      memory.gate = gate;
+      memories.push(memory);
+      budget.add(tableId === undefined ? served : { ...served, tableId });
+      return memory;
+    };
+    const begun = (): number => memories.reduce((sum, { flushes }) => sum + flushes, 0);
+    budget.pause();
+    for (let i = 0; i < 120; i++) add(MIB);
+    budget.resume();
+    await settled();
+    assert.equal(begun(), 8, 'as far as there is room');
+    const metadata = add(5 * MIB, METADATA_TABLE_ID);
+    open();
+    await settled();
+    assert.equal(metadata.flushes, 1);
+    assert.ok(budget.totalBytes < 100 * MIB && budget.totalBytes >= 90 * MIB, `${budget.totalBytes}`);
+  });
+
+  test('of several that fail together the first is logged, and no other begins before a pause', async () => {
+    const logged: string[] = [];
+    const note = (message: string): void => void logged.push(message);
+    const clock = new ManualClock();
+    const budget = budgetOf(4 * MIB, { ...silentLogger, info: note, warn: note, error: note }, clock);
+    const memories = Array.from({ length: 8 }, () => {
+      const [served, memory] = tabletOf(MIB);
+      memory.failure = DISK_FULL;
+      budget.add(served);
+      return memory;
+    });
+    const begun = (): number => memories.reduce((sum, { flushes }) => sum + flushes, 0);
+    await settled();
+    const first = begun();
+    assert.deepEqual(logged, ['a minor compaction failed and will be tried again']);
+    await settled();
+    assert.equal(begun(), first);
+    for (const memory of memories) memory.failure = undefined;
+    clock.advance(1000);
+    await settled();
+    assert.ok(budget.totalBytes < 2 * MIB && !budget.flushFails);
+  });
+
+  test('a flush on demand waits for room, and those that are due go on after it', async () => {
+    const budget = budgetOf(100 * MIB);
+    let open = (): void => {};
+    const [large, largeMemory] = tabletOf(60 * MIB);
+    largeMemory.gate = new Promise<void>((resolve) => (open = resolve));
+    const [other, otherMemory] = tabletOf(30 * MIB);
+    budget.add(other);
+    budget.add(large);
+    const demanded = budget.flush(other);
+    await settled();
+    assert.deepEqual([largeMemory.flushes, otherMemory.flushes], [1, 0]);
+    open();
+    await demanded;
+    await settled();
+    assert.deepEqual([budget.totalBytes, otherMemory.flushes], [0, 1]);
   });
 
   test('a flush that fails is logged, unless the tablet has gone elsewhere, and retried', async () => {

@@ -1,9 +1,9 @@
 /**
  * Bounds the bytes of all memtables of a server, and the length of its log. Above half of the limit the largest
- * memtable is flushed, one at a time; at the limit writes wait. A log above its limit makes the tablets with the
- * oldest records flush. METADATA's tablets flush long before that: they are small, every flush of another writes to
- * them, and their unflushed records would keep a log that no other tablet needs, to be read after a crash. The log is
- * trimmed after every flush.
+ * memtables are flushed; at the limit writes wait. A log above its limit makes the tablets with the oldest records
+ * flush. Several are flushed at the same time, as far as there is room (flush-room.ts). METADATA's tablets flush long
+ * before that: they are small, every flush of another writes to them, and their unflushed records would keep a log that
+ * no other tablet needs, to be read after a crash. The log is trimmed after flushes.
  *
  * Invariants: METADATA's tablets never wait and are flushed first (every other flush commits to them); the log is
  * trimmed only before records that were durable when a flush began and that no tablet still holds in memory.
@@ -12,6 +12,7 @@ import { assert, BigtableError, checksInvariants, Code, toBigtableError } from '
 import type { ServerLog } from '../commitlog/index.ts';
 import { type Clock, type Logger, type Metrics, type RequestContext, sleep } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
+import { FlushRoom } from './flush-room.ts';
 import { isRace } from './races.ts';
 import type { ServedTablet } from './tablet-map.ts';
 import { WaitList } from './wait-list.ts';
@@ -24,12 +25,6 @@ const METADATA_FLUSH_BYTES = 4 * 1024 * 1024;
 /** Number of parts in which the log's limit is measured. */
 const LOG_MARKS = 4;
 const RETRY_MS = 1000;
-/**
- * The number of tablets that are flushed concurrently only to drop the logs of dead servers from their rows: their
- * commits share appends.
- */
-const MAX_REPLAYED_FLUSHES = 16;
-
 /** The part of the server's log that the budget needs. */
 export type TrimmableLog = Pick<ServerLog, 'newestPosition' | 'sizeBytes' | 'trimBefore'>;
 
@@ -57,10 +52,18 @@ export class MemtableBudget {
   #totalBytes = 0;
   #writtenBytes = 0;
   #flushesSinceTrim = 0;
-  /** Position of the newest append when the last flush began. */
+  /** Position of the newest append when a flush began that has ended. */
   #newestAtFlush = 0;
   readonly #waiting: WaitList;
   #running: Promise<void> | undefined;
+  readonly #room = new FlushRoom();
+  /** Bytes of the memtables that are being flushed, when that began. */
+  readonly #flushing = new Map<ServedTablet, number>();
+  #flushingBytes = 0;
+  /** A flush under way has failed: no other begins before a pause. */
+  #hasFailed = false;
+  /** Called when the next flush ends. */
+  #onFlushed: (() => void) | undefined;
   /** Aborts when the server ends: a wait for the next attempt is cut short. */
   readonly #stop = new AbortController();
   /** The error of the last flush if it failed; undefined once one succeeds or none is due. */
@@ -182,14 +185,11 @@ export class MemtableBudget {
   /** Flushes the tablets that were named to `markReplayed`. */
   async flushReplayed(): Promise<void> {
     const newest = this.#options.log.newestPosition;
-    const batch: ServedTablet[] = [];
-    for (const served of [...this.#replayed].sort(metadataFirst)) {
-      batch.push(served);
-      // METADATA's own tablets one by one and first
-      if (batch.length < MAX_REPLAYED_FLUSHES && served.tableId !== METADATA_TABLE_ID) continue;
-      await Promise.all(batch.splice(0).map((one) => this.#flushReplayedOf(one)));
-    }
-    await Promise.all(batch.map((one) => this.#flushReplayedOf(one)));
+    const all = [...this.#replayed];
+    const isOfMetadata = ({ tableId }: ServedTablet): boolean => tableId === METADATA_TABLE_ID;
+    for (const served of all.filter(isOfMetadata)) await this.#flushReplayedOf(served);
+    const others = all.filter((served) => !isOfMetadata(served));
+    await Promise.all(others.map((served) => this.#flushReplayedOf(served)));
     await this.#trim(newest);
   }
 
@@ -207,19 +207,44 @@ export class MemtableBudget {
     }
   }
 
-  /** Flushes one tablet, now, and trims the log; where there are many tablets, after several of these calls. */
-  async flush(served: ServedTablet): Promise<void> {
+  /**
+   * Flushes one tablet once there is room, and trims the log; where there are many tablets, after several of these
+   * calls.
+   */
+  flush(served: ServedTablet): Promise<void> {
+    return this.#flushInRoom(served).finally(() => this.#onFlushed?.());
+  }
+
+  async #flushInRoom(served: ServedTablet): Promise<void> {
+    const bytes = served.tablet.memtableBytes;
+    // METADATA's do not wait: all others commit to them
+    const waits = served.tableId !== METADATA_TABLE_ID;
+    if (waits && !this.#room.tryTake(bytes)) await this.#room.take(bytes);
+    const isFirst = !this.#flushing.has(served);
+    if (isFirst) this.#flushing.set(served, bytes);
+    if (isFirst) this.#flushingBytes += bytes;
+    try {
+      await this.#flushNow(served);
+    } finally {
+      if (waits) this.#room.giveBack(bytes);
+      if (isFirst) this.#flushing.delete(served);
+      if (isFirst) this.#flushingBytes -= bytes;
+      assert(this.#flushingBytes >= 0, 'a flush ends once');
+    }
+  }
+
+  async #flushNow(served: ServedTablet): Promise<void> {
     const newest = this.#options.log.newestPosition;
     await served.tablet.flush();
     this.#flushFailure = undefined;
     this.#replayed.delete(served);
     if (this.#tablets.has(served)) this.count(served);
-    this.#newestAtFlush = newest;
+    this.#newestAtFlush = Math.max(this.#newestAtFlush, newest);
     this.#flushesSinceTrim++;
     if (this.#flushesSinceTrim * TABLETS_PER_FLUSH >= this.#tablets.size) await this.#trim(newest);
   }
 
-  /** Begins no further flush, and waits for the one under way. A failed flush is not retried. */
+  /** Begins no further flush, and waits for those under way. A failed flush is not retried. */
   async stop(): Promise<void> {
     this.#stop.abort();
     this.#waiting.wake();
@@ -232,7 +257,11 @@ export class MemtableBudget {
 
   #isDue(): boolean {
     this.#mark();
-    return this.#logDue || this.#metadataDue || this.#totalBytes >= this.#options.limitBytes / 2;
+    return this.#logDue || this.#metadataDue || this.#memoryIsDue();
+  }
+
+  #memoryIsDue(): boolean {
+    return this.#totalBytes - this.#flushingBytes >= this.#options.limitBytes / 2;
   }
 
   /**
@@ -265,24 +294,44 @@ export class MemtableBudget {
   }
 
   async #flushDue(): Promise<void> {
-    while (!this.#stopped && this.#isDue()) {
-      const next = this.#choose();
-      if (next === undefined) break;
-      try {
-        await this.flush(next);
-      } catch (thrown) {
-        const error = toBigtableError(thrown);
-        if (!isRace(error))
-          this.#options.logger.error('a minor compaction failed and will be tried again', {
-            table: next.tableId,
-            error: error.message,
-          });
-        this.#flushFailure = isRace(error) ? undefined : error;
-        this.#waiting.wake();
+    for (;;) {
+      this.#startFlushes();
+      if (this.#flushing.size > 0) await new Promise<void>((resolve) => (this.#onFlushed = resolve));
+      else if (this.#stopped || !this.#hasFailed) break;
+      else {
         await sleep(this.#options.clock, RETRY_MS, this.#stop.signal).catch(() => {});
+        this.#hasFailed = false;
       }
     }
     this.#flushFailure = undefined;
+  }
+
+  #startFlushes(): void {
+    while (!this.#stopped && !this.#hasFailed && this.#isDue()) {
+      const next = this.#choose();
+      if (next === undefined) return;
+      if (next.tableId !== METADATA_TABLE_ID && !this.#room.hasRoom(next.tablet.memtableBytes)) return;
+      void this.#flushOne(next);
+    }
+  }
+
+  async #flushOne(served: ServedTablet): Promise<void> {
+    try {
+      await this.#flushInRoom(served);
+    } catch (thrown) {
+      const error = toBigtableError(thrown);
+      // those that were begun with it fail of the same cause
+      if (!isRace(error) && !this.#hasFailed)
+        this.#options.logger.error('a minor compaction failed and will be tried again', {
+          table: served.tableId,
+          error: error.message,
+        });
+      this.#hasFailed = true;
+      this.#flushFailure = isRace(error) ? undefined : error;
+      this.#waiting.wake();
+    } finally {
+      this.#onFlushed?.();
+    }
   }
 
   #refused(cause: BigtableError): BigtableError {
@@ -297,6 +346,7 @@ export class MemtableBudget {
     let largest: ServedTablet | undefined;
     let oldest: ServedTablet | undefined;
     for (const served of this.#tablets) {
+      if (this.#flushing.has(served)) continue;
       const bytes = served.tablet.memtableBytes;
       const position = served.tablet.oldestUnflushed;
       if (
@@ -307,18 +357,18 @@ export class MemtableBudget {
       if (bytes > (largest?.tablet.memtableBytes ?? 0)) largest = served;
       if (position !== undefined && position < (oldest?.tablet.oldestUnflushed ?? old)) oldest = served;
     }
-    this.#metadataDue = false;
+    // one that is being flushed may fail
+    const areAllSeen = this.#flushing.size === 0;
+    if (areAllSeen) this.#metadataDue = false;
     if (this.#logDue && oldest) return oldest;
-    this.#logDue = false;
-    return this.#totalBytes >= this.#options.limitBytes / 2 ? largest : undefined;
+    if (areAllSeen) this.#logDue = false;
+    return this.#memoryIsDue() ? largest : undefined;
   }
 
   async #flushReplayedOf(served: ServedTablet): Promise<void> {
     if (this.#stopped || !this.#replayed.has(served)) return;
     try {
-      await served.tablet.flush();
-      this.#replayed.delete(served);
-      if (this.#tablets.has(served)) this.count(served);
+      await this.flush(served);
     } catch (thrown) {
       const error = toBigtableError(thrown);
       if (!isRace(error))
@@ -339,8 +389,4 @@ export class MemtableBudget {
     for (const { tablet } of this.#tablets) keep = Math.min(keep, tablet.oldestUnflushed ?? newest);
     log.trimBefore(keep);
   }
-}
-
-function metadataFirst(a: ServedTablet, b: ServedTablet): number {
-  return Number(b.tableId === METADATA_TABLE_ID) - Number(a.tableId === METADATA_TABLE_ID);
 }

@@ -253,14 +253,17 @@ export class ServerCalls {
     const { tablets, budget } = this.#options;
     for (const kind of TABLET_KINDS) {
       const all = keys ? keys.flatMap((key) => tablets.get(key) ?? []) : [...tablets.all()];
-      for (const served of all.filter((one) => kindOf(one) === kind)) {
+      const flush = async (served: ServedTablet): Promise<void> => {
         try {
           await budget.flush(served);
         } catch (error) {
           // one released meanwhile was flushed, or its table is gone: a caller that names tablets must get the error
           if (keys || tablets.has(served)) throw error;
         }
-      }
+      };
+      const ends = await Promise.allSettled(all.filter((one) => kindOf(one) === kind).map(flush));
+      const failed = ends.find((end) => end.status === 'rejected');
+      if (failed) throw failed.reason;
     }
   }
 

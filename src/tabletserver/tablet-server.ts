@@ -24,7 +24,7 @@ import { serverGauges } from './server-gauges.ts';
 import { emptyRecord, ServerServices } from './server-services.ts';
 import { ServerSession } from './server-session.ts';
 import { TabletLoader } from './tablet-loader.ts';
-import { kindOf, TABLET_KINDS, type TabletKind, TabletMap } from './tablet-map.ts';
+import { kindOf, type ServedTablet, TABLET_KINDS, type TabletKind, TabletMap } from './tablet-map.ts';
 import { TabletOpener, type TabletSettings } from './tablet-opener.ts';
 import { TabletSplits } from './tablet-splits.ts';
 
@@ -242,7 +242,7 @@ export class TabletServer {
     this.#flushesAll ||=
       this.#budget.writtenBytes > MAX_REPLAYED_BYTES ||
       all.some(({ tablet }) => tablet.state.logs.length > MAX_REPLAYED_LOGS);
-    for (const served of all.filter((one) => kindOf(one) === kind)) {
+    const release = async (served: ServedTablet): Promise<void> => {
       await this.#loader.release(served, this.#flushesAll).catch((thrown: unknown) => {
         const error = toBigtableError(thrown);
         if (!isRace(error))
@@ -251,7 +251,8 @@ export class TabletServer {
             error: error.message,
           });
       });
-    }
+    };
+    await Promise.all(all.filter((one) => kindOf(one) === kind).map(release));
   }
 
   /** Ends in good order: nothing is in flight afterwards, and the lock is free. */
