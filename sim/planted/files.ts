@@ -14,7 +14,7 @@ const ASK_AGAIN = `  const later = await holdingsOfAll(servers, context);
   if (later === undefined) return NOTHING;
   spareHeld(later);
 `;
-const DELETE = '  for (const path of files) await fileSystem.delete(path);';
+const DELETE = '  // the largest first: what ends the sweep before its time leaves the least';
 const SCAN = `for await (const rows of metadata.scan(range, context)) {
       for (const row of rows) {
         if (!continues(row, before) || !spare(row)) return NOTHING;
@@ -39,6 +39,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
   {
     name: 'A22',
     title: 'a sweep does not ask the servers what they hold',
+    meeting: 'commit beside a sweep',
     changes: [{ file: SWEEP, text: 'for (const path of paths) files.delete(path);', wrong: '' }],
   },
   {
@@ -53,6 +54,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
   {
     name: 'N19',
     title: 'a sweep does not wait for a server that no row names',
+    meeting: 'deaths beside a sweep',
     changes: [NOT_ANSWERED],
   },
   {
@@ -66,6 +68,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
   {
     name: 'N21',
     title: 'a sweep asks the servers what they hold before the scan alone',
+    meeting: 'commit beside a sweep',
     changes: [ASKS_ONCE],
   },
   {
@@ -200,6 +203,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
   {
     name: 'N8',
     title: 'a sweep goes on where the rows that it read do not meet',
+    meeting: 'split in a merge',
     changes: [ASKS_ONCE, { file: SWEEP, text: '!continues(row, before) || ', wrong: '' }],
   },
   {
@@ -217,6 +221,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
   {
     name: 'N11',
     title: 'a schema that cannot be read is taken for one that is not there',
+    meeting: 'unheard change of a schema',
     changes: [
       {
         file: 'locator/schema-cache.ts',

@@ -7,6 +7,7 @@ export const METADATA_SPLIT_BUGS: readonly PlantedBug[] = [
   {
     name: 'F01',
     title: 'METADATA is split at the key of a row, not after it',
+    meeting: 'split of METADATA under commits',
     changes: [
       { file: 'metadata/keys.ts', text: 'return successor(key);', wrong: 'return key;' },
       {
@@ -19,6 +20,7 @@ export const METADATA_SPLIT_BUGS: readonly PlantedBug[] = [
   {
     name: 'F02',
     title: 'METADATA is split after a row that may have been removed meanwhile',
+    meeting: 'split of METADATA under commits',
     changes: [
       {
         file: 'tabletserver/tablet-splits.ts',
@@ -42,6 +44,7 @@ export const METADATA_SPLIT_BUGS: readonly PlantedBug[] = [
   {
     name: 'N20',
     title: 'a commit that may be done fails where METADATA cannot be read to find out',
+    meeting: 'split of METADATA under commits',
     changes: [{ file: CLIENT, text: 'if (!progress.maybeDone) throw thrown;', wrong: 'throw thrown;' }],
   },
   {

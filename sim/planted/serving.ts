@@ -170,6 +170,7 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
   {
     name: 'A15',
     title: 'a write is applied before its append is durable',
+    meeting: 'crash under slow appends',
     changes: [
       { file: WRITER, text: 'this.#applyAll(batch.records);', wrong: '' },
       {
@@ -183,6 +184,7 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
   {
     name: 'A16',
     title: 'a tablet is moved without its second flush, and its logs are dropped',
+    meeting: 'flush in a load',
     changes: [
       { file: LOADER, text: 'await tablet.close({ flush });', wrong: 'await tablet.close({ flush: false });' },
       { file: LOADER, text: '!flush || tablet.oldestUnflushed === undefined,', wrong: 'true,' },
@@ -191,6 +193,7 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
   {
     name: 'A17',
     title: 'a tablet is unloaded while appends of it are in flight',
+    meeting: 'flush in a load',
     changes: [
       {
         file: 'tablet/tablet.ts',
@@ -245,6 +248,7 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
   {
     name: 'N14',
     title: 'a server that is ending says that it has released a tablet that it has left to be replayed',
+    meeting: 'shutdown in an unload',
     changes: [
       {
         file: LOADER,
@@ -256,6 +260,7 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
   {
     name: 'N15',
     title: 'a server that is ending trims its log without regard to tablets that it has left to be replayed',
+    meeting: 'shutdown in an unload',
     changes: [
       { file: LOADER, text: 'if (flush || !this.#stopped) budget.remove(served);', wrong: 'budget.remove(served);' },
     ],
@@ -263,6 +268,7 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
   {
     name: 'N16',
     title: 'a change of a schema is forgotten where the file cannot be read at first',
+    meeting: 'unheard change of a schema',
     changes: [{ file: 'locator/schema-cache.ts', text: 'if (!cannotBeUnderstood(thrown)) missed();', wrong: '' }],
   },
   {
