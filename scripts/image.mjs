@@ -7,44 +7,22 @@
  * script, is kept in the cache of tools.mjs.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  copyFileSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
+import { baseRoot, buildEnvironment, lend, must, NODE_USER, PATH, rootsMissing } from './lib/base-root.mjs';
 import { buildOrExit } from './lib/build.mjs';
 import { Report } from './lib/report.mjs';
-import { capture, ROOT, which } from './lib/repository.mjs';
-import { CACHE } from './lib/tools.mjs';
+import { capture, ROOT } from './lib/repository.mjs';
 
-const PROGRAMS = ['debootstrap', 'unshare', 'nsenter', 'ip', 'mount', 'chroot', 'cp'];
 const BASE_IMAGE = /^node:\d+-slim$/;
-const SUITE = 'bookworm';
-/** The user in Node's images. */
-const NODE_USER = { id: 1000, name: 'node' };
 const READY_MS = 60_000;
 const STOP_MS = 30_000;
-const STEP_MS = 600_000;
 const MAX_IMAGE_MIB = 30;
 
-const missing = PROGRAMS.filter((program) => !which(program));
-if (process.platform !== 'linux') missing.push('Linux');
-if (process.getuid?.() !== 0) missing.push('root');
-if (missing.length > 0) {
-  console.log(`missing: ${missing.join(', ')}`);
+const missing = rootsMissing();
+if (missing !== undefined) {
+  console.log(missing);
   process.exit(1);
 }
 buildOrExit();
@@ -65,68 +43,6 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => p
 /** @typedef {import('../dist/test/deploy/dockerfile.js').Step} Step */
 /** @typedef {import('../dist/test/deploy/dockerfile.js').Image} Image */
 /** @typedef {Awaited<ReturnType<typeof startContainer>>} Container */
-
-/**
- * @param {string} what
- * @param {string} command
- * @param {readonly string[]} args
- * @param {Parameters<typeof capture>[2]} [options]
- */
-async function must(what, command, args, options = {}) {
-  const { status, out, err } = await capture(command, args, { timeoutMs: STEP_MS, ...options });
-  if (status !== 0) throw new Error(`${what} failed with status ${status}:\n${`${out}${err}`.slice(-3000)}`);
-  return out;
-}
-
-/** Debian's smallest system with this Node and its npm where the images of Node have them, and their user. */
-async function baseRoot() {
-  const kept = join(CACHE, 'image', SUITE);
-  if (!existsSync(kept)) {
-    const part = `${kept}.part`;
-    rmSync(part, { recursive: true, force: true });
-    mkdirSync(part, { recursive: true });
-    await must('debootstrap', 'debootstrap', ['--variant=minbase', SUITE, part]);
-    rmSync(join(part, 'var/cache/apt'), { recursive: true, force: true });
-    renameSync(part, kept);
-  }
-  const root = join(scratch, 'base');
-  await must('copying the base', 'cp', ['-a', kept, root]);
-  const local = join(root, 'usr/local');
-  copyFileSync(realpathSync(process.execPath), join(local, 'bin/node'));
-  chmodSync(join(local, 'bin/node'), 0o755);
-  const npm = dirname(dirname(realpathSync(which('npm') ?? fail('npm is not on the search path'))));
-  cpSync(npm, join(local, 'lib/node_modules/npm'), { recursive: true, verbatimSymlinks: true });
-  symlinkSync('../lib/node_modules/npm/bin/npm-cli.js', join(local, 'bin/npm'));
-  writeFileSync(join(root, 'etc/group'), `${NODE_USER.name}:x:${NODE_USER.id}:\n`, { flag: 'a' });
-  writeFileSync(
-    join(root, 'etc/passwd'),
-    `${NODE_USER.name}:x:${NODE_USER.id}:${NODE_USER.id}::/home/${NODE_USER.name}:/bin/bash\n`,
-    { flag: 'a' },
-  );
-  const version = (await must('Node in the base', 'chroot', [root, 'node', '--version'])).trim();
-  if (version !== process.version) throw new Error(`the base has Node ${version}, not ${process.version}`);
-  return root;
-}
-
-/**
- * The parts of this machine that a build sees: name resolution, and the authorities that Node trusts.
- *
- * @param {string} root
- */
-function lend(root) {
-  copyFileSync('/etc/resolv.conf', join(root, 'etc/resolv.conf'));
-  const authorities = process.env.NODE_EXTRA_CA_CERTS;
-  if (authorities && existsSync(authorities)) {
-    mkdirSync(join(root, dirname(authorities)), { recursive: true });
-    copyFileSync(authorities, join(root, authorities));
-  }
-}
-
-const buildEnvironment = () =>
-  Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => /^(https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i.test(name)),
-  );
-const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /**
  * Copies as COPY does: the contents of a folder, a file into a folder or under a name. `isKept` sees paths relative to
@@ -337,7 +253,7 @@ function mebibytesOf(folder) {
 let built;
 await report.section('the steps of deploy/Dockerfile', async () => {
   const stages = parseDockerfile(readFileSync(join(ROOT, 'deploy/Dockerfile'), 'utf8'));
-  const base = await baseRoot();
+  const base = await baseRoot(scratch);
   /** @type {Map<string | number, string>} */
   const roots = new Map();
   let root = base;

@@ -184,18 +184,21 @@ const METRICS: readonly Snippet[] = [
 
 const MACHINES = { cannot: 'needs etcd and several machines; npm run cluster-test has them' } as const;
 
+const OPERATOR = { elsewhere: 'scripts/operations.mjs' } as const;
+
 const OPERATIONS: readonly Snippet[] = [
-  { begins: 'edubba cluster up', run: { elsewhere: 'test/etcd/cluster-up.test.ts' } },
-  {
-    begins: 'edubba master --lock etcd://127.0.0.1 --files ./store --cluster-secret-file cluster.secret',
-    run: { cannot: 'needs etcd; edubba cluster up runs these commands in test/etcd/cluster-up.test.ts' },
-  },
+  { begins: 'edubba cluster up', run: OPERATOR },
+  { begins: `node -p "crypto.randomBytes(32).toString('hex')" > cluster.secret`, run: OPERATOR },
+  { begins: 'lock = "etcd://127.0.0.1"', run: OPERATOR },
+  { begins: 'edubba master --settings cluster.toml --cluster-address 127.0.0.1:8101', run: OPERATOR },
+  { begins: 'edubba --address 127.0.0.1:8086 createtable t families=f', run: OPERATOR },
   { begins: 'lock = "etcd://10.0.0.1,10.0.0.2,10.0.0.3"', run: MACHINES },
   {
     begins:
       'edubba tabletserver --settings cluster.toml --cluster-address 10.0.0.7:8090 --read-cache-dir /var/cache/edubba',
     run: MACHINES,
   },
+  { begins: 'npm install --global edubba', run: OPERATOR },
 ];
 
 /** Every page for users, with its snippets. */
