@@ -5,7 +5,7 @@
  *   npm run interop                 all of it; needs Go, Python and Java, and says what is missing
  *   npm run interop -- --short      what a CI has time for; skips parts whose tool is missing, and says so
  *   npm run interop -- --only=suites,probe
- *                                   of clients, hello, tls, behaviour, suites, grpc, h2spec, load, probe, crash
+ *                                   of clients, hello, tls, behaviour, suites, cluster, grpc, h2spec, load, probe, crash
  */
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,6 +13,7 @@ import { delimiter, join } from 'node:path';
 import { btbench, buildBtbench, buildProbe, errorKinds, lookAgain, WORKLOADS, writeUntilGone } from './lib/btbench.mjs';
 import { buildOrExit } from './lib/build.mjs';
 import { helpIfAsked } from './lib/command-line.mjs';
+import { ProcessCluster } from './lib/process-cluster.mjs';
 import { Report } from './lib/report.mjs';
 import { capture, ROOT } from './lib/repository.mjs';
 import { edubbaCommand, freePort, startEdubba, startEmulator } from './lib/server.mjs';
@@ -36,7 +37,7 @@ helpIfAsked(import.meta.url);
 /** @typedef {Map<string, string>} Verdicts The verdicts of a suite, by the names of its tests. */
 /** @typedef {{ command: string, args: string[], cwd: string, env?: Environment }} Command */
 
-const PARTS = ['clients', 'hello', 'tls', 'behaviour', 'suites', 'grpc', 'h2spec', 'load', 'probe', 'crash'];
+const PARTS = ['clients', 'hello', 'tls', 'behaviour', 'suites', 'cluster', 'grpc', 'h2spec', 'load', 'probe', 'crash'];
 /** @type {{ name: string, floor: number, needs: (keyof typeof missing)[] }[]} */
 const SUITES = [
   { name: 'go-integration', floor: 48, needs: ['go', 'python'] },
@@ -412,6 +413,35 @@ async function suites() {
   }
 }
 
+/**
+ * The clients and the suites at the front doors of a cluster, whose tablets are those of three servers: each at another
+ * door. The short form has the clients at one door.
+ */
+async function cluster() {
+  if (lacks('go')) return report.skip('a cluster', lacks('go'));
+  const google = short ? undefined : await startEmulator(await emulator());
+  const cluster = new ProcessCluster();
+  try {
+    await cluster.start(await goProgram('test/etcd/server', 'etcd'));
+    for (let i = 0; i < 3; i++) await cluster.startTabletServer();
+    const doors = cluster.servers;
+    for (const { address } of short ? doors.slice(1, 2) : doors) await runClients({ BIGTABLE_EMULATOR_HOST: address });
+    for (const [i, suite] of short ? [] : SUITES.entries()) {
+      const why = lacks(...suite.needs);
+      const door = /** @type {RunningServer} */ (doors[i % doors.length]);
+      if (why) report.skip(`suite ${suite.name}`, why);
+      else compare(suite, await runSuite(suite.name, door), await baseline(suite.name, google));
+    }
+    for (const [i, door] of doors.entries()) {
+      const { code } = await door.kill();
+      report.check(code === 0, `server ${i + 1} ends with status 0`, code === 0 ? '' : door.output().slice(-1000));
+    }
+  } finally {
+    await cluster.end();
+    await google?.kill();
+  }
+}
+
 async function load() {
   if (lacks('go')) return report.skip('load', lacks('go'));
   const path = await buildBtbench();
@@ -497,7 +527,7 @@ async function crash() {
 }
 
 /** @type {Record<string, () => Promise<unknown>>} */
-const run = { clients, hello, tls, behaviour, suites, grpc, h2spec: specification, load, probe, crash };
+const run = { clients, hello, tls, behaviour, suites, cluster, grpc, h2spec: specification, load, probe, crash };
 for (const part of PARTS) if (only.includes(part)) await report.section(part, run[part]);
 report.close();
 process.exit();

@@ -10,7 +10,7 @@
  * CPU time is that of the tablet servers, all threads, from a workload's first call until they are at rest again.
  */
 import { writeFileSync } from 'node:fs';
-import { BenchCluster } from './bench-cluster.mjs';
+import { ProcessCluster } from './process-cluster.mjs';
 import { btbench, buildBtbench, errorKinds } from './btbench.mjs';
 import { argumentsOf } from './command-line.mjs';
 import { rounded } from './server-bench.mjs';
@@ -39,7 +39,7 @@ const TABLETS_PER_SERVER = 4;
 /**
  * Runs a workload at each of the doors, at the same time, and adds up what they came to.
  *
- * @param {BenchCluster} cluster
+ * @param {ProcessCluster} cluster
  * @param {string} program
  * @param {readonly string[]} doors
  * @param {string} workload
@@ -74,7 +74,7 @@ async function measure(cluster, program, doors, workload, args) {
  * @param {{ rows: number, secs: number, warmSecs: number, load: readonly (string | number)[] }} size
  */
 async function benchDoors(etcd, program, { rows, secs, warmSecs, load }) {
-  const cluster = new BenchCluster();
+  const cluster = new ProcessCluster();
   try {
     await cluster.start(etcd);
     await cluster.startTabletServer();
@@ -129,7 +129,7 @@ async function benchServers(etcd, program, { rows, secs, warmSecs, load }) {
   /** @type {(Measured & { bench: string, servers: number })[]} */
   const lines = [];
   for (const count of SERVERS) {
-    const cluster = new BenchCluster();
+    const cluster = new ProcessCluster();
     try {
       await cluster.start(etcd);
       for (let i = 0; i < count; i++) await cluster.startTabletServer();

@@ -7,7 +7,7 @@
 import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { BenchCluster } from './bench-cluster.mjs';
+import { ProcessCluster } from './process-cluster.mjs';
 import { btbench, buildBtbench } from './btbench.mjs';
 import { argumentsOf } from './command-line.mjs';
 import { ROOT } from './repository.mjs';
@@ -77,7 +77,7 @@ export async function recoveryBench(words) {
   const rows = Math.round((Number(values.mb) * MIB * SERVERS) / ROW_BYTES);
   const [etcd, program] = [await goProgram('test/etcd/server', 'etcd'), await buildBtbench()];
   const { connect } = await import(pathToFileURL(join(ROOT, 'dist', 'bundle', 'index.js')).href);
-  const cluster = new BenchCluster();
+  const cluster = new ProcessCluster();
   try {
     await cluster.start(etcd, ['--log-level', 'info', '--log-format', 'json']);
     // nothing is flushed before the death, nor after it

@@ -1,4 +1,4 @@
-/** Clusters of processes for benchmarks: one etcd, a directory as the shared store, a master and tablet servers. */
+/** Clusters of processes for benchmarks and clients: one etcd, a directory as the shared store, a master and tablet servers. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,8 +17,8 @@ const TICK_MS = 10;
 /** @typedef {import('./server.mjs').RunningServer} RunningServer */
 
 /** A cluster on an empty folder. It is ended with this process at latest. */
-export class BenchCluster {
-  #folder = mkdtempSync(join(tmpdir(), 'edubba-bench-'));
+export class ProcessCluster {
+  #folder = mkdtempSync(join(tmpdir(), 'edubba-processes-'));
   /** @type {RunningServer[]} */
   servers = [];
   /** Other processes, in the order of their start. @type {RunningServer[]} */
@@ -44,7 +44,7 @@ export class BenchCluster {
     const ready = /serving client traffic insecurely.*"address":"([^"]+)"/;
     this.#others.push(await startServer('etcd', etcd, words, ready, READY_MS));
     const secret = join(this.#folder, 'secret');
-    writeFileSync(secret, 'a secret of a benchmark, of no use', { mode: 0o600 });
+    writeFileSync(secret, 'a secret of a test cluster, of no use', { mode: 0o600 });
     this.#access = ['--lock', `etcd://127.0.0.1:${clientPort}`, '--files', this.store];
     this.#access.push('--cluster-secret-file', secret);
     this.#master = await this.#startRole('master', more);
