@@ -5,11 +5,14 @@
  *   npm run interop                 all of it; needs Go, Python and Java, and says what is missing
  *   npm run interop -- --short      what a CI has time for; skips parts whose tool is missing, and says so
  *   npm run interop -- --only=suites,probe
- *                                   of clients, hello, tls, behaviour, suites, cluster, grpc, h2spec, load, probe, crash
+ *                                   of clients, hello, tls, behaviour, suites, cluster, balancer, grpc, h2spec, load,
+ *                                   probe, crash
  */
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { balancerMissing, startBalancer } from './lib/balancer.mjs';
 import { btbench, buildBtbench, buildProbe, errorKinds, lookAgain, WORKLOADS, writeUntilGone } from './lib/btbench.mjs';
 import { buildOrExit } from './lib/build.mjs';
 import { helpIfAsked } from './lib/command-line.mjs';
@@ -33,11 +36,25 @@ import { AUTHORITY, grpcCases, h2spec, SERVER_TLS } from './lib/wire-peers.mjs';
 helpIfAsked(import.meta.url);
 
 /** @typedef {import('./lib/server.mjs').RunningServer} RunningServer */
+/** @typedef {import('./lib/balancer.mjs').Balancer} Balancer */
 /** @typedef {Record<string, string | undefined>} Environment */
 /** @typedef {Map<string, string>} Verdicts The verdicts of a suite, by the names of its tests. */
 /** @typedef {{ command: string, args: string[], cwd: string, env?: Environment }} Command */
 
-const PARTS = ['clients', 'hello', 'tls', 'behaviour', 'suites', 'cluster', 'grpc', 'h2spec', 'load', 'probe', 'crash'];
+const PARTS = [
+  'clients',
+  'hello',
+  'tls',
+  'behaviour',
+  'suites',
+  'cluster',
+  'balancer',
+  'grpc',
+  'h2spec',
+  'load',
+  'probe',
+  'crash',
+];
 /** @type {{ name: string, floor: number, needs: (keyof typeof missing)[] }[]} */
 const SUITES = [
   { name: 'go-integration', floor: 48, needs: ['go', 'python'] },
@@ -82,6 +99,8 @@ const BEHAVIOUR_MS = 120_000;
 const CLIENT_MS = 300_000;
 const SUITE_MS = 900_000;
 const PROBE_MS = 300_000;
+/** Between two restarts of servers behind a balancer. */
+const RESTART_EVERY_MS = 500;
 
 const words = process.argv.slice(2);
 const short = words.includes('--short');
@@ -442,6 +461,42 @@ async function cluster() {
   }
 }
 
+/**
+ * The clients through a TCP balancer, while the servers of the cluster behind it are restarted, one after another and
+ * all again: each is drained, ended by SIGTERM, and started anew at its address. Nothing fails after the clients' own
+ * retries.
+ */
+async function balancer() {
+  const why = lacks('go') ?? balancerMissing();
+  if (why !== undefined) return report.skip('a balancer', why);
+  const cluster = new ProcessCluster();
+  /** @type {Balancer | undefined} */
+  let before;
+  try {
+    await cluster.start(await goProgram('test/etcd/server', 'etcd'));
+    for (let i = 0; i < 3; i++) await cluster.startTabletServer();
+    before = await startBalancer(cluster.servers.map(({ address }) => address));
+    let isOver = false;
+    let restarts = 0;
+    const rolling = async (/** @type {Balancer} */ doors) => {
+      for (let i = 0; !isOver; i = (i + 1) % 3) {
+        await doors.drain(i);
+        const { code } = await cluster.restart(i);
+        await doors.undrain(i);
+        if (code !== 0) report.fail('a server that is restarted ends with status 0', `${code}`);
+        restarts++;
+        await pause(RESTART_EVERY_MS);
+      }
+    };
+    const clients = runClients({ BIGTABLE_EMULATOR_HOST: before.address }).finally(() => (isOver = true));
+    await Promise.all([clients, rolling(before)]);
+    report.check(restarts >= 3, 'all servers are restarted meanwhile', `${restarts} restarts`);
+  } finally {
+    await before?.end();
+    await cluster.end();
+  }
+}
+
 async function load() {
   if (lacks('go')) return report.skip('load', lacks('go'));
   const path = await buildBtbench();
@@ -527,7 +582,20 @@ async function crash() {
 }
 
 /** @type {Record<string, () => Promise<unknown>>} */
-const run = { clients, hello, tls, behaviour, suites, cluster, grpc, h2spec: specification, load, probe, crash };
+const run = {
+  clients,
+  hello,
+  tls,
+  behaviour,
+  suites,
+  cluster,
+  balancer,
+  grpc,
+  h2spec: specification,
+  load,
+  probe,
+  crash,
+};
 for (const part of PARTS) if (only.includes(part)) await report.section(part, run[part]);
 report.close();
 process.exit();

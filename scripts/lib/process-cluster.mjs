@@ -1,4 +1,7 @@
-/** Clusters of processes for benchmarks and clients: one etcd, a directory as the shared store, a master and tablet servers. */
+/**
+ * Clusters of processes for benchmarks and clients: one etcd, a directory as the shared store, a master and tablet
+ * servers.
+ */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -53,11 +56,31 @@ export class ProcessCluster {
 
   /** @param {string[]} [more] other options of it */
   async startTabletServer(more = []) {
+    this.servers.push(await this.#startTabletServer('127.0.0.1:0', more));
+  }
+
+  /**
+   * Ends the tablet server of that number by SIGTERM, and starts it anew at its address. Returns how it ended.
+   *
+   * @param {number} i
+   */
+  async restart(i) {
+    const server = /** @type {RunningServer} */ (this.servers[i]);
+    const ended = await server.kill();
+    this.servers[i] = await this.#startTabletServer(server.address);
+    return ended;
+  }
+
+  /**
+   * @param {string} address
+   * @param {string[]} [more]
+   */
+  async #startTabletServer(address, more = []) {
     const metrics = `127.0.0.1:${await freePort()}`;
-    const words = ['--address', '127.0.0.1:0', '--metrics-address', metrics, ...more];
+    const words = ['--address', address, '--metrics-address', metrics, ...more];
     const server = await this.#startRole('tabletserver', words);
-    this.servers.push(server);
     this.#metrics.set(server, metrics);
+    return server;
   }
 
   /**
