@@ -16,6 +16,7 @@ import { balancerMissing, startBalancer } from './lib/balancer.mjs';
 import { btbench, buildBtbench, buildProbe, errorKinds, lookAgain, WORKLOADS, writeUntilGone } from './lib/btbench.mjs';
 import { buildOrExit } from './lib/build.mjs';
 import { helpIfAsked } from './lib/command-line.mjs';
+import { otherBuild } from './lib/other-build.mjs';
 import { ProcessCluster } from './lib/process-cluster.mjs';
 import { Report } from './lib/report.mjs';
 import { capture, ROOT } from './lib/repository.mjs';
@@ -462,12 +463,32 @@ async function cluster() {
 }
 
 /**
- * The clients through a TCP balancer, while the servers of the cluster behind it are restarted, one after another and
- * all again: each is drained, ended by SIGTERM, and started anew at its address. Nothing fails after the clients' own
- * retries.
+ * Two releases after this one: the first sends a field that this one does not know, and knows a feature; the second
+ * requires that feature.
+ *
+ * @param {string} folder
+ */
+function laterReleases(folder) {
+  const field = /** @type {const} */ ([
+    ['brief: optional(3, flag) }', 'brief: optional(3, flag), later: optional(15, flag) }'],
+    ['brief ? { brief } : {}', '{ later: true, ...(brief && { brief }) }'],
+  ]);
+  /** @param {number} requires */
+  const release = (requires) =>
+    otherBuild(join(folder, `${requires}`), [
+      ...field,
+      ['version: 1, requires: 0, knows: 0', `version: 1, requires: ${requires}, knows: 1`],
+    ]);
+  return { 'knows a feature': release(0), 'requires it': release(1) };
+}
+
+/**
+ * The clients through a TCP balancer, while the servers of the cluster behind it are restarted and upgraded, one after
+ * another and all again: each is drained, ended by SIGTERM, and started anew at its address. Nothing fails after the clients' own
+ * retries. The master is restarted after them, without clients: a table that is being created then may fail.
  */
 async function balancer() {
-  const why = lacks('go') ?? balancerMissing();
+  const why = lacks('go') ?? balancerMissing() ?? (short ? 'the long form has it' : undefined);
   if (why !== undefined) return report.skip('a balancer', why);
   const cluster = new ProcessCluster();
   /** @type {Balancer | undefined} */
@@ -476,21 +497,41 @@ async function balancer() {
     await cluster.start(await goProgram('test/etcd/server', 'etcd'));
     for (let i = 0; i < 3; i++) await cluster.startTabletServer();
     before = await startBalancer(cluster.servers.map(({ address }) => address));
-    let isOver = false;
-    let restarts = 0;
-    const rolling = async (/** @type {Balancer} */ doors) => {
-      for (let i = 0; !isOver; i = (i + 1) % 3) {
+    const doors = before;
+    const restartAll = async () => {
+      for (let i = 0; i < 3; i++) {
         await doors.drain(i);
         const { code } = await cluster.restart(i);
         await doors.undrain(i);
         if (code !== 0) report.fail('a server that is restarted ends with status 0', `${code}`);
-        restarts++;
         await pause(RESTART_EVERY_MS);
       }
     };
-    const clients = runClients({ BIGTABLE_EMULATOR_HOST: before.address }).finally(() => (isOver = true));
-    await Promise.all([clients, rolling(before)]);
-    report.check(restarts >= 3, 'all servers are restarted meanwhile', `${restarts} restarts`);
+    for (const [i, [name, program]] of Object.entries(laterReleases(join(scratch, 'releases'))).entries()) {
+      let isOver = false;
+      let rounds = 0;
+      const restarting = async () => {
+        // the first time as they are, then upgraded
+        for (; !isOver || rounds < 2; rounds++) {
+          if (rounds === 1) cluster.program = program;
+          await restartAll();
+        }
+      };
+      const clients = runClients({ BIGTABLE_EMULATOR_HOST: doors.address }).finally(() => (isOver = true));
+      await Promise.all([clients, restarting()]);
+      report.pass(`all servers are upgraded to a release that ${name}`, `${3 * rounds} restarts`);
+      const { code } = await cluster.restartMaster();
+      const words = [
+        join(ROOT, 'bin', 'edubba'),
+        '--address',
+        doors.address,
+        'createtable',
+        `last-${rounds}`,
+        'families=f',
+      ];
+      const created = await capture(process.execPath, words, { timeoutMs: CLIENT_MS });
+      report.check(code === 0 && created.status === 0, 'and so is the master', created.err.trim());
+    }
   } finally {
     await before?.end();
     await cluster.end();

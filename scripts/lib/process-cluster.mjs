@@ -31,6 +31,10 @@ export class ProcessCluster {
   /** @type {Map<RunningServer, string>} */
   #metrics = new Map();
   #access = /** @type {string[]} */ ([]);
+  /** Other options of the master. */
+  #masterWords = /** @type {string[]} */ ([]);
+  /** The program that starts from now on. */
+  program = join(ROOT, 'bin', 'edubba');
 
   /**
    * @param {string} etcd
@@ -50,8 +54,8 @@ export class ProcessCluster {
     writeFileSync(secret, 'a secret of a test cluster, of no use', { mode: 0o600 });
     this.#access = ['--lock', `etcd://127.0.0.1:${clientPort}`, '--files', this.store];
     this.#access.push('--cluster-secret-file', secret);
+    this.#masterWords = more;
     this.#master = await this.#startRole('master', more);
-    this.#others.push(this.#master);
   }
 
   /** @param {string[]} [more] other options of it */
@@ -68,6 +72,14 @@ export class ProcessCluster {
     const server = /** @type {RunningServer} */ (this.servers[i]);
     const ended = await server.kill();
     this.servers[i] = await this.#startTabletServer(server.address);
+    return ended;
+  }
+
+  /** Ends the master by SIGTERM, and starts another one. Returns how it ended. */
+  async restartMaster() {
+    const master = /** @type {RunningServer} */ (this.#master);
+    const ended = await master.kill();
+    this.#master = await this.#startRole('master', this.#masterWords);
     return ended;
   }
 
@@ -88,7 +100,7 @@ export class ProcessCluster {
    * @param {string[]} more
    */
   #startRole(role, more) {
-    const words = [join(ROOT, 'bin', 'edubba'), role, ...this.#access, ...more];
+    const words = [this.program, role, ...this.#access, ...more];
     return startServer(role, process.execPath, words, /listening on (\S+)/, READY_MS);
   }
 
@@ -137,6 +149,7 @@ export class ProcessCluster {
 
   async end() {
     for (const server of this.servers) await server.kill();
+    await this.#master?.kill();
     for (const server of this.#others.reverse()) await server.kill();
     rmSync(this.#folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
   }

@@ -220,16 +220,21 @@ export class MemtableBudget {
     // METADATA's do not wait: all others commit to them
     const waits = served.tableId !== METADATA_TABLE_ID;
     if (waits && !this.#room.tryTake(bytes)) await this.#room.take(bytes);
-    const isFirst = !this.#flushing.has(served);
-    if (isFirst) this.#flushing.set(served, bytes);
-    if (isFirst) this.#flushingBytes += bytes;
+    // another one of the same tablet may be under way: it counts once
+    const isCounted = !this.#flushing.has(served);
+    if (isCounted) {
+      this.#flushing.set(served, bytes);
+      this.#flushingBytes += bytes;
+    }
     try {
       await this.#flushNow(served);
     } finally {
       if (waits) this.#room.giveBack(bytes);
-      if (isFirst) this.#flushing.delete(served);
-      if (isFirst) this.#flushingBytes -= bytes;
-      assert(this.#flushingBytes >= 0, 'a flush ends once');
+      if (isCounted) {
+        this.#flushing.delete(served);
+        this.#flushingBytes -= bytes;
+        assert(this.#flushingBytes >= 0, 'a flush ends once');
+      }
     }
   }
 
