@@ -484,8 +484,9 @@ function laterReleases(folder) {
 
 /**
  * The clients through a TCP balancer, while the servers of the cluster behind it are restarted and upgraded, one after
- * another and all again: each is drained, ended by SIGTERM, and started anew at its address. Nothing fails after the clients' own
- * retries. The master is restarted after them, without clients: a table that is being created then may fail.
+ * another and all again: each is drained, ended by SIGTERM, and started anew at its address. Nothing fails after the
+ * clients' own retries. The master is restarted after them, without clients: a table that is being created then may
+ * fail.
  */
 async function balancer() {
   const why = lacks('go') ?? balancerMissing() ?? (short ? 'the long form has it' : undefined);
@@ -507,7 +508,7 @@ async function balancer() {
         await pause(RESTART_EVERY_MS);
       }
     };
-    for (const [i, [name, program]] of Object.entries(laterReleases(join(scratch, 'releases'))).entries()) {
+    for (const [name, program] of Object.entries(laterReleases(join(scratch, 'releases')))) {
       let isOver = false;
       let rounds = 0;
       const restarting = async () => {
@@ -526,7 +527,7 @@ async function balancer() {
         '--address',
         doors.address,
         'createtable',
-        `last-${rounds}`,
+        name.replaceAll(' ', '-'),
         'families=f',
       ];
       const created = await capture(process.execPath, words, { timeoutMs: CLIENT_MS });

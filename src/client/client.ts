@@ -42,7 +42,7 @@ import type {
 import { CallPasser } from './call-passer.ts';
 import { checkConsistencyToken, consistencyToken } from './consistency-token.ts';
 import { Control } from './control.ts';
-import { eachTablet } from './each-tablet.ts';
+import { eachTablet, ofEachTablet } from './each-tablet.ts';
 import { MasterCaller } from './master-caller.ts';
 import { mutateRows } from './mutate-rows.ts';
 import { type ReadRowsParts, readRows } from './read-rows.ts';
@@ -144,16 +144,19 @@ export class Client implements Service {
 
   async sampleRowKeys(context: RequestContext, table: string): Promise<readonly KeySample[]> {
     checkTableName(table, this.#limits);
-    const samples: KeySample[] = [];
-    let offsetBytes = 0;
-    await eachTablet(this.#router, context, table, { start: '', end: undefined }, async ({ id }, { server, range }) => {
+    const parts = await ofEachTablet(this.#router, context, table, async ({ id }, { server, range }) => {
       const message = { tableId: id, range, partBytes: SAMPLE_PART_BYTES };
       const answer = await callServer(this.#env.transport, server.address, 'sampleKeys', message, context);
-      for (const sample of answer.samples)
-        samples.push({ row: sample.row, offsetBytes: offsetBytes + sample.offsetBytes });
-      offsetBytes += answer.sizeBytes;
-      samples.push({ row: range.end ?? '', offsetBytes });
+      return { ...answer, end: range.end ?? '' };
     });
+    const samples: KeySample[] = [];
+    let offsetBytes = 0;
+    for (const part of parts) {
+      for (const sample of part.samples)
+        samples.push({ row: sample.row, offsetBytes: offsetBytes + sample.offsetBytes });
+      offsetBytes += part.sizeBytes;
+      samples.push({ row: part.end, offsetBytes });
+    }
     return samples;
   }
 

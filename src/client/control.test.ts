@@ -230,3 +230,45 @@ describe('calls on all servers', () => {
     ),
   );
 });
+
+describe('what is asked of all tablets of a table', () => {
+  /** Merges the last two tablets before the third call of that method. */
+  const mergedMeanwhile = (method: string, ask: (service: Service, tables: Tables) => Promise<void>) =>
+    inCluster(async (cluster, tables) => {
+      await filled(tables, ['g', 'p']);
+      let calls = 0;
+      cluster.onCall = (call) => {
+        if (call.method !== method || ++calls !== 3) return undefined;
+        return cluster.client.mergeTablets(tables.context(), T, 'p').then(() => call.go());
+      };
+      await ask(cluster.client, tables);
+      assert.ok(calls > 3, `${calls}`);
+    });
+
+  test(
+    'is of tablets that partition it, though two are merged meanwhile',
+    mergedMeanwhile('tabletStatistics', async (service, tables) => {
+      assert.deepEqual(await startsOf(service, tables), ['', 'g']);
+    }),
+  );
+
+  test(
+    'counts no row twice',
+    mergedMeanwhile('familyUsage', async (service, tables) => {
+      const [usage] = await service.familyUsage(tables.context(), T);
+      const [again] = await service.familyUsage(tables.context(), T);
+      assert.deepEqual(usage, again);
+    }),
+  );
+
+  test(
+    'gives samples that ascend',
+    mergedMeanwhile('sampleKeys', async (service, tables) => {
+      const samples = await service.sampleRowKeys(tables.context(), T);
+      assert.deepEqual(
+        samples.map(({ row }) => row),
+        ['g', ''],
+      );
+    }),
+  );
+});

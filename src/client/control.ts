@@ -31,7 +31,7 @@ import {
   SERVERS_DIRECTORY,
 } from '../protocol/index.ts';
 import { checkTableName, checkTabletBound, type CompactionProgress, type ControlService } from '../service/index.ts';
-import { eachTablet } from './each-tablet.ts';
+import { eachTablet, ofEachTablet } from './each-tablet.ts';
 import type { MasterCaller } from './master-caller.ts';
 import { isMisdirected, type Router } from './router.ts';
 
@@ -131,29 +131,18 @@ export class Control implements ControlService {
 
   async listTablets(context: RequestContext, table: string): Promise<readonly TabletStatistics[]> {
     checkTableName(table, this.#parts.limits);
-    const tablets: TabletStatistics[] = [];
-    await eachTablet(this.#parts.router, context, table, ALL_ROWS, async ({ id }, { server, range }) => {
-      tablets.push(
-        await callServer(
-          this.#parts.env.transport,
-          server.address,
-          'tabletStatistics',
-          { tableId: id, range },
-          context,
-        ),
-      );
-    });
-    return tablets;
+    const { router, env } = this.#parts;
+    return ofEachTablet(router, context, table, ({ id }, { server, range }) =>
+      callServer(env.transport, server.address, 'tabletStatistics', { tableId: id, range }, context),
+    );
   }
 
   async familyUsage(context: RequestContext, table: string): Promise<readonly FamilyUsage[]> {
     checkTableName(table, this.#parts.limits);
-    const byTablet: (readonly FamilyUsage[])[] = [];
-    await eachTablet(this.#parts.router, context, table, ALL_ROWS, async ({ id }, { server, range }) => {
-      byTablet.push(
-        await callServer(this.#parts.env.transport, server.address, 'familyUsage', { tableId: id, range }, context),
-      );
-    });
+    const { router, env } = this.#parts;
+    const byTablet = await ofEachTablet(router, context, table, ({ id }, { server, range }) =>
+      callServer(env.transport, server.address, 'familyUsage', { tableId: id, range }, context),
+    );
     return sumUsages(byTablet.flat());
   }
 

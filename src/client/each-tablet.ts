@@ -36,3 +36,27 @@ export async function eachTablet(
     }
   }
 }
+
+/**
+ * The answers of tablets that together are the table, in order. One that came of a merge in the meantime takes the place
+ * of its parts.
+ */
+export async function ofEachTablet<T>(
+  router: Router,
+  context: RequestContext,
+  table: string,
+  call: (schema: TableSchema, tablet: AssignedTablet) => Promise<T>,
+): Promise<T[]> {
+  const found: { readonly range: RowRange; readonly answer: T }[] = [];
+  for (;;) {
+    const start = found.at(-1)?.range.end ?? '';
+    await eachTablet(router, context, table, { start, end: undefined }, async (schema, tablet) => {
+      found.push({ range: tablet.range, answer: await call(schema, tablet) });
+    });
+    const apart = found.findIndex(({ range }, i) => range.start !== (found[i - 1]?.range.end ?? ''));
+    if (apart < 0) return found.map(({ answer }) => answer);
+    // what lies before the merged tablet stays, and the rest is asked again
+    const merged = found[apart]!.range.start;
+    found.length = found.findIndex(({ range }) => range.end === undefined || range.end > merged);
+  }
+}
