@@ -38,8 +38,8 @@ export async function eachTablet(
 }
 
 /**
- * The answers of tablets that together are the table, in order. One that came of a merge in the meantime takes the place
- * of its parts.
+ * The answers of tablets that together are the table, in order. One that came of a merge in the meantime takes the
+ * place of its parts.
  */
 export async function ofEachTablet<T>(
   router: Router,
