@@ -33,8 +33,13 @@ export const EXPLAINED = [
     only: 'refusals',
     reason: UNKNOWN_BYTES,
   },
-  { file: 'src/commitlog/log-reader.ts', functions: ['readEncodedAppends'], only: 'refusals', reason: HOLES },
-  { file: 'src/commitlog/log-reader.ts', functions: ['missing'], reason: HOLES },
+  {
+    file: 'src/commitlog/append-order.ts',
+    functions: ['next', 'nextPart', 'finish', '#follows'],
+    only: 'refusals',
+    reason: HOLES,
+  },
+  { file: 'src/commitlog/append-order.ts', functions: ['missing'], reason: HOLES },
   {
     file: 'src/master/assignment.ts',
     functions: ['#beginDatabase', 'createRows'],

@@ -59,21 +59,22 @@ describe('the ranges of a read', () => {
     );
   });
 
-  test('a million are handled in bounded slices', async () => {
+  test('very many are handled in bounded slices', async () => {
+    const MANY = 250_000;
     let touches = 0;
     let most = 0;
     const clock = shortSlices(() => {
       most = Math.max(most, touches);
       touches = 0;
     });
-    const many = Array.from({ length: 1_000_000 }, (_, i) => rangeOfRow(`row${(i * 7919) % 1_000_003}`));
+    const many = Array.from({ length: MANY }, (_, i) => rangeOfRow(`row${(i * 7919) % 250_007}`));
     const ordered = await orderedRanges(
       counted(many, () => touches++),
       LIMIT,
       clock,
       context(),
     );
-    assert.equal(ordered.length, 1_000_000);
+    assert.equal(ordered.length, MANY);
     for (let i = 1; i < ordered.length; i++)
       if ((ordered[i - 1] as RowRange).start >= (ordered[i] as RowRange).start) assert.fail(`out of order at ${i}`);
     // a run of 1024 is checked, and sorted with some eleven comparisons a range
