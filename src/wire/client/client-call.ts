@@ -179,6 +179,9 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
     if (this.#hasEnded) return;
     this.#stream = undefined;
     if (untouched && this.#attempts < MAX_ATTEMPTS) this.#owner.start(this);
+    // a server that ends a call whose time is over may be heard before the deadline fires here
+    else if (error.code === Code.CANCELLED && this.#owner.deadlines.isReached(this.context.deadlineMs))
+      this.#end(deadlineExceeded());
     else this.#end(this.#owner.errorOfBreach(error));
   }
 

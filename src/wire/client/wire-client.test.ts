@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import * as grpc from '@grpc/grpc-js';
 import { BigtableError, Code } from '../../base/index.ts';
-import { ByteBudget, CallContext, type RequestContext, requestContext } from '../../env/index.ts';
+import { ByteBudget, CallContext, ManualClock, type RequestContext, requestContext } from '../../env/index.ts';
 import { testEnv, testStatus, until } from '../../../test/raw-server.ts';
 import { systemClock } from '../../platform/index.ts';
 import { encodeBinary } from '../grpc/metadata.ts';
@@ -420,6 +420,25 @@ async function scripted(
 }
 
 describe('WireClient with servers of every kind', () => {
+  test('a call that the server resets once its time is over has exceeded its deadline', async () => {
+    for (const [passedMs, code] of [
+      [51, Code.DEADLINE_EXCEEDED],
+      [49, Code.CANCELLED],
+    ] as const) {
+      const clock = new ManualClock();
+      const run = async (script: Script, client: WireClient): Promise<void> => {
+        const call = client.unary('/t/Echo', Buffer.of(1), plain({ deadlineMs: clock.monotonicMs() + 50 }));
+        call.catch(() => {});
+        await until(() => script.requests.length === 1);
+        // before the deadline fires: it does so with a tick
+        clock.advance(passedMs);
+        script.send(rstStreamFrame(1, ErrorCode.CANCEL));
+        await assert.rejects(call, { code });
+      };
+      await scripted([], run, { clock });
+    }
+  });
+
   test('no more streams than the server takes: the rest wait their turn, and keep their deadlines', async () => {
     await scripted([[3, 2]], async (script, client) => {
       const calls = [1, 2, 3].map((byte) => client.unary('/t/Echo', Buffer.of(byte), plain()));

@@ -48,6 +48,11 @@ export class Deadlines {
     this.#wakeAt(Math.min(tick, this.#doneTick + SLOTS));
   }
 
+  /** True once the time is reached; entries fire up to a tick later. */
+  isReached(dueMs: number): boolean {
+    return this.#clock.monotonicMs() >= dueMs;
+  }
+
   clear(entry: DeadlineEntry): void {
     if (!entry.slot) return;
     unlink(entry);
