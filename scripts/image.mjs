@@ -6,11 +6,19 @@
  * Needs Linux, root, debootstrap, unshare, nsenter, ip and mount. The base, Debian 12 with the Node that runs this
  * script, is kept in the cache of tools.mjs.
  */
-import { spawn, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { spawn } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { baseRoot, buildEnvironment, lend, must, NODE_USER, PATH, rootsMissing } from './lib/base-root.mjs';
+import {
+  baseRoot,
+  buildEnvironment,
+  lend,
+  must,
+  NODE_USER,
+  PATH,
+  placeForRoots,
+  rootsMissing,
+} from './lib/base-root.mjs';
 import { buildOrExit } from './lib/build.mjs';
 import { Report } from './lib/report.mjs';
 import { capture, ROOT } from './lib/repository.mjs';
@@ -29,15 +37,7 @@ buildOrExit();
 const { ignoredBy, parseDockerfile } = await import('../dist/test/deploy/dockerfile.js');
 
 const report = new Report();
-const scratch = mkdtempSync(join(tmpdir(), 'edubba-image-'));
-/** @type {Set<import('node:child_process').ChildProcess>} */
-const children = new Set();
-process.on('exit', () => {
-  for (const child of children) child.kill('SIGKILL');
-  spawnSync('umount', ['-R', '-l', scratch], { stdio: 'ignore' });
-  rmSync(scratch, { recursive: true, force: true });
-});
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(130));
+const { scratch, children } = placeForRoots('image');
 
 /** @typedef {import('../dist/test/deploy/dockerfile.js').Stage} Stage */
 /** @typedef {import('../dist/test/deploy/dockerfile.js').Step} Step */

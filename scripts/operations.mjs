@@ -6,12 +6,11 @@
  * In place of the package of the registry it installs the one that `npm pack` makes of this checkout; the other release
  * differs in its version alone. Needs Linux, root, debootstrap, unshare, nsenter, ip, mount and Go.
  */
-import { spawn, spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { spawn } from 'node:child_process';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { baseRoot, buildEnvironment, lend, must, PATH, rootsMissing } from './lib/base-root.mjs';
+import { baseRoot, buildEnvironment, lend, must, PATH, placeForRoots, rootsMissing } from './lib/base-root.mjs';
 import { buildOrExit } from './lib/build.mjs';
 import { helpIfAsked } from './lib/command-line.mjs';
 import { Report } from './lib/report.mjs';
@@ -39,15 +38,7 @@ buildOrExit();
 const { blocksOf, firstLine } = await import('../dist/test/readme/markdown.js');
 
 const report = new Report();
-const scratch = mkdtempSync(join(tmpdir(), 'edubba-operations-'));
-/** @type {Set<import('node:child_process').ChildProcess>} */
-const children = new Set();
-process.on('exit', () => {
-  for (const child of children) child.kill('SIGKILL');
-  spawnSync('umount', ['-R', '-l', scratch], { stdio: 'ignore' });
-  rmSync(scratch, { recursive: true, force: true });
-});
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(130));
+const { scratch, children } = placeForRoots('operations');
 
 /** @typedef {Awaited<ReturnType<typeof startMachine>>} Machine */
 /** @typedef {Awaited<ReturnType<Machine['start']>>} Running */

@@ -2,18 +2,21 @@
  * Roots of a small Debian with Node for change roots, as Docker's images of Node are: tests of the image and of the
  * operator's page run in copies of it. They need Linux, root and some programs.
  */
+import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   copyFileSync,
   cpSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   realpathSync,
   renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { capture, which } from './repository.mjs';
 import { CACHE } from './tools.mjs';
@@ -31,6 +34,24 @@ export function rootsMissing() {
   if (process.platform !== 'linux') missing.push('Linux');
   if (process.getuid?.() !== 0) missing.push('root');
   return missing.length > 0 ? `missing: ${missing.join(', ')}` : undefined;
+}
+
+/**
+ * A scratch folder for roots, and the processes in them: both end with this process.
+ *
+ * @param {string} name
+ */
+export function placeForRoots(name) {
+  const scratch = mkdtempSync(join(tmpdir(), `edubba-${name}-`));
+  /** @type {Set<import('node:child_process').ChildProcess>} */
+  const children = new Set();
+  process.on('exit', () => {
+    for (const child of children) child.kill('SIGKILL');
+    spawnSync('umount', ['-R', '-l', scratch], { stdio: 'ignore' });
+    rmSync(scratch, { recursive: true, force: true });
+  });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(130));
+  return { scratch, children };
 }
 
 /**

@@ -7,7 +7,7 @@
 import { assert } from '../base/index.ts';
 
 /** Limits of the flushes under way, if they are several. */
-const MAX_FLUSHES = 64;
+export const MAX_FLUSHES = 64;
 const FLUSHED_TOGETHER_BYTES = 8 * 1024 * 1024;
 
 interface Waiting {

@@ -8,11 +8,11 @@
  * Invariants: METADATA's tablets never wait and are flushed first (every other flush commits to them); the log is
  * trimmed only before records that were durable when a flush began and that no tablet still holds in memory.
  */
-import { assert, BigtableError, checksInvariants, Code, toBigtableError } from '../base/index.ts';
+import { assert, BigtableError, checksInvariants, Code, inParallel, toBigtableError } from '../base/index.ts';
 import type { ServerLog } from '../commitlog/index.ts';
 import { type Clock, type Logger, type Metrics, type RequestContext, sleep } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
-import { FlushRoom } from './flush-room.ts';
+import { FlushRoom, MAX_FLUSHES } from './flush-room.ts';
 import { isRace } from './races.ts';
 import type { ServedTablet } from './tablet-map.ts';
 import { WaitList } from './wait-list.ts';
@@ -25,6 +25,7 @@ const METADATA_FLUSH_BYTES = 4 * 1024 * 1024;
 /** Number of parts in which the log's limit is measured. */
 const LOG_MARKS = 4;
 const RETRY_MS = 1000;
+
 /** The part of the server's log that the budget needs. */
 export type TrimmableLog = Pick<ServerLog, 'newestPosition' | 'sizeBytes' | 'trimBefore'>;
 
@@ -57,8 +58,9 @@ export class MemtableBudget {
   readonly #waiting: WaitList;
   #running: Promise<void> | undefined;
   readonly #room = new FlushRoom();
-  /** Bytes of the memtables that are being flushed, when that began. */
-  readonly #flushing = new Map<ServedTablet, number>();
+  /** Tablets that are being flushed. */
+  readonly #flushing = new Set<ServedTablet>();
+  /** Bytes of their memtables when that began. */
   #flushingBytes = 0;
   /** A flush under way has failed: no other begins before a pause. */
   #hasFailed = false;
@@ -189,7 +191,7 @@ export class MemtableBudget {
     const isOfMetadata = ({ tableId }: ServedTablet): boolean => tableId === METADATA_TABLE_ID;
     for (const served of all.filter(isOfMetadata)) await this.#flushReplayedOf(served);
     const others = all.filter((served) => !isOfMetadata(served));
-    await Promise.all(others.map((served) => this.#flushReplayedOf(served)));
+    await inParallel(others, MAX_FLUSHES, (served) => this.#flushReplayedOf(served));
     await this.#trim(newest);
   }
 
@@ -223,7 +225,7 @@ export class MemtableBudget {
     // another one of the same tablet may be under way: it counts once
     const isCounted = !this.#flushing.has(served);
     if (isCounted) {
-      this.#flushing.set(served, bytes);
+      this.#flushing.add(served);
       this.#flushingBytes += bytes;
     }
     try {
