@@ -15,6 +15,7 @@ import { buildOrExit } from './lib/build.mjs';
 import { helpIfAsked } from './lib/command-line.mjs';
 import { Report } from './lib/report.mjs';
 import { capture, closingLine, ROOT } from './lib/repository.mjs';
+import { startServer } from './lib/server.mjs';
 import { goMissing, goProgram, versitygw } from './lib/tools.mjs';
 
 helpIfAsked(import.meta.url);
@@ -99,11 +100,11 @@ async function startMachine(root) {
   });
   children.add(init);
   const env = { PATH, HOME: '/root', ...CREDENTIALS };
-  /** @param {import('node:child_process').ChildProcess} child */
-  const innerPid = (child) => Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim());
+  /** @param {number | undefined} pid */
+  const innerPid = (pid) => Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim());
   let pid = 0;
   for (const endMs = performance.now() + READY_MS; ; await sleep(50)) {
-    pid = innerPid(init);
+    pid = innerPid(init.pid);
     if (pid > 0 && readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'sleep') break;
     if (performance.now() > endMs) throw new Error('the machine does not start');
   }
@@ -119,40 +120,22 @@ async function startMachine(root) {
      * Starts a line that goes on, and waits until it says that it is ready.
      *
      * @param {string} command
-     * @param {RegExp} ready
+     * @param {RegExp} ready with a group
      * @param {Record<string, string>} [variables]
      */
     async start(command, ready, variables = {}) {
-      const child = spawn('nsenter', entering(`exec ${command}`), {
-        stdio: ['ignore', 'pipe', 'pipe'],
-        env: { ...env, ...variables },
-      });
-      children.add(child);
-      let output = '';
-      /** @type {Promise<number | string | null>} */
-      const ended = new Promise((done) => child.once('close', (code, signal) => done(signal ?? code)));
-      ended.finally(() => children.delete(child));
-      await new Promise((/** @type {(value?: unknown) => void} */ done, refuse) => {
-        const timer = setTimeout(() => refuse(new Error(`${command} is not ready:\n${output}`)), READY_MS);
-        ended.then((how) => refuse(new Error(`${command} ended with ${how}:\n${output}`)));
-        for (const stream of [child.stdout, child.stderr])
-          stream.setEncoding('utf8').on('data', (text) => {
-            output += text;
-            if (!ready.test(output)) return;
-            clearTimeout(timer);
-            done();
-          });
-      });
+      const inside = entering(`exec ${command}`);
+      const server = await startServer(command, 'nsenter', inside, ready, READY_MS, { ...env, ...variables });
       return {
         command,
-        output: () => output,
+        output: server.output,
         /** @param {NodeJS.Signals} signal */
         async end(signal) {
-          const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
-          process.kill(innerPid(child), signal);
-          const how = await ended;
+          const timer = setTimeout(() => void server.kill('SIGKILL'), STOP_MS);
+          process.kill(innerPid(server.pid), signal);
+          const { code, signal: endedBy } = await server.exited;
           clearTimeout(timer);
-          return how;
+          return endedBy ?? code;
         },
       };
     },
@@ -225,13 +208,13 @@ if (root !== undefined) {
     await install(release);
     const machine = await startMachine(fresh);
 
-    const local = await machine.start(linesOf(block('edubba cluster up'))[0] ?? '', /everything is in/);
+    const local = await machine.start(linesOf(block('edubba cluster up'))[0] ?? '', /(everything is in)/);
     report.pass('a whole cluster is started by one command');
     const how = await local.end('SIGTERM');
     report.check(how === 0, 'and ends with status 0', how === 0 ? '' : `${how}: ${local.output()}`);
 
-    await machine.start('etcd --data-dir /srv/etcd', /ready to serve client requests/);
-    await machine.start('versitygw --port 127.0.0.1:9000 posix /srv/s3', /9000/, {
+    await machine.start('etcd --data-dir /srv/etcd', /(ready to serve client requests)/);
+    await machine.start('versitygw --port 127.0.0.1:9000 posix /srv/s3', /(9000)/, {
       ROOT_ACCESS_KEY: CREDENTIALS.AWS_ACCESS_KEY_ID,
       ROOT_SECRET_KEY: CREDENTIALS.AWS_SECRET_ACCESS_KEY,
     });
@@ -243,7 +226,7 @@ if (root !== undefined) {
     /** @type {Running[]} */
     const cluster = [];
     for (const line of linesOf(block('edubba master --settings')))
-      cluster.push(await machine.start(line, /^listening on /m));
+      cluster.push(await machine.start(line, /^listening on (\S+)/m));
     report.pass(`${cluster.length} processes are ready`);
     for (const line of linesOf(block('edubba --address 127.0.0.1:8086 createtable'))) {
       const { status, out, err } = await patiently(machine, line);
@@ -252,7 +235,7 @@ if (root !== undefined) {
 
     for (const [i, { command }] of cluster.entries()) {
       await cluster[i]?.end('SIGKILL');
-      cluster[i] = await machine.start(command, /^listening on /m);
+      cluster[i] = await machine.start(command, /^listening on (\S+)/m);
       await checkServes(machine, `after kill -9 of: ${command}`);
     }
 
@@ -262,9 +245,9 @@ if (root !== undefined) {
       report.check(
         how === 0,
         `SIGTERM ends it with status 0: ${command}`,
-        `${how}: ${cluster[i]?.output().slice(-500)}`,
+        how === 0 ? '' : `${how}: ${cluster[i]?.output().slice(-500)}`,
       );
-      cluster[i] = await machine.start(command, /^listening on /m);
+      cluster[i] = await machine.start(command, /^listening on (\S+)/m);
       await checkServes(machine, 'after it was upgraded');
     }
     const version = await machine.run('edubba --version');

@@ -59,10 +59,11 @@ export function freePort() {
  * @param {readonly string[]} args
  * @param {RegExp} ready
  * @param {number} [readyMs]
+ * @param {Record<string, string | undefined>} [env] Default: this process's.
  * @returns {Promise<RunningServer>}
  */
-export function startServer(name, command, args, ready, readyMs = READY_MS) {
-  const child = spawn(command, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
+export function startServer(name, command, args, ready, readyMs = READY_MS, env = process.env) {
+  const child = spawn(command, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'], env });
   children.add(child);
   let output = '';
   /** @type {Promise<ServerEnd>} */
