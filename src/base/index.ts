@@ -1,6 +1,6 @@
 /**
  * base: the lowest room: byte strings and their order, 64-bit integers, varints, checksums, checks of options, errors
- * and assertions. Pure computation; imports no other room.
+ * and assertions, and work in parallel. No I/O and no clock; imports no other room.
  */
 export { offAbort, onAbort } from './abort-listeners.ts';
 export {
