@@ -9,6 +9,8 @@ const UNKNOWN_BYTES =
   'refuse bytes that have the right checksum, and that no version up to this one has written: those of later versions, which the tests beside the code and the fuzzing of the formats make';
 const OPTIONAL = 'records have optional fields in the format, and no role writes one yet';
 const MISSING = 'only where a log is gone that METADATA lists: the judges end such a run';
+const OTHER_SORTED =
+  'refuse sorted files that no server makes: of a log that was not there, or with another part than their name says';
 const OTHER_FORMS = 'refuse what no part of a cluster sends';
 const HOLES =
   'a cluster has logs of slots, whose reader finds a missing append first: these find one in the log files of a directory';
@@ -40,6 +42,8 @@ export const EXPLAINED = [
     reason: HOLES,
   },
   { file: 'src/commitlog/append-order.ts', functions: ['missing'], reason: HOLES },
+  { file: 'src/commitlog/sorted-format.ts', functions: ['decodeIndex'], only: 'refusals', reason: UNKNOWN_BYTES },
+  { file: 'src/commitlog/sorted-log.ts', functions: ['open'], only: 'refusals', reason: OTHER_SORTED },
   {
     file: 'src/master/assignment.ts',
     functions: ['#beginDatabase', 'createRows'],

@@ -56,6 +56,20 @@ function drawSettings(random: Random, { hasSmallParts }: ClusterSize): TabletSer
   };
 }
 
+/** The share of runs in which servers have little room: writes and flushes wait, rows are sorted in several runs. */
+const NARROW_SHARE = 0.12;
+
+function drawLimits(random: Random, drawn: TabletServerSettings): Partial<TabletServerSettings> {
+  if (random.float() >= NARROW_SHARE) return {};
+  return {
+    memtableBytes: Math.ceil(drawn.memtableBytes / (1 + 15 * random.float())),
+    flushLimits: { count: 1 + Math.floor(3 * random.float()), bytes: 1 + Math.floor(8 * KIB * random.float()) },
+    rowsSortedAtOnce: 1 + Math.floor(20 * random.float()),
+    ...(random.float() < 0.3 && { durability: 'buffered' as const }),
+    maxUnsyncedBytes: 1 + Math.floor(KIB * random.float()),
+  };
+}
+
 /** Logs of the dead are sorted in many parts, in few, or not at all. */
 function drawSortedPart(random: Random): number {
   return [1 * KIB, 4 * KIB, 16 * KIB, 64 * MIB][Math.floor(random.float() * 4)]!;
@@ -171,7 +185,8 @@ export class Cluster {
     this.#draw = scheduler.fork('cluster');
     this.#doorBytes = DOOR_BYTES[this.#draw.float() < 0.3 ? 0 : 1]!;
     this.#comparesClocks = this.#draw.float() < 0.5;
-    this.#settings = drawSettings(scheduler.fork('settings'), size);
+    const settings = drawSettings(scheduler.fork('settings'), size);
+    this.#settings = { ...settings, ...drawLimits(scheduler.aside('limits of servers'), settings) };
     this.#sortedPartBytes = drawSortedPart(scheduler.fork('sorted logs'));
     this.#lateCalls = new LateCalls(scheduler.fork('late calls'), this.counts);
     this.network = new SimNetwork(scheduler);

@@ -41,6 +41,8 @@ export interface ServerLogOptions {
   readonly path: string;
   /** Number of the first record. Default 1. */
   readonly firstSequence?: number;
+  /** Most bytes that may be acknowledged and not durable. Default: 4 MiB. */
+  readonly maxUnsyncedBytes?: number | undefined;
   /** Called once, with the reason, when nothing more can be written. */
   readonly onFailure?: (error: BigtableError) => void;
   /** Counters of appends, the clock for their duration, and the turns of its event loop. Default: neither. */
@@ -70,7 +72,6 @@ const MAX_BATCH_ROWS = 1024;
 /** An append waits for this many turns of the event loop at most, and not when it has this many records. */
 const MAX_GATHERING_TURNS = 4;
 const MAX_GATHERED_RECORDS = 64;
-/** Most bytes that may be acknowledged and not durable. */
 const MAX_UNSYNCED_BYTES = 4 << 20;
 /** Storage is reserved in pieces of this size, the next one before the last is used up. */
 const RESERVATION_BYTES = 1 << 20;
@@ -101,6 +102,7 @@ export class ServerLog {
   readonly #figures:
     | { readonly clock: Clock; readonly appendMs: Histogram; readonly appendedBytes: Counter }
     | undefined;
+  readonly #maxUnsyncedBytes: number;
   #nextSequence: number;
   /** Lower bound of the sequence numbers of later appends. */
   #nextUnwritten: number;
@@ -119,12 +121,14 @@ export class ServerLog {
   /** Position of the last durable append. */
   #lastPosition: LogPosition = -1;
 
-  private constructor({ path, firstSequence = 1, onFailure, env }: ServerLogOptions, writer: LogWriter) {
+  private constructor(options: ServerLogOptions, writer: LogWriter) {
+    const { path, firstSequence = 1, maxUnsyncedBytes = MAX_UNSYNCED_BYTES, onFailure, env } = options;
     this.path = path;
     assert(Number.isSafeInteger(firstSequence) && firstSequence >= 0, 'a sequence number is a safe integer');
     this.#writer = writer;
     this.#nextSequence = firstSequence;
     this.#nextUnwritten = firstSequence;
+    this.#maxUnsyncedBytes = maxUnsyncedBytes;
     this.#onFailure = onFailure;
     this.#figures = env && {
       clock: env.clock,
@@ -165,7 +169,7 @@ export class ServerLog {
    */
   appendReserved(record: NewRecord): Appended | Promise<void> {
     this.#checkOpen();
-    if (this.#pendingBytes >= MAX_UNSYNCED_BYTES) {
+    if (this.#pendingBytes >= this.#maxUnsyncedBytes) {
       const gathering = this.#gathering?.encoder.count ? this.#gathering : undefined;
       const first = this.#inFlight ?? this.#waiting[0] ?? gathering;
       if (first)

@@ -39,6 +39,8 @@ export interface SortOptions {
   readonly pathOf: (part: LogPart) => string;
   /** Default: 64 KiB. */
   readonly blockBytes?: number;
+  /** Rows that are sorted in one slice of the event loop. Default: 4096. */
+  readonly rowsAtOnce?: number | undefined;
   /** True: the sorting ends, with what it has. */
   readonly isStopped?: () => boolean;
 }
@@ -46,7 +48,6 @@ export interface SortOptions {
 const BLOCK_BYTES = 64 << 10;
 /** What a row takes in memory besides its append. */
 const ROW_BYTES = 160;
-/** Rows that are sorted in one slice of the event loop. */
 const ROWS_AT_ONCE = 4096;
 
 /** One row of a record, or a drop of a range. */
@@ -60,21 +61,21 @@ interface Piece {
 
 /** Returns the bytes of the appends that were read. */
 export async function sortLog(options: SortOptions): Promise<number> {
-  const { env, log, part, maxBytes, isStopped = () => false } = options;
+  const { env, log, part, maxBytes, rowsAtOnce = ROWS_AT_ONCE } = options;
   assert(part.to === undefined || part.to > part.from, 'a part of a log goes from a position to a later one');
   let bytes = 0;
-  let pieces = new Pieces(env.clock);
+  let pieces = new Pieces(env.clock, rowsAtOnce);
   let order = new AppendOrder(log, part.from === 0);
   let from = part.from;
   const write = async (to: LogPosition | undefined): Promise<void> => {
     await writeSorted(options, { from, to }, order, pieces);
     order = new AppendOrder(log, false);
-    pieces = new Pieces(env.clock);
+    pieces = new Pieces(env.clock, rowsAtOnce);
     from = to ?? from;
   };
   for await (const append of env.fileSystem.readLog(log, part.from === 0 ? undefined : part.from)) {
     if (part.to !== undefined && append.position >= part.to) break;
-    if (isStopped()) return bytes;
+    if (options.isStopped?.()) return bytes;
     if (pieces.sizeBytes > 0 && pieces.sizeBytes + append.bytes.length > maxBytes) await write(append.position);
     const decoder = new AppendDecoder(log, append);
     order.next(append, decoder.header);
@@ -92,8 +93,10 @@ class Pieces {
   readonly drops: Piece[] = [];
   readonly #runs: Piece[][] = [[]];
   readonly #pacer: Pacer;
+  readonly #rowsAtOnce: number;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, rowsAtOnce: number) {
+    this.#rowsAtOnce = rowsAtOnce;
     this.#pacer = new Pacer(clock);
   }
 
@@ -122,7 +125,7 @@ class Pieces {
     const run = this.#runs.at(-1)!;
     run.push(pieceOf(record, row, contents));
     this.sizeBytes += ROW_BYTES + row.length;
-    if (run.length < ROWS_AT_ONCE) return;
+    if (run.length < this.#rowsAtOnce) return;
     run.sort(compare);
     this.#runs.push([]);
   }

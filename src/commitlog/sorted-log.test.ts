@@ -67,12 +67,13 @@ async function makeLog(files: FileSystem, appends: readonly (readonly Made[])[],
 interface Sorting {
   readonly maxBytes?: number;
   readonly blockBytes?: number;
+  readonly rowsAtOnce?: number;
 }
 
-async function sort(files: FileSystem, part: LogPart, { maxBytes = 1 << 20, blockBytes = 200 }: Sorting = {}) {
+async function sort(files: FileSystem, part: LogPart, sorting: Sorting = {}) {
   const env = { fileSystem: files, clock: quickClock(), codecs };
   const pathOf = (one: LogPart): string => sortedPath(LOG, one, 'x');
-  return sortLog({ env, log: LOG, part, maxBytes, blockBytes, pathOf });
+  return sortLog({ env, log: LOG, part, pathOf, maxBytes: 1 << 20, blockBytes: 200, ...sorting });
 }
 
 async function partsIn(files: FileSystem): Promise<SortedPart[]> {
@@ -135,6 +136,7 @@ describe('a sorted log', () => {
         fc.uniqueArray(fc.integer({ min: 1, max: 14 }), { maxLength: 4 }),
         fc.constantFrom(300, 1000, 1 << 20),
         fc.constantFrom(1, 100, 1 << 16),
+        fc.constantFrom(1, 3, 4096),
         fc.array(
           fc.record({
             tableId: fc.constantFrom('00000010', '00000011'),
@@ -143,12 +145,12 @@ describe('a sorted log', () => {
             sequence: fc.nat(20),
           }),
         ),
-        async (appends, trim, cuts, maxBytes, blockBytes, requests) => {
+        async (appends, trim, cuts, maxBytes, blockBytes, rowsAtOnce, requests) => {
           const files = newFiles();
           await makeLog(files, appends, Math.min(trim, appends.length - 1));
           const begins = [0, ...cuts.sort((a, b) => a - b)];
           for (const [i, from] of begins.entries())
-            await sort(files, { from, to: begins[i + 1] }, { maxBytes, blockBytes });
+            await sort(files, { from, to: begins[i + 1] }, { maxBytes, blockBytes, rowsAtOnce });
           const all: LogRecord[] = [];
           for await (const { records } of readAppends(files, LOG)) all.push(...records);
           const sorted = await open(files);

@@ -7,8 +7,12 @@
 import { assert } from '../base/index.ts';
 
 /** Limits of the flushes under way, if they are several. */
-export const MAX_FLUSHES = 64;
-const FLUSHED_TOGETHER_BYTES = 8 * 1024 * 1024;
+export interface FlushLimits {
+  readonly count: number;
+  readonly bytes: number;
+}
+
+export const DEFAULT_FLUSH_LIMITS: FlushLimits = { count: 64, bytes: 8 * 1024 * 1024 };
 
 interface Waiting {
   readonly bytes: number;
@@ -16,9 +20,14 @@ interface Waiting {
 }
 
 export class FlushRoom {
+  readonly limits: FlushLimits;
   #count = 0;
   #bytes = 0;
   #waiting: Waiting[] = [];
+
+  constructor(limits = DEFAULT_FLUSH_LIMITS) {
+    this.limits = limits;
+  }
 
   /** True if a flush of that size could begin now. */
   hasRoom(bytes: number): boolean {
@@ -58,6 +67,7 @@ export class FlushRoom {
   }
 
   #fits(bytes: number): boolean {
-    return this.#count === 0 || (this.#count < MAX_FLUSHES && this.#bytes + bytes <= FLUSHED_TOGETHER_BYTES);
+    const { count, bytes: limitBytes } = this.limits;
+    return this.#count === 0 || (this.#count < count && this.#bytes + bytes <= limitBytes);
   }
 }

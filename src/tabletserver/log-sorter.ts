@@ -16,6 +16,8 @@ const MISSING_PART_BYTES = 32 << 20;
 export interface LogSorterOptions {
   readonly env: Pick<Env, 'fileSystem' | 'clock' | 'codecs' | 'logger' | 'metrics'>;
   readonly serverName: string;
+  /** As `SortOptions.rowsAtOnce`. */
+  readonly rowsAtOnce?: number | undefined;
 }
 
 export class LogSorter {
@@ -74,12 +76,12 @@ export class LogSorter {
   }
 
   async #sort(server: string, part: LogPart, maxBytes: number): Promise<void> {
-    const { env, serverName } = this.#options;
+    const { env, serverName, rowsAtOnce } = this.#options;
     const isStopped = (): boolean => this.#isStopped;
     if (this.#isStopped) throw unavailable('the tablet server is ending');
     const log = logPathOf(server);
     const pathOf = (one: LogPart): string => sortedPath(log, one, `${serverName}-${this.#files++}`);
-    const bytes = await sortLog({ env, log, part, maxBytes, pathOf, isStopped });
+    const bytes = await sortLog({ env, log, part, maxBytes, pathOf, isStopped, rowsAtOnce });
     if (this.#isStopped) throw unavailable('the tablet server is ending');
     env.metrics.add('log.sortedBytes', bytes);
   }

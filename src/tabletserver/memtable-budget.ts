@@ -12,7 +12,7 @@ import { assert, BigtableError, checksInvariants, Code, inParallel, toBigtableEr
 import type { ServerLog } from '../commitlog/index.ts';
 import { type Clock, type Logger, type Metrics, type RequestContext, sleep } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
-import { FlushRoom, MAX_FLUSHES } from './flush-room.ts';
+import { type FlushLimits, FlushRoom } from './flush-room.ts';
 import { isRace } from './races.ts';
 import type { ServedTablet } from './tablet-map.ts';
 import { WaitList } from './wait-list.ts';
@@ -37,6 +37,7 @@ export interface MemtableBudgetOptions {
   readonly logLimitBytes: number;
   /** The size at which METADATA's tablets are split. */
   readonly metadataTabletBytes: number;
+  readonly flushLimits?: FlushLimits | undefined;
   readonly log: TrimmableLog;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -57,7 +58,7 @@ export class MemtableBudget {
   #newestAtFlush = 0;
   readonly #waiting: WaitList;
   #running: Promise<void> | undefined;
-  readonly #room = new FlushRoom();
+  readonly #room: FlushRoom;
   /** Tablets that are being flushed. */
   readonly #flushing = new Set<ServedTablet>();
   /** Bytes of their memtables when that began. */
@@ -87,6 +88,7 @@ export class MemtableBudget {
     );
     this.#options = options;
     this.#metadataFlushBytes = Math.min(METADATA_FLUSH_BYTES, options.metadataTabletBytes);
+    this.#room = new FlushRoom(options.flushLimits);
     this.#waiting = new WaitList(options.clock, 'a flush');
   }
 
@@ -191,7 +193,7 @@ export class MemtableBudget {
     const isOfMetadata = ({ tableId }: ServedTablet): boolean => tableId === METADATA_TABLE_ID;
     for (const served of all.filter(isOfMetadata)) await this.#flushReplayedOf(served);
     const others = all.filter((served) => !isOfMetadata(served));
-    await inParallel(others, MAX_FLUSHES, (served) => this.#flushReplayedOf(served));
+    await inParallel(others, this.#room.limits.count, (served) => this.#flushReplayedOf(served));
     await this.#trim(newest);
   }
 

@@ -13,6 +13,7 @@ import { logPathOf, PROTOCOL } from '../protocol/index.ts';
 import type { RawCallHandler } from '../service/index.ts';
 import { ClockComparison } from './clock-comparison.ts';
 import { CompactionSchedule } from './compaction-schedule.ts';
+import type { FlushLimits } from './flush-room.ts';
 import { LoadAftermath } from './load-aftermath.ts';
 import { LogReplay } from './log-replay.ts';
 import { LogSorter } from './log-sorter.ts';
@@ -39,6 +40,12 @@ export interface TabletServerSettings extends TabletSettings {
   readonly compactionsAtOnce: number;
   /** The time within which deleted data is gone from files. */
   readonly majorCompactionMs: number;
+  /** Writes that may be acknowledged and not durable, with `durability: 'buffered'`. Default: 4 MiB. */
+  readonly maxUnsyncedBytes?: number;
+  /** Default: 64 flushes of together 8 MiB. */
+  readonly flushLimits?: FlushLimits;
+  /** Rows of a dead server's log that are sorted in one slice of the event loop. Default: 4096. */
+  readonly rowsSortedAtOnce?: number;
 }
 
 export interface TabletServerOptions {
@@ -131,7 +138,7 @@ export class TabletServer {
       majorMs: settings.majorCompactionMs,
       tablets: this.#tablets,
     });
-    this.#sorter = new LogSorter({ env, serverName: name });
+    this.#sorter = new LogSorter({ env, serverName: name, rowsAtOnce: settings.rowsSortedAtOnce });
     this.#replay = replayOf(env, this.#sorter);
     const shared = {
       env,
@@ -206,7 +213,8 @@ export class TabletServer {
     const session = await ServerSession.open(env, name, onLost);
     let log: ServerLog | undefined;
     try {
-      log = await ServerLog.open({ fileSystem: env.fileSystem, path: logPathOf(name), onFailure, env });
+      const { maxUnsyncedBytes } = options.settings;
+      log = await ServerLog.open({ ...env, path: logPathOf(name), maxUnsyncedBytes, onFailure, env });
       // a log that METADATA lists is never empty: an empty one has lost its beginning
       await log.append(emptyRecord(env.clock.nowMicros())).append.durable;
       server = new TabletServer(options, { name, log, session, clocks });
@@ -356,8 +364,8 @@ export class TabletServer {
 }
 
 function budgetOf(env: Env, settings: TabletServerSettings, log: ServerLog): MemtableBudget {
-  const { memtableBytes: limitBytes, logLimitBytes, metadataTabletBytes } = settings;
-  return new MemtableBudget({ ...env, limitBytes, logLimitBytes, metadataTabletBytes, log });
+  const { memtableBytes: limitBytes, logLimitBytes, metadataTabletBytes, flushLimits } = settings;
+  return new MemtableBudget({ ...env, limitBytes, logLimitBytes, metadataTabletBytes, flushLimits, log });
 }
 
 function replayOf({ fileSystem, clock }: Env, sorter: LogSorter): LogReplay {
