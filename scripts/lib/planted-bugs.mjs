@@ -94,12 +94,12 @@ export async function replayPlanted(bugs, nodeOptions) {
  * @param {{ from: number, to: number, nodeOptions: string[] }} search
  */
 export async function searchPlanted(bugs, { from, to, nodeOptions }) {
-  const { meetingOf } = await import(pathToFileURL(join(ROOT, 'dist/sim/world/faults.js')).href);
+  const { meetingsOf } = await import(pathToFileURL(join(ROOT, 'dist/sim/world/faults.js')).href);
   const seeds = Array.from({ length: to - from }, (_, i) => from + i);
-  const meetings = new Map(seeds.map((seed) => [seed, meetingOf(seed)]));
+  const meetings = new Map(seeds.map((seed) => [seed, meetingsOf(seed)]));
   /** @param {PlantedBug} bug */
   const inOrder = ({ meeting }) => {
-    const isFirst = (/** @type {number} */ seed) => meeting !== undefined && meetings.get(seed) === meeting;
+    const isFirst = (/** @type {number} */ seed) => meeting !== undefined && meetings.get(seed)?.has(meeting) === true;
     return [...seeds.filter(isFirst), ...seeds.filter((seed) => !isFirst(seed))];
   };
   const tally = { passed: 0, failed: 0 };

@@ -184,7 +184,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
   {
     name: 'C10',
     title: 'a sweep reads METADATA downwards, a row at a time',
-    meeting: 'grant without an answer',
+    meeting: 'lower division beside a sweep',
     changes: [
       ASKS_ONCE,
       KEYS_TOO,

@@ -54,19 +54,27 @@ export const LOG_BUGS: readonly PlantedBug[] = [
   {
     name: 'B03',
     title: 'an append that is not answered is taken for one that was refused',
-    meeting: 'sweep in a recovery',
     changes: [
       {
-        file: 'commitlog/server-log.ts',
-        text: 'if (!reserved && isStorageRefusal(error)) return',
-        wrong: 'if (!reserved && error instanceof BigtableError) return',
+        file: 'env/slots/slot-calls.ts',
+        text: 'import { assert, type BigtableError,',
+        wrong: 'import { assert, BigtableError,',
+      },
+      {
+        file: 'env/slots/slot-calls.ts',
+        text: `            error,
+          );
+        throw error;`,
+        wrong: `            error,
+          );
+        throw new BigtableError(Code.RESOURCE_EXHAUSTED, error.message);`,
       },
     ],
   },
   {
     name: 'B04',
     title: 'a slot that exists is taken for the own append',
-    meeting: 'grant without an answer',
+    meeting: 'pause under slow appends',
     changes: [
       {
         file: ROW,

@@ -128,7 +128,7 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
   {
     name: 'H1',
     title: 'a check on a hot row is answered before the change that it saw is durable',
-    meeting: 'crash under slow appends',
+    meeting: 'crash after a check',
     changes: [{ file: WRITES, text: 'else if (turn.seen !== undefined) await turn.seen.done;', wrong: '' }],
   },
   {

@@ -151,6 +151,8 @@ export class Cluster {
   readonly faultCounts: Record<string, number> = {};
   /** Called when a fault begins or ends. */
   onFault: (what: string) => void = () => {};
+  /** Called with a row that all clients contend on from now on; undefined: they contend on all rows again. */
+  onFocus: (row: string | undefined) => void = () => {};
   /** Called when the tablets that a server serves, or may serve, have changed. */
   onServing: () => void = () => {};
   /** Called, once a log, when those who replay it may miss changes that its server has acknowledged. */

@@ -168,14 +168,16 @@ export function drawFaults(random: Random, machines: readonly string[], clients:
 }
 
 /** Draws the meetings of a run, as faults. */
-export function drawMeetingFaults(random: Random): Fault[] {
+export function drawMeetingFaults(scheduler: Scheduler): Fault[] {
   const faultOf = (meeting: DrawnMeeting): Fault => ({ ...meeting, machine: '', other: '', during: undefined });
-  return drawMeetings(random, BEGIN_MS, END_MS - 1000).map(faultOf);
+  return drawMeetings((purpose) => scheduler.aside(purpose), BEGIN_MS, END_MS - 1000).map(faultOf);
 }
 
-/** What the meetings of the seed's run are, if it has any. */
-export function meetingOf(seed: number): Meeting | undefined {
-  return drawMeetings(new Scheduler(seed).aside('meetings'), BEGIN_MS, END_MS - 1000)[0]?.kind;
+/** The kinds of meetings that the seed's run has. */
+export function meetingsOf(seed: number): Set<Meeting> {
+  const scheduler = new Scheduler(seed);
+  const drawn = drawMeetings((purpose) => scheduler.aside(purpose), BEGIN_MS, END_MS - 1000);
+  return new Set(drawn.map(({ kind }) => kind));
 }
 
 /** Half of the pauses are a little longer than a session lives: others go on without the process, and then it wakes. */

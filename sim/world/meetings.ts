@@ -10,6 +10,7 @@ import type { Random } from '../../src/env/index.ts';
 import { metadataKey } from '../../src/metadata/index.ts';
 import { MASTER_PATH, type MasterCalls, type ReadMessage, SERVERS_DIRECTORY } from '../../src/protocol/index.ts';
 import type { Cluster } from './cluster.ts';
+import { SESSION_MS } from './locks.ts';
 import {
   call,
   flushes,
@@ -46,14 +47,17 @@ const MEETINGS = [
   'sweep beside a silent server',
   'crash under slow appends',
 ] as const;
-export type Meeting = (typeof MEETINGS)[number];
+/** Drawn by themselves, so that the meetings of other runs stayed what they were. */
+const LATER_MEETINGS = ['crash after a check', 'pause under slow appends', 'lower division beside a sweep'] as const;
+export type Meeting = (typeof MEETINGS)[number] | (typeof LATER_MEETINGS)[number];
 
 export function isMeeting(kind: string): kind is Meeting {
-  return MEETINGS.some((meeting) => meeting === kind);
+  return [...MEETINGS, ...LATER_MEETINGS].some((meeting) => meeting === kind);
 }
 
 /** The share of runs that have meetings, all of one kind. */
 const MEETINGS_SHARE = 0.5;
+const LATER_SHARE = 0.06;
 const MIN_MEETINGS = 3;
 const MORE_MEETINGS = 6;
 const POLL_MS = 20;
@@ -71,6 +75,14 @@ const UNHEARD_LAG_MS = 8000;
 const SLOW_APPEND_MS = 2000;
 /** How late the removal of a dead server's file is. */
 const LATE_REMOVAL_MS = 8000;
+/** The log of a server whose session is over has a fence within this time, often. */
+const FENCED_MS = 2000;
+/** What a process had sent when it died is lost within this time. */
+const LOST_MS = 100;
+/** So long at least does nothing become durable, so that checks meet changes that are not. */
+const MIN_STALLED_MS = 3000;
+/** A check that was answered has reached its client within this time, ms. */
+const ANSWERED_MS = 2;
 
 export interface DrawnMeeting {
   readonly kind: Meeting;
@@ -79,10 +91,23 @@ export interface DrawnMeeting {
   readonly severity: number;
 }
 
-/** `random`: of this purpose alone. They begin between the two times. */
-export function drawMeetings(random: Random, beginMs: number, endMs: number): DrawnMeeting[] {
-  if (random.float() >= MEETINGS_SHARE) return [];
-  const kind = MEETINGS[Math.floor(random.float() * MEETINGS.length)]!;
+/** `aside`: draws for a purpose alone. The meetings begin between the two times. */
+export function drawMeetings(aside: (purpose: string) => Random, beginMs: number, endMs: number): DrawnMeeting[] {
+  return [
+    ...drawSome(aside('meetings'), MEETINGS_SHARE, MEETINGS, beginMs, endMs),
+    ...drawSome(aside('later meetings'), LATER_SHARE, LATER_MEETINGS, beginMs, endMs),
+  ];
+}
+
+function drawSome(
+  random: Random,
+  share: number,
+  kinds: readonly Meeting[],
+  beginMs: number,
+  endMs: number,
+): DrawnMeeting[] {
+  if (random.float() >= share) return [];
+  const kind = kinds[Math.floor(random.float() * kinds.length)]!;
   const count = MIN_MEETINGS + Math.floor(random.float() * MORE_MEETINGS);
   return Array.from({ length: count }, () => ({
     kind,
@@ -128,6 +153,12 @@ export function meet(
       return sweepBesideSilentServer(cluster, isOver);
     case 'crash under slow appends':
       return crashUnderSlowAppends(cluster, durationMs, severity);
+    case 'crash after a check':
+      return crashAfterCheck(cluster, durationMs, isOver);
+    case 'pause under slow appends':
+      return pauseUnderSlowAppends(cluster, durationMs);
+    case 'lower division beside a sweep':
+      return divisionsBesideSweep(cluster, severity, isOver, 'lower');
   }
 }
 
@@ -294,6 +325,77 @@ function crashUnderSlowAppends(cluster: Cluster, durationMs: number, severity: n
     store.slowMachines.delete(machine);
     cluster.crash(seat);
   });
+}
+
+/**
+ * Nothing that a server writes becomes durable for a while. Clients contend on one of its rows, and it dies as soon as it has answered a check that changed
+ * nothing, on a row that another call changes then: what the check saw is lost, if it was not durable.
+ */
+function crashAfterCheck(cluster: Cluster, durationMs: number, isOver: () => boolean): void {
+  const { network, scheduler, store } = cluster;
+  const { machine } = someTablet(cluster) ?? {};
+  if (machine === undefined) return;
+  store.stalledMachines.add(machine);
+  let isAwaited = true;
+  const end = (): void => {
+    if (!isAwaited) return;
+    isAwaited = false;
+    store.stalledMachines.delete(machine);
+    cluster.onFocus(undefined);
+  };
+  scheduler.after(MIN_STALLED_MS + durationMs, undefined, 'end of stalled machine', end);
+  /** By row, changes that are not answered. */
+  const underWay = new Map<string, number>();
+  const count = (row: string, change: number): void => void underWay.set(row, (underWay.get(row) ?? 0) + change);
+  const follow = (method: 'mutateRow' | 'readModifyWriteRow' | 'checkAndMutateRow'): void =>
+    network.changeNextCall(method, (called, message) => {
+      if (!isAwaited || isOver()) return undefined;
+      follow(method);
+      const { row } = message as Message<typeof method>;
+      if (called !== machine) return undefined;
+      if (underWay.size === 0) cluster.onFocus(row);
+      count(row, 1);
+      const afterAnswer = (answer: unknown): void => {
+        count(row, -1);
+        if (
+          method === 'checkAndMutateRow' &&
+          changesNothing(message as Message<typeof method>, answer) &&
+          underWay.get(row)
+        )
+          crash();
+      };
+      return { afterAnswer };
+    });
+  const crash = (): void => {
+    if (!isAwaited) return;
+    const seat = cluster.seatOf(machine);
+    scheduler.after(ANSWERED_MS, undefined, 'crash after a check', () => {
+      if (isOver() || seat === undefined) return end();
+      cluster.crash(seat);
+      scheduler.after(LOST_MS, undefined, 'end of stalled machine', end);
+    });
+  };
+  for (const method of ['mutateRow', 'readModifyWriteRow', 'checkAndMutateRow'] as const) follow(method);
+}
+
+function changesNothing({ whenTrue, whenFalse }: Message<'checkAndMutateRow'>, isFound: unknown): boolean {
+  return (isFound ? whenTrue : whenFalse).length === 0;
+}
+
+/**
+ * Appends of a server are slow, and it stands still until others have fenced its log. What it has sent arrives when it
+ * goes on.
+ */
+function pauseUnderSlowAppends(cluster: Cluster, durationMs: number): void {
+  const { scheduler, store } = cluster;
+  const { machine } = someTablet(cluster) ?? {};
+  const seat = cluster.seatOf(machine);
+  if (machine === undefined || seat === undefined) return;
+  store.slowMachines.set(machine, SLOW_APPEND_MS);
+  scheduler.after(SLOW_APPEND_MS / 2, undefined, 'pause under slow appends', () => {
+    seat.process?.pause(SESSION_MS + FENCED_MS + durationMs);
+  });
+  scheduler.after(SLOW_APPEND_MS, undefined, 'end of slow machine', () => store.slowMachines.delete(machine));
 }
 
 /** A server is not notified of changes of schemas for a while, and all watches are late. */

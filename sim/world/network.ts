@@ -73,6 +73,8 @@ export interface CallFate {
   readonly isLost?: boolean;
   /** It is handled once that is resolved. */
   readonly after?: Promise<unknown>;
+  /** Called with its answer, if it has one, before that is sent. Streams have none. */
+  readonly afterAnswer?: (answer: unknown) => void;
   /** Called with each part of a stream, and with undefined at its end: what follows waits for what it returns. */
   readonly afterPart?: (part: unknown) => Promise<unknown> | undefined;
 }
@@ -177,7 +179,7 @@ export class SimNetwork {
       new Promise((resolve) => process.later(delayMs, what, resolve));
     return {
       call: async (method, message, context) => {
-        const { lateMs, answerLostMs, isLost, after } = arrive(method, message) ?? {};
+        const { lateMs, answerLostMs, isLost, after, afterAnswer } = arrive(method, message) ?? {};
         if (isLost) throw notReached('the call was lost');
         if (after !== undefined) await after;
         if (lateMs !== undefined || after !== undefined) await pause(lateMs ?? 0, `late ${method}`);
@@ -188,6 +190,7 @@ export class SimNetwork {
           throw unavailable('the answer was lost');
         }
         this.onAnswer(call, answer);
+        afterAnswer?.(answer);
         return answer;
       },
       stream: (method, message, context) => {

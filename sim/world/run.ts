@@ -60,7 +60,7 @@ export async function run({
   const doors = await loadDoorParts();
   const scheduler = new Scheduler(seed);
   const draw = scheduler.fork('run');
-  const meetings = drawMeetingFaults(scheduler.aside('meetings'));
+  const meetings = drawMeetingFaults(scheduler);
   const size = {
     masters: draw.float() < MANY_MASTERS_SHARE ? 3 : 2,
     servers: 3 + Math.floor(draw.float() * 5),

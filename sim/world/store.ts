@@ -55,6 +55,8 @@ const TIMEOUT_MS = 2000;
 const HELD_SHARE = 0.5;
 /** The share of the operations of a process that died which never land. */
 const LOST_SHARE = 0.5;
+/** A change that a machine could not make lands within this time after it can. */
+const STALLED_MS = 20;
 /** The share of damaged reads after which each later one of the file or slot is damaged, too. */
 const LASTING_SHARE = 0.1;
 /** A damaged read shows in answers and logs for this long, at most. */
@@ -92,6 +94,8 @@ export class SimStore {
     lost: 0,
     damaged: 0,
   };
+  /** Machines whose changes do not land, as long as they are here; those of a process that dies meanwhile are lost. */
+  readonly stalledMachines = new Set<string>();
   /** Machines whose operations take up to this much longer. */
   readonly slowMachines = new Map<string, number>();
   /** Machines that cannot reach it, or that it cannot reach. */
@@ -238,6 +242,10 @@ export class SimStore {
   #land(process: SimProcess, delayMs: number, what: string, land: () => void): void {
     this.#scheduler.after(delayMs, undefined, what, () => {
       const { counts } = this;
+      if (this.stalledMachines.has(process.machine)) {
+        if (process.isDead) return void counts.lost++;
+        return this.#land(process, STALLED_MS, what, land);
+      }
       const leftMs = process.pausedUntilMs - this.#scheduler.nowMs;
       if (process.isDead) {
         if (this.#draw.float() < LOST_SHARE) return void counts.lost++;

@@ -191,9 +191,14 @@ async function endAt(cluster: Cluster, machine: string): Promise<void> {
 /**
  * A tablet is divided anew behind the back of a sweep, which has asked the servers what they hold while none had the
  * tablet: it is split, or merged with the one before it, whose row the sweep has read, and then split. The upper part is
- * compacted, so that files of before are needed by the lower one alone.
+ * compacted, so that files of before are needed by the lower one alone. `compacted`: the lower one is.
  */
-export function divisionsBesideSweep(cluster: Cluster, severity: number, isOver: () => boolean): void {
+export function divisionsBesideSweep(
+  cluster: Cluster,
+  severity: number,
+  isOver: () => boolean,
+  compacted: 'upper' | 'lower' = 'upper',
+): void {
   const { network } = cluster;
   network.changeNextCall(
     'load',
@@ -215,7 +220,7 @@ export function divisionsBesideSweep(cluster: Cluster, severity: number, isOver:
           if (moved === undefined || row === undefined) return;
           if (before !== undefined) await merge(cluster, moved.served, moved.served.range.start);
           const now = await found(cluster, () => servedBy(cluster, key), PATIENCE_MS);
-          if (now !== undefined) await divide(cluster, now, row);
+          if (now !== undefined) await divide(cluster, now, row, compacted);
         },
       );
       return { after: Promise.race([isAsked, pause(cluster, PATIENCE_MS)]) };
@@ -237,10 +242,16 @@ function servedBy(cluster: Cluster, key: MetadataKey): TabletAt | undefined {
   return tabletsOfUsers(cluster).find(({ served }) => served.key === key);
 }
 
-async function divide(cluster: Cluster, { machine, served }: TabletAt, row: string): Promise<void> {
+async function divide(
+  cluster: Cluster,
+  { machine, served }: TabletAt,
+  row: string,
+  compacted: 'upper' | 'lower',
+): Promise<void> {
   await split(cluster, machine, served.tableId, row);
-  const upper = tabletsOfUsers(cluster).find(
-    ({ served: { tableId, range } }) => tableId === served.tableId && range.start === row,
+  const start = compacted === 'upper' ? row : served.range.start;
+  const part = tabletsOfUsers(cluster).find(
+    ({ served: { tableId, range } }) => tableId === served.tableId && range.start === start,
   );
-  if (upper !== undefined) await compact(cluster, upper);
+  if (part !== undefined) await compact(cluster, part);
 }

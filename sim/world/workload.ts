@@ -82,6 +82,9 @@ export class Workload {
     this.#draw = new Draw(ROWS, Number.parseInt(name.slice(0, 12), 16));
     this.#think = cluster.scheduler.fork('think');
     this.#hasReader = this.#think.float() < 0.5;
+    cluster.onFocus = (row) => {
+      this.#draw.focus = row !== undefined && this.#draw.rows.includes(row) ? row : undefined;
+    };
     this.#counters = new Counters(verdicts, cluster.scheduler.fork('counters'));
     const clock = new EventClock();
     for (const row of this.#draw.rows) this.#histories.set(row, new History(EMPTY_ROW, clock, MAX_CONFIGURATIONS));

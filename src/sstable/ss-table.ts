@@ -91,7 +91,7 @@ export class SsTable implements Layer {
     this.#frame = frame;
     this.#clock = clock;
     const { index, bloom } = frame;
-    const blocks = inMemory ? inMemory.open(path, index.rawBytes) : cache.open(path);
+    const blocks = inMemory ? inMemory.open(path, index.rawBytes, () => cache.open(path)) : cache.open(path);
     this.#blocks = blocks;
     this.#rows = inMemory ? undefined : cache.rowCache?.open(path);
     this.#bloomSkips = metrics.counter('sstable.bloomSkips');

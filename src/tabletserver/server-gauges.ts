@@ -29,6 +29,7 @@ export function serverGauges(metrics: Metrics, { opener, budget, compactions, lo
     'rowCache.limitBytes': () => rowCache.limitBytes,
     'inMemory.usedBytes': () => memory.usedBytes,
     'inMemory.limitBytes': () => memory.limitBytes,
+    'inMemory.unfitBytes': () => memory.unfitBytes,
     'memtables.usedBytes': () => budget.totalBytes,
     'memtables.limitBytes': () => budget.limitBytes,
     'memtables.flushFailing': () => Number(budget.flushFails),

@@ -28,6 +28,8 @@ type DataMethod = keyof typeof METHODS;
 
 export class Draw {
   readonly rows: readonly string[];
+  /** All calls on one row are on this one, if it is set. */
+  focus: string | undefined;
   readonly #random: SeededRandom;
   /** By row: the value of f:a that was seen last. */
   readonly #seen = new Map<string, string>();
@@ -95,7 +97,8 @@ export class Draw {
   }
 
   #row(): string {
-    return this.rows[this.below(this.below(100) < HOT_CALLS ? HOT_ROWS : this.rows.length)]!;
+    const row = this.rows[this.below(this.below(100) < HOT_CALLS ? HOT_ROWS : this.rows.length)]!;
+    return this.focus ?? row;
   }
 
   /** Two to six different rows. */

@@ -181,8 +181,11 @@ export const SSTABLE_FAULTS: readonly Fault[] = [
     message: /one size/,
     run: (planted) => {
       const budget = new MemoryBudget(100);
-      budget.open(PATH, 10);
-      budget.open(PATH, planted ? 11 : 10);
+      const openCached = (): never => {
+        throw new Error('it fits');
+      };
+      budget.open(PATH, 10, openCached);
+      budget.open(PATH, planted ? 11 : 10, openCached);
     },
   },
 ];

@@ -24,7 +24,8 @@ export interface DatabaseSettings {
   /** Memory of requests in flight and unsent responses together. Default: 128 MiB; at least 1 MiB. */
   readonly requestBytes: number;
   /**
-   * In-memory locality groups: their files stay in memory after the first read. Reads of files that do not fit fail.
+   * In-memory locality groups: their files stay in memory after the first read. Files that do not fit are read through
+   * the block cache.
    * Default: 64 MiB.
    */
   readonly inMemoryBytes: number;
@@ -96,7 +97,7 @@ export const DATABASE_SETTINGS = {
     least: 0,
     default: 64 * MIB,
     group: 'Memory',
-    doc: 'In-memory locality groups: their files stay in memory after the first read. Reads of files that do not fit fail.',
+    doc: 'In-memory locality groups: their files stay in memory after the first read. Files that do not fit are read through the block cache.',
   },
   durability: {
     kind: 'choice',

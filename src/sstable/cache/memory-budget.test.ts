@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { AssertionError, BigtableError, Code, CorruptionError } from '../../base/index.ts';
+import { AssertionError, CorruptionError } from '../../base/index.ts';
+import { Metrics } from '../../env/index.ts';
+import { BlockCache, type BlockKeeper } from './block-cache.ts';
 import { MemoryBudget } from './memory-budget.ts';
 import { numberedRows, openFile, PATH, plain, rowName, scan, settle, type TestFile, writeFile } from '../fixtures.ts';
 import type { SsTable } from '../ss-table.ts';
 
 const ROWS = numberedRows(200, 100);
+
+const noCache = (): BlockKeeper => assert.fail('it fits');
 
 function open(file: TestFile, inMemory: MemoryBudget): Promise<SsTable> {
   return openFile(file, 0, undefined, { inMemory });
@@ -40,24 +44,32 @@ describe('an in-memory SSTable', () => {
     }
   });
 
-  test('that does not fit is refused, until there is space', async () => {
+  test('that does not fit is read through the block cache, until there is space', async () => {
     const file = await writeFile(ROWS, { blockSizeBytes: 1000 });
     const { rawBytes } = file.written.compression;
     const budget = new MemoryBudget(rawBytes + 10);
-    const table = await open(file, budget);
+    const cache = new BlockCache({ limitBytes: 1 << 20, metrics: new Metrics() });
+    const table = await openFile(file, 0, cache, { inMemory: budget });
     const otherFile = await writeFile(numberedRows(2, 100), { path: 'tables/2.sst' });
-    const other = budget.open('tables/2.sst', 100);
+    const other = budget.open('tables/2.sst', 100, noCache);
     await other.load(0, () => Promise.reject(new Error('read'))).catch(() => {});
     assert.equal(budget.usedBytes, 100);
-    await assert.rejects(readOne(table, rowName(1)), (error: unknown) => {
-      assert.ok(error instanceof BigtableError);
-      assert.equal(error.code, Code.RESOURCE_EXHAUSTED);
-      assert.match(error.message, new RegExp(`${PATH} .* takes ${rawBytes} bytes, and 100 of the ${rawBytes + 10}`));
-      return true;
-    });
-    assert.equal(budget.usedBytes, 100);
-    other.close();
     await readOne(table, rowName(1));
+    assert.deepEqual(await scan(table.cursor()), ROWS.map(plain));
+    assert.deepEqual([budget.usedBytes, budget.unfitBytes], [100, rawBytes]);
+    assert.ok(cache.usedBytes >= rawBytes);
+    const reads = file.metrics.get('sstable.reads');
+    for (const row of [5, 150, 77]) await readOne(table, rowName(row));
+    assert.equal(file.metrics.get('sstable.reads'), reads, 'the cache has it');
+    table.close();
+    assert.deepEqual([budget.unfitBytes, cache.usedBytes], [0, 0]);
+    const uncached = await open(file, budget);
+    await readOne(uncached, rowName(1));
+    assert.equal(budget.unfitBytes, rawBytes);
+    other.close();
+    await readOne(uncached, rowName(1));
+    assert.deepEqual([budget.usedBytes, budget.unfitBytes], [rawBytes, 0]);
+    uncached.close();
     assert.ok(otherFile.written.sizeBytes > 0);
   });
 
@@ -76,7 +88,7 @@ describe('an in-memory SSTable', () => {
     assert.equal(budget.usedBytes, usedBytes);
     second.close();
     assert.equal(budget.usedBytes, 0);
-    assert.throws(() => budget.open('x', 1).close() ?? second.close(), AssertionError);
+    assert.throws(() => budget.open('x', 1, noCache).close() ?? second.close(), AssertionError);
   });
 
   test('with a damaged block fails there and nowhere else', async () => {
