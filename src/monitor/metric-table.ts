@@ -138,6 +138,11 @@ const MEMORY: readonly MetricDefinition[] = [
   ),
   gauge('in_memory_groups_used_bytes', 'inMemory.usedBytes', 'Bytes of in-memory locality groups.'),
   gauge('in_memory_groups_limit_bytes', 'inMemory.limitBytes', 'The most bytes of in-memory locality groups.'),
+  gauge(
+    'in_memory_groups_unfit_bytes',
+    'inMemory.unfitBytes',
+    'Bytes of files of in-memory locality groups that do not fit, and are read through the block cache.',
+  ),
 ];
 
 const CACHES: readonly MetricDefinition[] = [
