@@ -414,6 +414,7 @@ describe('requests that wait for their turn', () => {
     const began = it.streams.length;
     assert.ok(began < 20, `${began} began in one turn`);
     it.connection.drain('enough');
+    clock.advance(1000);
     for (let i = 0; i < 10; i++) await clock.turn();
     assert.equal(it.streams.length, began);
     assert.equal(resetOf(odd(began - 1), it), 'none');
@@ -496,17 +497,53 @@ describe('sending', () => {
     assert.deepEqual([ends(1), sentTo(it, 1)], [true, 70_000]);
   });
 
-  test('a drain lets open streams end and refuses new ones', async () => {
+  const answer = (stream: Stream | undefined): void => {
+    stream?.headers(BLOCK);
+    stream?.end(BLOCK);
+    stream?.done();
+  };
+  const lastStreams = ({ frames }: Peer): number[] =>
+    frames().flatMap(({ type, payload }) => (type === FrameType.GOAWAY ? [payload.readUInt32BE(0)] : []));
+
+  test('a drain lets streams end that were opened before the client knew, and refuses new ones', async () => {
     const it = peer();
     await it.send(HELLO, headers(1));
     it.connection.drain('enough');
-    await it.send(open(3));
-    assert.equal(resetOf(3, it), 'REFUSED_STREAM');
+    await it.send();
+    const ping = it.frames().findLast(({ type }) => type === FrameType.PING);
+    await it.send(headers(3), frame(FrameType.PING, Flag.ACK, 0, ping!.payload), headers(5));
+    assert.deepEqual(lastStreams(it), [2 ** 31 - 1, 3]);
+    assert.deepEqual([resetOf(3, it), resetOf(5, it)], ['none', 'REFUSED_STREAM']);
     assert.equal(it.pipe.hasEnded, false);
-    it.streams[0]?.headers(BLOCK);
-    it.streams[0]?.end(BLOCK);
-    it.streams[0]?.done();
+    answer(it.streams[0]);
+    answer(it.streams[1]);
     await it.send();
     assert.equal(goAway(it), 'NO_ERROR');
+  });
+
+  test('a drained client that answers no PING has a second', async () => {
+    const clock = new ManualClock();
+    const it = peer({}, clock);
+    await it.send(HELLO);
+    it.connection.drain('enough');
+    clock.advance(999);
+    await it.send(headers(1));
+    clock.advance(1);
+    await it.send(headers(3));
+    assert.deepEqual(lastStreams(it), [2 ** 31 - 1, 1]);
+    assert.deepEqual([resetOf(1, it), resetOf(3, it)], ['none', 'REFUSED_STREAM']);
+    answer(it.streams[0]);
+    await it.send();
+    assert.ok(it.pipe.hasEnded);
+  });
+
+  test('a client that leaves is not told to wait, nor one that is dismissed', async () => {
+    const [left, dismissed] = [peer(), peer()];
+    await left.send(HELLO, frame(FrameType.GOAWAY, 0, 0, Buffer.alloc(8)));
+    assert.deepEqual(lastStreams(left), [0]);
+    assert.ok(left.pipe.hasEnded);
+    await dismissed.send(HELLO);
+    dismissed.connection.dismiss('enough');
+    assert.deepEqual(lastStreams(dismissed), [0]);
   });
 });

@@ -8,7 +8,7 @@
  */
 import type { Duplex } from 'node:stream';
 import { assert, checksInvariants, NumberTable } from '../../base/index.ts';
-import type { Clock } from '../../env/index.ts';
+import type { Clock, Timer } from '../../env/index.ts';
 import { HeaderListTooLarge, HpackDecoder, HpackError } from '../hpack/decoder.ts';
 import { ClosedStreams } from './closed-streams.ts';
 import { ConnectionInput } from './connection-input.ts';
@@ -50,6 +50,13 @@ export interface ConnectionOptions {
   readonly onFailed: (thrown: unknown) => void;
 }
 
+/** The last stream that there can be: a GOAWAY that names it refuses none. */
+const LAST_STREAM_ID = 0x7fffffff;
+/** The PING after such a GOAWAY: its answer comes after all streams that the client opened before it knew. */
+const LEAVING = Buffer.from('leaving.', 'latin1');
+/** A client that does not answer it is taken to know after this time. */
+const LEAVING_MS = 1000;
+
 export class Connection implements StreamConnection {
   /** True when anything came since it was last set to false. */
   wasHeard = true;
@@ -73,6 +80,10 @@ export class Connection implements StreamConnection {
   /** Requests whose work continues, including those of streams that were reset. */
   #running = 0;
   #lastStreamId = 0;
+  /** The client was told that the connection is to end: it may have opened streams before it knows. */
+  #isLeaving = false;
+  #leavingTimer: Timer | undefined;
+  /** No new streams are taken. */
   #isDraining = false;
   /** GOAWAY with an error was sent, or the socket is gone: nothing counts any more. */
   #isDead = false;
@@ -127,10 +138,23 @@ export class Connection implements StreamConnection {
     this.#output.write(frame(FrameType.PING, 0, 0, Buffer.alloc(8)));
   }
 
-  /** Takes no new streams, and ends when those that are open have. */
+  /**
+   * Tells the client to open no new streams, and ends when those that are open have. Streams that the client opens
+   * before it knows are taken (RFC 9113, 6.8): it would have to send their requests again, and some clients fail them.
+   */
   drain(why: string): void {
+    if (this.#isLeaving || this.#isDraining || this.#isDead) return;
+    this.#isLeaving = true;
+    this.#output.write(goAwayFrame(LAST_STREAM_ID, ErrorCode.NO_ERROR, why));
+    this.#output.write(frame(FrameType.PING, 0, 0, LEAVING));
+    this.#leavingTimer = this.#options.clock.timer(LEAVING_MS, () => this.refuseNew(why));
+  }
+
+  /** Takes no new streams from now on, and ends when those that are open have. */
+  refuseNew(why: string): void {
     if (this.#isDraining || this.#isDead) return;
     this.#isDraining = true;
+    this.#leavingTimer?.cancel();
     this.#output.write(goAwayFrame(this.#lastStreamId, ErrorCode.NO_ERROR, why));
     this.#endIfDrained();
   }
@@ -151,7 +175,7 @@ export class Connection implements StreamConnection {
 
   /** Sends GOAWAY, as far as the machine takes it now, and ends the connection. */
   dismiss(why: string): void {
-    this.drain(why);
+    this.refuseNew(why);
     this.#output.flush();
     this.destroy();
   }
@@ -241,7 +265,7 @@ export class Connection implements StreamConnection {
       case FrameType.GOAWAY:
         if (streamId !== 0) throw protocolError('GOAWAY of a stream');
         checkSize('GOAWAY', payload.length >= 8);
-        return this.drain('');
+        return this.refuseNew('');
       case FrameType.PRIORITY:
         return this.#onPriority(streamId, payload);
       case FrameType.PUSH_PROMISE:
@@ -403,7 +427,8 @@ export class Connection implements StreamConnection {
     if (streamId !== 0) throw protocolError('PING of a stream');
     checkSize('PING', payload.length === 8);
     if (flags & Flag.ACK) {
-      this.pingIsOut = false;
+      if (this.#isLeaving && payload.equals(LEAVING)) this.refuseNew('');
+      else this.pingIsOut = false;
       return;
     }
     this.#rates.ping();
@@ -485,6 +510,7 @@ export class Connection implements StreamConnection {
   #fail(thrown: unknown): void {
     const known = thrown instanceof Http2Error;
     this.#isDead = true;
+    this.#leavingTimer?.cancel();
     this.#input.stop();
     const [code, why] = known ? [thrown.code, thrown.message] : [ErrorCode.INTERNAL_ERROR, ''];
     this.#output.write(goAwayFrame(this.#lastStreamId, code, why));
@@ -497,6 +523,7 @@ export class Connection implements StreamConnection {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#isDead = true;
+    this.#leavingTimer?.cancel();
     this.#input.stop();
     this.#resetAll();
     this.#options.onClosed();

@@ -9,7 +9,7 @@ import { Code } from '../../base/index.ts';
 import { clockOf, ManualClock } from '../../env/index.ts';
 import { rawServer, testEnv, testStatus, until } from '../../../test/raw-server.ts';
 import { systemClock } from '../../platform/index.ts';
-import { CLIENT_PREFACE, FrameReader, FrameType, settingsFrame } from '../http2/frames.ts';
+import { CLIENT_PREFACE, Flag, FrameReader, FrameType, frame, settingsFrame } from '../http2/frames.ts';
 import type { RpcServer } from '../contract/rpc-server.ts';
 import { WireServer, type WireLimits } from './wire-server.ts';
 
@@ -383,10 +383,15 @@ describe('connections', () => {
       clock,
       env,
       server,
-      open: async (hello: Buffer) => {
+      /** `isSilent`: the client answers no PING. */
+      open: async (hello: Buffer, { isSilent = false } = {}) => {
         const socket = connect(port, '127.0.0.1');
         const seen: number[] = [];
-        const frames = new FrameReader(1 << 20, (type) => seen.push(type));
+        const frames = new FrameReader(1 << 20, (type, flags, _streamId, payload) => {
+          seen.push(type);
+          if (type === FrameType.PING && !(flags & Flag.ACK) && !isSilent)
+            socket.write(frame(FrameType.PING, Flag.ACK, 0, payload));
+        });
         let closed = false;
         socket.on('data', (bytes) => frames.push(bytes));
         socket.on('error', () => {});
@@ -414,7 +419,7 @@ describe('connections', () => {
 
   test('that are silent are pinged, and ended when they do not answer', async () => {
     const { clock, server, open } = await still({ keepAliveMs: 10_000, keepAliveTimeoutMs: 5000 });
-    const { seen, isClosed } = await open(HELLO);
+    const { seen, isClosed } = await open(HELLO, { isSilent: true });
     clock.advance(11_000);
     await until(() => seen.includes(FrameType.PING));
     assert.equal(isClosed(), false);

@@ -157,8 +157,12 @@ export class Sockets {
 
   /** Ends the connections whose clients showed a certificate: they are to show it again. Calls get `drainMs`. */
   retireCertificates(): void {
-    for (const accepted of [...this.#all])
-      if (accepted.hasCertificate) this.#drain(accepted, 'show your certificate again');
+    for (const accepted of [...this.#all]) {
+      if (!accepted.hasCertificate) continue;
+      // a client that is not admitted any more is not served until it knows that
+      accepted.connection?.refuseNew('show your certificate again');
+      this.#cutOffIn(accepted, this.#limits.drainMs);
+    }
   }
 
   /**
