@@ -239,6 +239,12 @@ if (root !== undefined) {
       await checkServes(machine, `after kill -9 of: ${command}`);
     }
 
+    for (const line of linesOf(block('edubba --address 127.0.0.1:8086 tablet events'))) {
+      const { status, out, err } = await machine.run(line);
+      const isRight = status === 0 && (!line.includes('events') || out.includes('assigned'));
+      report.check(isRight, line, `${out}${err}`);
+    }
+
     await install(await nextRelease(release));
     for (const [i, { command }] of cluster.entries()) {
       const how = await cluster[i]?.end('SIGTERM');

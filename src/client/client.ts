@@ -5,7 +5,7 @@
  */
 import { type BigtableError, type ByteString, notFound } from '../base/index.ts';
 import { type Env, inSlices, type RequestContext, within } from '../env/index.ts';
-import { Locator, loggingSchemaCache, type SchemaCache } from '../locator/index.ts';
+import { Locator, loggingSchemaCache, MetadataClient, type SchemaCache } from '../locator/index.ts';
 import type {
   Cell,
   FamilyUsage,
@@ -15,6 +15,7 @@ import type {
   RowMutations,
   RowRange,
   TableSchema,
+  TabletHistory,
   TabletStatistics,
 } from '../model/index.ts';
 import { callServer, type MasterCalls } from '../protocol/index.ts';
@@ -91,6 +92,7 @@ export class Client implements Service {
       router: this.#router,
       schemas: this.#schemas,
       master: this.#master,
+      metadata: new MetadataClient({ ...env, locator, stopped: () => false }),
     });
   }
 
@@ -234,6 +236,10 @@ export class Client implements Service {
 
   listTablets(context: RequestContext, table: string): Promise<readonly TabletStatistics[]> {
     return this.#control.listTablets(context, table);
+  }
+
+  listTabletEvents(context: RequestContext, table: string): AsyncIterable<TabletHistory> {
+    return this.#control.listTabletEvents(context, table);
   }
 
   familyUsage(context: RequestContext, table: string): Promise<readonly FamilyUsage[]> {

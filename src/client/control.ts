@@ -14,13 +14,14 @@ import {
   sleep,
   within,
 } from '../env/index.ts';
-import type { SchemaCache } from '../locator/index.ts';
+import type { MetadataClient, SchemaCache } from '../locator/index.ts';
 import {
   ALL_ROWS,
   type FamilyUsage,
   type Limits,
   type RowRange,
   sumUsages,
+  type TabletHistory,
   type TabletStatistics,
 } from '../model/index.ts';
 import {
@@ -46,6 +47,7 @@ export interface ControlParts {
   readonly router: Router;
   readonly schemas: SchemaCache;
   readonly master: MasterCaller;
+  readonly metadata: MetadataClient;
 }
 
 /** Rows that are to be compacted: of a tablet, as it was when the call began. */
@@ -135,6 +137,12 @@ export class Control implements ControlService {
     return ofEachTablet(router, context, table, ({ id }, { server, range }) =>
       callServer(env.transport, server.address, 'tabletStatistics', { tableId: id, range }, context),
     );
+  }
+
+  async *listTabletEvents(context: RequestContext, table: string): AsyncIterable<TabletHistory> {
+    checkTableName(table, this.#parts.limits);
+    const { id } = await this.#parts.router.table(table, context);
+    for await (const some of this.#parts.metadata.scanEvents(id, context)) yield* some;
   }
 
   async familyUsage(context: RequestContext, table: string): Promise<readonly FamilyUsage[]> {

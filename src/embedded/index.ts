@@ -36,5 +36,5 @@ export type { Rows, ToArrayOptions } from './rows/row-stream.ts';
 export type { CheckAndMutateOutcomes, Predicate, ReadModifyWriteRule } from './rows/row-transaction.ts';
 export type { RowBounds, RowOptions, ScanOptions } from './rows/scan.ts';
 export { Table } from './table.ts';
-export type { TabletInfo } from './schema/tablet-info.ts';
+export type { TabletEvents, TabletInfo } from './schema/tablet-info.ts';
 export type { TableOptions } from './schema/table-options.ts';

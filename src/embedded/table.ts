@@ -65,7 +65,7 @@ import {
   type ScanOptions,
 } from './rows/scan.ts';
 import { INSPECT, type Inspect, type InspectOptions, inspected } from './values/show.ts';
-import { type TabletInfo, tabletInfo } from './schema/tablet-info.ts';
+import { type TabletEvents, tabletEvents, type TabletInfo, tabletInfo } from './schema/tablet-info.ts';
 import { applyEntries, type Entry } from './rows/write-batches.ts';
 
 export class Table {
@@ -290,6 +290,19 @@ export class Table {
   async tablets(options?: CallOptions): Promise<readonly TabletInfo[]> {
     const tablets = await this.#calls.read((service, context) => service.listTablets(context, this.fullName), options);
     return tablets.map(tabletInfo);
+  }
+
+  /**
+   * What has happened to each tablet of the table, in the order of their rows: when it was assigned to which server,
+   * released, split, merged, and when files of it were written. A tablet that is divided meanwhile may be there
+   * whole, divided, or both. UNIMPLEMENTED by servers that are not Edubba's.
+   */
+  tabletEvents(options?: CallOptions): Promise<readonly TabletEvents[]> {
+    return this.#calls.read(async (service, context) => {
+      const all: TabletEvents[] = [];
+      for await (const history of service.listTabletEvents(context, this.fullName)) all.push(tabletEvents(history));
+      return all;
+    }, options);
   }
 
   schema(options?: CallOptions): Promise<TableSchema> {

@@ -10,6 +10,7 @@ import { BigtableError, type ByteString, Code, CorruptionError, unavailable } fr
 import { isAfter, type LogRecord } from '../commitlog/index.ts';
 import { type Clock, type Codecs, type FileSystem, type LastingFile, Pacer } from '../env/index.ts';
 import {
+  decodeEvents,
   decodeRootFile,
   decodeRow,
   decodeSchema,
@@ -18,12 +19,11 @@ import {
   METADATA_TABLE_ID,
   type MetadataKey,
   type MetadataRow,
-  PlainObject,
   ROOT_KEY,
   schemaPath,
   USER_RANGE,
 } from '../metadata/index.ts';
-import type { Entry, RowRangeDeletion, TableSchema } from '../model/index.ts';
+import type { Entry, PastEvent, RowRangeDeletion, TableSchema } from '../model/index.ts';
 import { MetadataLogs } from './metadata-logs.ts';
 import { OfflineRows } from './offline-rows.ts';
 import { entriesOf, openTable } from './ss-table.ts';
@@ -47,21 +47,13 @@ export interface FileContents {
   readonly entries: readonly Entry[];
 }
 
-export interface TabletEventNote {
-  readonly kind: string;
-  /** Real time, microseconds. */
-  readonly atMicros: number;
-  readonly epoch: number;
-  readonly server: string | undefined;
-}
-
 export interface InspectedTablet {
   readonly key: MetadataKey;
   /** The location of its row: the file `root`, the root tablet, or another tablet of METADATA. */
   readonly rowIn: 'root file' | 'root tablet' | 'METADATA';
   readonly row: MetadataRow;
   /** Newest first; the root tablet has none. */
-  readonly events: readonly TabletEventNote[];
+  readonly events: readonly PastEvent[];
 }
 
 export interface MetadataInspection {
@@ -76,7 +68,6 @@ export interface MetadataInspection {
 }
 
 const ROOT_PATH = 'root';
-const EVENTS_FAMILY = 'events';
 /** The number of times that a tablet is read anew because it changes meanwhile. */
 const ATTEMPTS = 50;
 
@@ -250,18 +241,8 @@ function tabletsIn(rows: OfflineRows, rowIn: InspectedTablet['rowIn']): Inspecte
   for (const { row: key, cells } of rows.rows()) {
     const row = decodeRow(key, cells);
     if (!row) continue;
-    const events = cells.filter(({ family }) => family === EVENTS_FAMILY).map(({ value }) => readEvent(key, value));
+    const events = decodeEvents(key, cells);
     tablets.push({ key, rowIn, row, events });
   }
   return tablets;
-}
-
-function readEvent(key: MetadataKey, value: Uint8Array): TabletEventNote {
-  const event = PlainObject.parse(`METADATA row ${JSON.stringify(key)}, events`, value);
-  return {
-    kind: event.text('kind'),
-    atMicros: event.count('atMicros'),
-    epoch: event.count('epoch'),
-    server: event.has('server') ? event.text('server') : undefined,
-  };
 }

@@ -17,17 +17,19 @@ import {
   within,
 } from '../env/index.ts';
 import {
+  decodeHistory,
   decodeRootFile,
   decodeRow,
   encodeRootFile,
   judge,
+  keysOfTable,
   METADATA_TABLE_ID,
   type MetadataCommit,
   type MetadataKey,
   type MetadataRow,
   ROOT_KEY,
 } from '../metadata/index.ts';
-import { rangeContains, rangeOfRow, type RowRange } from '../model/index.ts';
+import { type Cell, rangeContains, rangeOfRow, type RowRange, type TabletHistory } from '../model/index.ts';
 import { callServer, type CommitOutcome, isDeposed, isNotServing, readTablet } from '../protocol/index.ts';
 import { Backoff } from './backoff.ts';
 import type { AssignedTablet } from './location-cache.ts';
@@ -63,6 +65,9 @@ interface CommitProgress {
   maybeDone: boolean;
 }
 
+/** What a row says; undefined where there is no tablet. */
+type Decode<T> = (key: MetadataKey, cells: readonly Cell[]) => T | undefined;
+
 interface Pending {
   readonly commit: MetadataCommit;
   readonly index: number;
@@ -91,7 +96,20 @@ export class MetadataClient {
   /**
    * Rows in ascending order, in batches, each as it was in one instant. Continues if METADATA's tablets move meanwhile.
    */
-  async *scan(range: RowRange, context: RequestContext): AsyncGenerator<readonly MetadataRow[], void, void> {
+  scan(range: RowRange, context: RequestContext): AsyncGenerator<readonly MetadataRow[], void, void> {
+    return this.#scan(range, context, decodeRow);
+  }
+
+  /** The same, of the events of its tablets. One that is divided meanwhile may be there whole, divided, or both. */
+  scanEvents(tableId: string, context: RequestContext): AsyncGenerator<readonly TabletHistory[], void, void> {
+    return this.#scan(keysOfTable(tableId), context, decodeHistory);
+  }
+
+  async *#scan<T>(
+    range: RowRange,
+    context: RequestContext,
+    decode: Decode<T>,
+  ): AsyncGenerator<readonly T[], void, void> {
     const { locator } = this.#options;
     const backoff = new Backoff(this.#options);
     let start: ByteString = range.start;
@@ -102,7 +120,7 @@ export class MetadataClient {
         const tabletEnd = tablet.range.end;
         const end =
           tabletEnd === undefined || (range.end !== undefined && range.end < tabletEnd) ? range.end : tabletEnd;
-        for await (const rows of this.#scanTablet(tablet, { start, end }, context)) {
+        for await (const rows of this.#scanTablet(tablet, { start, end }, context, decode)) {
           const last = rows.at(-1);
           if (last === undefined) continue;
           start = `${last.key}\0`;
@@ -120,17 +138,18 @@ export class MetadataClient {
     }
   }
 
-  async *#scanTablet(
+  async *#scanTablet<T>(
     tablet: AssignedTablet,
     range: RowRange,
     context: RequestContext,
-  ): AsyncGenerator<{ key: MetadataKey; row: MetadataRow }[], void, void> {
+    decode: Decode<T>,
+  ): AsyncGenerator<{ key: MetadataKey; row: T }[], void, void> {
     const message = { tableId: METADATA_TABLE_ID, ranges: [range], rowsLimit: 0, reversed: false };
     const collector = new RowCollector();
     for await (const batch of readTablet(this.#options.transport, tablet.server.address, message, context)) {
       collector.add(batch);
       yield collector.take().flatMap(({ row: key, cells }) => {
-        const row = decodeRow(key, cells);
+        const row = decode(key, cells);
         return row ? [{ key, row }] : [];
       });
     }

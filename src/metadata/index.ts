@@ -29,6 +29,8 @@ export {
   USER_RANGE,
 } from './keys.ts';
 export {
+  decodeEvents,
+  decodeHistory,
   decodeLocation,
   decodeRootFile,
   decodeRow,

@@ -6,7 +6,7 @@
  * whatever clocks say.
  */
 import { type ByteString, CorruptionError, quote } from '../base/index.ts';
-import type { Cell, FamilySchema, Mutation, RowRange, TableSchema } from '../model/index.ts';
+import type { Cell, FamilySchema, Mutation, PastEvent, RowRange, TableSchema, TabletHistory } from '../model/index.ts';
 import { type MetadataKey, METADATA_TABLE_ID, metadataKey, parseMetadataKey } from './keys.ts';
 import { encodeDocument, FEATURE_CLIPS, PlainObject } from './plain-json.ts';
 
@@ -117,6 +117,17 @@ export function decodeRow(key: MetadataKey, cells: readonly Cell[]): MetadataRow
   return { ...location, ...readFiles(PlainObject.parse(`METADATA row ${quote(key)}, files`, files.value)) };
 }
 
+/** The tablet's log of events, from all cells of its row. */
+export function decodeEvents(key: MetadataKey, cells: readonly Cell[]): PastEvent[] {
+  return cells.filter(({ family }) => family === EVENTS_FAMILY).map(({ value }) => readEvent(key, value));
+}
+
+/** The tablet's range and its events, from all cells of its row; undefined if it does not exist. */
+export function decodeHistory(key: MetadataKey, cells: readonly Cell[]): TabletHistory | undefined {
+  const location = decodeLocation(key, cells);
+  return location && { range: location.range, events: decodeEvents(key, cells) };
+}
+
 /** The location alone, from the cells of its family; undefined if it does not exist. */
 export function decodeLocation(key: MetadataKey, cells: readonly Cell[]): TabletLocation | undefined {
   const { tableId, end } = parseMetadataKey(key);
@@ -172,6 +183,16 @@ function readFiles(object: PlainObject): Omit<MetadataRow, keyof TabletLocation>
 
 function readRange(object: PlainObject): RowRange {
   return { start: object.bytes('start'), end: object.has('end') ? object.bytes('end') : undefined };
+}
+
+function readEvent(key: MetadataKey, value: Uint8Array): PastEvent {
+  const event = PlainObject.parse(`METADATA row ${quote(key)}, events`, value);
+  return {
+    kind: event.text('kind'),
+    atMicros: event.count('atMicros'),
+    epoch: event.count('epoch'),
+    server: event.has('server') ? event.text('server') : undefined,
+  };
 }
 
 function newest(cells: readonly Cell[], name: string): Cell | undefined {

@@ -84,4 +84,5 @@ export {
   type ValueType,
 } from './schema.ts';
 export { carriesServerTime, cutToGranularity, needsServerTime, resolveTimestamps } from './server-time.ts';
+export type { PastEvent, TabletHistory } from './tablet-history.ts';
 export type { TabletStatistics } from './tablet-statistics.ts';

@@ -6,7 +6,7 @@
  */
 import type { ByteString } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
-import type { FamilyUsage, TabletStatistics } from '../model/index.ts';
+import type { FamilyUsage, TabletHistory, TabletStatistics } from '../model/index.ts';
 
 export interface CompactionProgress {
   /** Tablets that need no more work. Never decreases. */
@@ -35,6 +35,11 @@ export interface ControlService {
   mergeTablets(context: RequestContext, table: string, row: ByteString): Promise<void>;
   /** In the order of their rows. */
   listTablets(context: RequestContext, table: string): Promise<readonly TabletStatistics[]>;
+  /**
+   * What has happened to each tablet, in the order of their rows, as METADATA notes it. Tablets that are divided
+   * meanwhile may be there whole, divided, or both.
+   */
+  listTabletEvents(context: RequestContext, table: string): AsyncIterable<TabletHistory>;
   /** The usage of each family, by name. */
   familyUsage(context: RequestContext, table: string): Promise<readonly FamilyUsage[]>;
   /** By name: counts since each server was started, summed over all servers. */

@@ -321,6 +321,7 @@ const CONTROL: WireRequest[] = [
   bad('a merge of nothing', `${OPERATOR}MergeTablets`, { 2: 'r' }, /table name ""/),
   bad('a merge at a row that is too long', `${OPERATOR}MergeTablets`, { 1: T, 2: Buffer.alloc(65_537) }, /65537 bytes/),
   bad('the tablets of nothing', `${OPERATOR}ListTablets`, {}, /table name ""/),
+  bad('the events of nothing', `${OPERATOR}ListTabletEvents`, {}, /table name ""/),
   bad('what the families of nothing take', `${OPERATOR}GetFamilyUsage`, {}, /table name ""/),
   bad('broken bytes for an operator’s call', `${OPERATOR}Flush`, Buffer.from([0x0a, 0x7f, 0x61]), /FlushRequest/),
   bad('an instance of nothing', `${INSTANCES}GetInstance`, {}, /name "" must be/),

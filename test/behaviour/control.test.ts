@@ -219,6 +219,33 @@ for (const { name, open } of DOORS) {
       assert.deepEqual(await database.listTableNames('projects/p/instances/i/tables/'), names.slice(0, 1));
     });
 
+    test('the events of tablets tell of splits, merges, files and servers', async () => {
+      const table = await fill(['row20']);
+      await database.flush();
+      await database.split(idOf(table), 'row30');
+      await database.merge(idOf(table), 'row20');
+      const all = await table.tabletEvents();
+      assert.deepEqual(
+        all.map(({ start, end }) => [start.toString(), end?.toString()]),
+        [
+          ['', 'row30'],
+          ['row30', undefined],
+        ],
+      );
+      const kinds = all.map(({ events }) => events.map(({ kind }) => kind));
+      for (const kind of ['merged', 'split', 'compacted', 'assigned'])
+        assert.ok(
+          kinds.some((each) => each.includes(kind)),
+          `${kind}: ${kinds}`,
+        );
+      const servers = (await table.tablets()).map(({ server }) => server);
+      for (const [i, { events }] of all.entries()) {
+        assert.equal(events[0]?.server, servers[i], 'the newest event names the server of now');
+        assert.ok(events.every(({ epoch }, j) => j === 0 || epoch <= events[j - 1]!.epoch));
+        assert.ok(events.every(({ atMicros }) => atMicros > 0));
+      }
+    });
+
     test('bad requests are refused', async () => {
       const table = await fill();
       const long = 'r'.repeat(MAX_ROW + 1);
@@ -229,12 +256,14 @@ for (const { name, open } of DOORS) {
         [Code.NOT_FOUND, () => database.split('none', 'r')],
         [Code.NOT_FOUND, () => database.merge('none', 'r')],
         [Code.NOT_FOUND, () => database.table('none').tablets()],
+        [Code.NOT_FOUND, () => database.table('none').tabletEvents()],
         [Code.NOT_FOUND, () => database.table('none').statistics()],
         [Code.INVALID_ARGUMENT, () => database.compact('x'.repeat(100_000))],
         [Code.INVALID_ARGUMENT, () => database.compact('a/b')],
         [Code.INVALID_ARGUMENT, () => database.split('a/b', 'r')],
         [Code.INVALID_ARGUMENT, () => database.merge('a/b', 'r')],
         [Code.INVALID_ARGUMENT, () => database.table('a/b').tablets()],
+        [Code.INVALID_ARGUMENT, () => database.table('a/b').tabletEvents()],
         [Code.INVALID_ARGUMENT, () => database.table('a/b').statistics()],
         [Code.INVALID_ARGUMENT, () => database.split(idOf(table), long)],
         [Code.INVALID_ARGUMENT, () => database.merge(idOf(table), long)],

@@ -10,6 +10,12 @@ import { startServer } from '../../src/server/index.ts';
 import { documents, edubba, output, temporaryDirectory } from './run.ts';
 import { TARGETS } from './targets.ts';
 
+interface Tablet {
+  readonly start: string;
+  readonly end?: string;
+  readonly events: readonly { readonly kind: string; readonly epoch: number }[];
+}
+
 for (const [name, make] of Object.entries(TARGETS)) {
   describe(`storage commands on ${name}`, () => {
     test('tablets are split, listed, compacted, flushed and merged', async (t) => {
@@ -42,6 +48,20 @@ for (const [name, make] of Object.entries(TARGETS)) {
       assert.ok(Object.values(counters ?? {}).every((count) => typeof count === 'number'));
       assert.match(await output([...words, 'counters']), /^\S+ +\d+$/m);
       assert.match((await edubba([...words, 'tablets', 'none'])).err, /NOT_FOUND/);
+      const [merged] = documents(await output([...words, 'tablet', 'events', 't', '--json'])) as unknown as [Tablet];
+      assert.deepEqual([merged.start, merged.end], ['', undefined]);
+      const kinds = merged.events.map(({ kind }) => kind);
+      for (const kind of ['merged', 'assigned', 'compacted']) assert.ok(kinds.includes(kind), `${kind}: ${kinds}`);
+      const epochs = merged.events.map(({ epoch }) => epoch);
+      assert.deepEqual(
+        epochs,
+        epochs.toSorted((a, b) => b - a),
+        'the newest comes first',
+      );
+      const events = (await output([...words, 'tablet', 'events', 't'])).split('\n');
+      assert.match(events[0] as string, /^First row +Time +Event +Epoch +Server$/);
+      assert.match(events[1] as string, /^- +\d{4}\/\d\d\/\d\d-[\d:.]+ +[a-z]+ +\d+ +\S+$/);
+      assert.match((await edubba([...words, 'tablet', 'events', 'none'])).err, /NOT_FOUND/);
       await close();
     });
 
@@ -75,6 +95,7 @@ test('a server that wants tokens wants them for storage commands too', async (t)
   const commands = [
     ['stats', 't'],
     ['tablets', 't'],
+    ['tablet', 'events', 't'],
     ['flush'],
     ['counters'],
     ['compact'],

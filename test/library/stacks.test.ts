@@ -53,6 +53,7 @@ const CALLS_OF_A_TABLE: Readonly<Record<string, Call>> = {
   sampleKeys: ({ none }) => none.sampleKeys(),
   statistics: ({ none }) => none.statistics(),
   tablets: ({ none }) => none.tablets(),
+  tabletEvents: ({ none }) => none.tabletEvents(),
   schema: ({ none }) => none.schema(),
   createFamily: ({ table }) => table.createFamily('f'),
   setGcRule: ({ table }) => table.setGcRule('g', 'never'),

@@ -4,7 +4,7 @@
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
-import type { FamilyUsage, ReadBatch, TableSchema, TabletStatistics } from '../../model/index.ts';
+import type { FamilyUsage, ReadBatch, TableSchema, TabletHistory, TabletStatistics } from '../../model/index.ts';
 import type { CompactionProgress, KeySample, ReadRequest, Service } from '../../service/index.ts';
 
 async function refused(): Promise<never> {
@@ -48,6 +48,10 @@ export class ReadOnlyService implements Service {
 
   listTablets(context: RequestContext, table: string): Promise<readonly TabletStatistics[]> {
     return this.#service.listTablets(context, table);
+  }
+
+  listTabletEvents(context: RequestContext, table: string): AsyncIterable<TabletHistory> {
+    return this.#service.listTabletEvents(context, table);
   }
 
   familyUsage(context: RequestContext, table: string): Promise<readonly FamilyUsage[]> {

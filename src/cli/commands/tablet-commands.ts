@@ -2,7 +2,7 @@
 import { jsonField } from '../../base/index.ts';
 import type { Command } from 'commander';
 import type { Database } from '../../embedded/index.ts';
-import { aligned, counted, jsonLine } from '../output/output.ts';
+import { aligned, counted, formatMicros, jsonLine } from '../output/output.ts';
 import { quoted } from '../output/quote.ts';
 import { Session } from './target.ts';
 import type { Terminal } from '../output/terminal.ts';
@@ -15,6 +15,12 @@ on disk, bytes in memory. Versions that are hidden or that garbage collection dr
 const TABLETS = `
 For each tablet, in the order of the rows: its first row, the first row after it, the tablet server that
 serves it, its files, their bytes, and the bytes in memory that are in no file yet.`;
+
+const EVENTS = `
+For each tablet, in the order of the rows: its last 20 events, the newest first. It is \`assigned\` to a tablet
+server, \`released\` by it, \`split\`, \`merged\`; \`compacted\` says that files of it were written or merged. Each
+assignment and release has a new epoch. After the death of a server the tablet is assigned again, and compacted
+once what was only in the server's log is in files.`;
 
 const COMPACT = `
 Afterwards each locality group of a tablet is one SSTable without deleted data and without versions that
@@ -48,6 +54,14 @@ export function addTabletCommands(program: Command, terminal: Terminal): void {
     .addArgument(tableArgument())
     .addHelpText('after', TABLETS)
     .action((table: string, _: unknown, command: Command) => printTablets(new Session(command, terminal), table));
+  program
+    .command('tablet')
+    .description('commands on single tablets')
+    .command('events')
+    .description('print what has happened to the tablets of a table')
+    .addArgument(tableArgument())
+    .addHelpText('after', EVENTS)
+    .action((table: string, _: unknown, command: Command) => printEvents(new Session(command, terminal), table));
   program
     .command('split')
     .description('split tablets of a table')
@@ -133,6 +147,26 @@ async function printTablets(session: Session, table: string): Promise<void> {
   return session.terminal.print(
     aligned([['First row', 'Up to', 'Server', 'Files', 'Bytes in files', 'Bytes in memory'], ...rows]),
   );
+}
+
+async function printEvents(session: Session, table: string): Promise<void> {
+  const tablets = await session.withTable(table, (found) => found.tabletEvents());
+  if (session.json) {
+    const lines = tablets.map(({ start, end, events }) =>
+      jsonLine({ ...jsonField('start', start), ...(end && jsonField('end', end)), events }),
+    );
+    return session.terminal.print(lines.join(''));
+  }
+  const rows = tablets.flatMap(({ start, events }) =>
+    events.map(({ kind, atMicros, epoch, server }) => [
+      start.length === 0 ? '-' : quoted(start),
+      formatMicros(BigInt(atMicros)),
+      kind,
+      epoch,
+      server ?? '-',
+    ]),
+  );
+  return session.terminal.print(aligned([['First row', 'Time', 'Event', 'Epoch', 'Server'], ...rows]));
 }
 
 async function printCounters(session: Session): Promise<void> {

@@ -1,6 +1,6 @@
 /** A tablet as the library shows it: its rows, its server, its size. */
 import { toBytes } from '../../base/index.ts';
-import type { TabletStatistics } from '../../model/index.ts';
+import type { PastEvent, TabletHistory, TabletStatistics } from '../../model/index.ts';
 
 export interface TabletInfo {
   /** The first row; empty = from the beginning of the table. */
@@ -30,4 +30,17 @@ export function tabletInfo({
     fileBytes,
     memoryBytes,
   };
+}
+
+export interface TabletEvents {
+  /** The first row; empty = from the beginning of the table. */
+  readonly start: Buffer;
+  /** The first row of the next tablet; undefined = to the end of the table. */
+  readonly end: Buffer | undefined;
+  /** Newest first, 20 at most. */
+  readonly events: readonly PastEvent[];
+}
+
+export function tabletEvents({ range: { start, end }, events }: TabletHistory): TabletEvents {
+  return { start: toBytes(start), end: end === undefined ? undefined : toBytes(end), events };
 }

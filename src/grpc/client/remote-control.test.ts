@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { BigtableError, Code } from '../../base/index.ts';
-import type { FamilyUsage, TabletStatistics } from '../../model/index.ts';
+import type { FamilyUsage, TabletHistory, TabletStatistics } from '../../model/index.ts';
 import { systemClock } from '../../platform/index.ts';
 import type { CompactionProgress, Service } from '../../service/index.ts';
 import { rowKey } from '../convert/fixtures.ts';
@@ -36,18 +36,19 @@ describe('the calls of an operator to a remote service', () => {
   let remote: RemoteService;
 
   before(async () => {
-    async function* progress(_context: unknown, ...given: unknown[]) {
-      seen = ['compactTables', ...given];
-      try {
-        yield* answer as AsyncIterable<CompactionProgress>;
-      } finally {
-        ended();
-      }
-    }
+    const streamOf = (name: string) =>
+      async function* (_context: unknown, ...given: unknown[]) {
+        seen = [name, ...given];
+        try {
+          yield* answer as AsyncIterable<CompactionProgress | TabletHistory>;
+        } finally {
+          ended();
+        }
+      };
     const service = new Proxy({} as Service, {
       get: (_target, name) =>
-        name === 'compactTables'
-          ? progress
+        name === 'compactTables' || name === 'listTabletEvents'
+          ? streamOf(name)
           : async (_context: unknown, ...given: unknown[]) => {
               seen = [name, ...given];
               if (answer instanceof Error) throw answer;
@@ -114,6 +115,16 @@ describe('the calls of an operator to a remote service', () => {
       { range, server: fc.string(), files: count, fileBytes: count, memoryBytes: count },
       PLAIN,
     );
+    const past = fc.record(
+      {
+        kind: fc.string(),
+        atMicros: count,
+        epoch: count,
+        server: fc.option(fc.string({ minLength: 1 }), { nil: undefined }),
+      },
+      PLAIN,
+    );
+    const history: fc.Arbitrary<TabletHistory> = fc.record({ range, events: fc.array(past, { maxLength: 20 }) }, PLAIN);
     const usage: fc.Arbitrary<FamilyUsage> = fc.record(
       { family: fc.constantFrom('f', 'g'), cells: count, logicalBytes: count, diskBytes: count, memoryBytes: count },
       PLAIN,
@@ -122,11 +133,15 @@ describe('the calls of an operator to a remote service', () => {
       fc.asyncProperty(
         fc.array(tablet, { maxLength: 50 }),
         fc.array(usage, { maxLength: 4 }),
+        fc.array(history, { maxLength: 5 }),
         count,
-        async (tablets, usages, counted) => {
+        async (tablets, usages, histories, counted) => {
           answer = tablets;
           assert.deepEqual(await remote.listTablets(context, TABLE), tablets);
           assert.deepEqual(seen, ['listTablets', TABLE]);
+          answer = histories;
+          assert.deepEqual(await all(remote.listTabletEvents(context, TABLE)), histories);
+          assert.deepEqual(seen, ['listTabletEvents', TABLE]);
           answer = usages;
           assert.deepEqual(await remote.familyUsage(context, TABLE), usages);
           assert.deepEqual(seen, ['familyUsage', TABLE]);
@@ -149,6 +164,7 @@ describe('the calls of an operator to a remote service', () => {
       () => elsewhere.splitTablets(context, TABLE),
       () => elsewhere.mergeTablets(context, TABLE, 'r'),
       () => elsewhere.listTablets(context, TABLE),
+      () => all(elsewhere.listTabletEvents(context, TABLE)),
       () => elsewhere.familyUsage(context, TABLE),
       () => elsewhere.counters(context),
       () => elsewhere.listTables(context, ''),

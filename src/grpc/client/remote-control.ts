@@ -11,7 +11,7 @@ import {
 } from '@bufbuild/protobuf';
 import { BigtableError, type ByteString, Code, fromBytes, toBytes, utf8 } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
-import type { FamilyUsage, TabletStatistics } from '../../model/index.ts';
+import type { FamilyUsage, TabletHistory, TabletStatistics } from '../../model/index.ts';
 import type { CompactionProgress, ControlService } from '../../service/index.ts';
 import type { RpcClient } from '../../wire/index.ts';
 import { decodeAnswer, encode } from '../codec/messages.ts';
@@ -82,6 +82,20 @@ export class RemoteControl implements ControlService {
       }
     }
     return all;
+  }
+
+  async *listTabletEvents(context: RequestContext, table: string): AsyncIterable<TabletHistory> {
+    for await (const { tablets } of this.#stream(context, control.listTabletEvents, { table }))
+      for (const { start, end, events } of tablets)
+        yield {
+          range: { start: fromBytes(start), end: end.length === 0 ? undefined : fromBytes(end) },
+          events: events.map(({ kind, atMicros, epoch, server }) => ({
+            kind,
+            atMicros: Number(atMicros),
+            epoch: Number(epoch),
+            server: server === '' ? undefined : server,
+          })),
+        };
   }
 
   async familyUsage(context: RequestContext, table: string): Promise<readonly FamilyUsage[]> {

@@ -108,6 +108,7 @@ export const API_METHODS: readonly ApiMethod[] = [
   { path: '/edubba.v1.Control/SplitTablets', kind: 'unary' },
   { path: '/edubba.v1.Control/MergeTablets', kind: 'unary' },
   { path: '/edubba.v1.Control/ListTablets', kind: 'stream' },
+  { path: '/edubba.v1.Control/ListTabletEvents', kind: 'stream' },
   { path: '/edubba.v1.Control/ListTableNames', kind: 'stream' },
   { path: '/edubba.v1.Control/GetFamilyUsage', kind: 'unary' },
   { path: '/edubba.v1.Control/GetCounters', kind: 'unary' },

@@ -48,6 +48,23 @@ export function registerControl(methods: MethodTable, service: Service): void {
       });
     }
   });
+  methods.stream(control.listTabletEvents, async (context, { table }, send) => {
+    for await (const { range, events } of service.listTabletEvents(context, table))
+      await send({
+        tablets: [
+          {
+            start: toBytes(range.start),
+            end: toBytes(range.end ?? ''),
+            events: events.map(({ kind, atMicros, epoch, server }) => ({
+              kind,
+              atMicros: BigInt(atMicros),
+              epoch: BigInt(epoch),
+              server: server ?? '',
+            })),
+          },
+        ],
+      });
+  });
   methods.stream(control.listTableNames, async (context, { prefix }, send) => {
     const names = await service.listTableNames(context, prefix);
     for (const tables of parts(names, NAMES_A_MESSAGE)) await send({ tables: [...tables] });

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file edubba/v1/control.proto.
  */
 export const file_edubba_v1_control: GenFile = /*@__PURE__*/
-  fileDesc("ChdlZHViYmEvdjEvY29udHJvbC5wcm90bxIJZWR1YmJhLnYxIiUKFENvbXBhY3RUYWJsZXNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJIkQKFUNvbXBhY3RUYWJsZXNSZXNwb25zZRIUCgxkb25lX3RhYmxldHMYASABKAMSFQoNdG90YWxfdGFibGV0cxgCIAEoAyIOCgxGbHVzaFJlcXVlc3QiDwoNRmx1c2hSZXNwb25zZSIxChNTcGxpdFRhYmxldHNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJEgsKA3JvdxgCIAEoDCIWChRTcGxpdFRhYmxldHNSZXNwb25zZSIxChNNZXJnZVRhYmxldHNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJEgsKA3JvdxgCIAEoDCIWChRNZXJnZVRhYmxldHNSZXNwb25zZSIjChJMaXN0VGFibGV0c1JlcXVlc3QSDQoFdGFibGUYASABKAkiOQoTTGlzdFRhYmxldHNSZXNwb25zZRIiCgd0YWJsZXRzGAEgAygLMhEuZWR1YmJhLnYxLlRhYmxldCJtCgZUYWJsZXQSDQoFc3RhcnQYASABKAwSCwoDZW5kGAIgASgMEg4KBnNlcnZlchgDIAEoCRISCgpmaWxlX2J5dGVzGAQgASgDEg0KBWZpbGVzGAUgASgDEhQKDG1lbW9yeV9ieXRlcxgGIAEoAyInChVMaXN0VGFibGVOYW1lc1JlcXVlc3QSDgoGcHJlZml4GAEgASgJIigKFkxpc3RUYWJsZU5hbWVzUmVzcG9uc2USDgoGdGFibGVzGAEgAygJIiYKFUdldEZhbWlseVVzYWdlUmVxdWVzdBINCgV0YWJsZRgBIAEoCSJCChZHZXRGYW1pbHlVc2FnZVJlc3BvbnNlEigKCGZhbWlsaWVzGAEgAygLMhYuZWR1YmJhLnYxLkZhbWlseVVzYWdlIm0KC0ZhbWlseVVzYWdlEg4KBmZhbWlseRgBIAEoCRINCgVjZWxscxgCIAEoAxIVCg1sb2dpY2FsX2J5dGVzGAMgASgDEhIKCmRpc2tfYnl0ZXMYBCABKAMSFAoMbWVtb3J5X2J5dGVzGAUgASgDIhQKEkdldENvdW50ZXJzUmVxdWVzdCKGAQoTR2V0Q291bnRlcnNSZXNwb25zZRI+Cghjb3VudGVycxgBIAMoCzIsLmVkdWJiYS52MS5HZXRDb3VudGVyc1Jlc3BvbnNlLkNvdW50ZXJzRW50cnkaLwoNQ291bnRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBMosFCgdDb250cm9sElQKDUNvbXBhY3RUYWJsZXMSHy5lZHViYmEudjEuQ29tcGFjdFRhYmxlc1JlcXVlc3QaIC5lZHViYmEudjEuQ29tcGFjdFRhYmxlc1Jlc3BvbnNlMAESOgoFRmx1c2gSFy5lZHViYmEudjEuRmx1c2hSZXF1ZXN0GhguZWR1YmJhLnYxLkZsdXNoUmVzcG9uc2USTwoMU3BsaXRUYWJsZXRzEh4uZWR1YmJhLnYxLlNwbGl0VGFibGV0c1JlcXVlc3QaHy5lZHViYmEudjEuU3BsaXRUYWJsZXRzUmVzcG9uc2USTwoMTWVyZ2VUYWJsZXRzEh4uZWR1YmJhLnYxLk1lcmdlVGFibGV0c1JlcXVlc3QaHy5lZHViYmEudjEuTWVyZ2VUYWJsZXRzUmVzcG9uc2USTgoLTGlzdFRhYmxldHMSHS5lZHViYmEudjEuTGlzdFRhYmxldHNSZXF1ZXN0Gh4uZWR1YmJhLnYxLkxpc3RUYWJsZXRzUmVzcG9uc2UwARJXCg5MaXN0VGFibGVOYW1lcxIgLmVkdWJiYS52MS5MaXN0VGFibGVOYW1lc1JlcXVlc3QaIS5lZHViYmEudjEuTGlzdFRhYmxlTmFtZXNSZXNwb25zZTABElUKDkdldEZhbWlseVVzYWdlEiAuZWR1YmJhLnYxLkdldEZhbWlseVVzYWdlUmVxdWVzdBohLmVkdWJiYS52MS5HZXRGYW1pbHlVc2FnZVJlc3BvbnNlEkwKC0dldENvdW50ZXJzEh0uZWR1YmJhLnYxLkdldENvdW50ZXJzUmVxdWVzdBoeLmVkdWJiYS52MS5HZXRDb3VudGVyc1Jlc3BvbnNlYgZwcm90bzM");
+  fileDesc("ChdlZHViYmEvdjEvY29udHJvbC5wcm90bxIJZWR1YmJhLnYxIiUKFENvbXBhY3RUYWJsZXNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJIkQKFUNvbXBhY3RUYWJsZXNSZXNwb25zZRIUCgxkb25lX3RhYmxldHMYASABKAMSFQoNdG90YWxfdGFibGV0cxgCIAEoAyIOCgxGbHVzaFJlcXVlc3QiDwoNRmx1c2hSZXNwb25zZSIxChNTcGxpdFRhYmxldHNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJEgsKA3JvdxgCIAEoDCIWChRTcGxpdFRhYmxldHNSZXNwb25zZSIxChNNZXJnZVRhYmxldHNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJEgsKA3JvdxgCIAEoDCIWChRNZXJnZVRhYmxldHNSZXNwb25zZSIjChJMaXN0VGFibGV0c1JlcXVlc3QSDQoFdGFibGUYASABKAkiOQoTTGlzdFRhYmxldHNSZXNwb25zZRIiCgd0YWJsZXRzGAEgAygLMhEuZWR1YmJhLnYxLlRhYmxldCJtCgZUYWJsZXQSDQoFc3RhcnQYASABKAwSCwoDZW5kGAIgASgMEg4KBnNlcnZlchgDIAEoCRISCgpmaWxlX2J5dGVzGAQgASgDEg0KBWZpbGVzGAUgASgDEhQKDG1lbW9yeV9ieXRlcxgGIAEoAyIoChdMaXN0VGFibGV0RXZlbnRzUmVxdWVzdBINCgV0YWJsZRgBIAEoCSJFChhMaXN0VGFibGV0RXZlbnRzUmVzcG9uc2USKQoHdGFibGV0cxgBIAMoCzIYLmVkdWJiYS52MS5UYWJsZXRIaXN0b3J5IlMKDVRhYmxldEhpc3RvcnkSDQoFc3RhcnQYASABKAwSCwoDZW5kGAIgASgMEiYKBmV2ZW50cxgDIAMoCzIWLmVkdWJiYS52MS5UYWJsZXRFdmVudCJNCgtUYWJsZXRFdmVudBIMCgRraW5kGAEgASgJEhEKCWF0X21pY3JvcxgCIAEoAxINCgVlcG9jaBgDIAEoAxIOCgZzZXJ2ZXIYBCABKAkiJwoVTGlzdFRhYmxlTmFtZXNSZXF1ZXN0Eg4KBnByZWZpeBgBIAEoCSIoChZMaXN0VGFibGVOYW1lc1Jlc3BvbnNlEg4KBnRhYmxlcxgBIAMoCSImChVHZXRGYW1pbHlVc2FnZVJlcXVlc3QSDQoFdGFibGUYASABKAkiQgoWR2V0RmFtaWx5VXNhZ2VSZXNwb25zZRIoCghmYW1pbGllcxgBIAMoCzIWLmVkdWJiYS52MS5GYW1pbHlVc2FnZSJtCgtGYW1pbHlVc2FnZRIOCgZmYW1pbHkYASABKAkSDQoFY2VsbHMYAiABKAMSFQoNbG9naWNhbF9ieXRlcxgDIAEoAxISCgpkaXNrX2J5dGVzGAQgASgDEhQKDG1lbW9yeV9ieXRlcxgFIAEoAyIUChJHZXRDb3VudGVyc1JlcXVlc3QihgEKE0dldENvdW50ZXJzUmVzcG9uc2USPgoIY291bnRlcnMYASADKAsyLC5lZHViYmEudjEuR2V0Q291bnRlcnNSZXNwb25zZS5Db3VudGVyc0VudHJ5Gi8KDUNvdW50ZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ATLqBQoHQ29udHJvbBJUCg1Db21wYWN0VGFibGVzEh8uZWR1YmJhLnYxLkNvbXBhY3RUYWJsZXNSZXF1ZXN0GiAuZWR1YmJhLnYxLkNvbXBhY3RUYWJsZXNSZXNwb25zZTABEjoKBUZsdXNoEhcuZWR1YmJhLnYxLkZsdXNoUmVxdWVzdBoYLmVkdWJiYS52MS5GbHVzaFJlc3BvbnNlEk8KDFNwbGl0VGFibGV0cxIeLmVkdWJiYS52MS5TcGxpdFRhYmxldHNSZXF1ZXN0Gh8uZWR1YmJhLnYxLlNwbGl0VGFibGV0c1Jlc3BvbnNlEk8KDE1lcmdlVGFibGV0cxIeLmVkdWJiYS52MS5NZXJnZVRhYmxldHNSZXF1ZXN0Gh8uZWR1YmJhLnYxLk1lcmdlVGFibGV0c1Jlc3BvbnNlEk4KC0xpc3RUYWJsZXRzEh0uZWR1YmJhLnYxLkxpc3RUYWJsZXRzUmVxdWVzdBoeLmVkdWJiYS52MS5MaXN0VGFibGV0c1Jlc3BvbnNlMAESXQoQTGlzdFRhYmxldEV2ZW50cxIiLmVkdWJiYS52MS5MaXN0VGFibGV0RXZlbnRzUmVxdWVzdBojLmVkdWJiYS52MS5MaXN0VGFibGV0RXZlbnRzUmVzcG9uc2UwARJXCg5MaXN0VGFibGVOYW1lcxIgLmVkdWJiYS52MS5MaXN0VGFibGVOYW1lc1JlcXVlc3QaIS5lZHViYmEudjEuTGlzdFRhYmxlTmFtZXNSZXNwb25zZTABElUKDkdldEZhbWlseVVzYWdlEiAuZWR1YmJhLnYxLkdldEZhbWlseVVzYWdlUmVxdWVzdBohLmVkdWJiYS52MS5HZXRGYW1pbHlVc2FnZVJlc3BvbnNlEkwKC0dldENvdW50ZXJzEh0uZWR1YmJhLnYxLkdldENvdW50ZXJzUmVxdWVzdBoeLmVkdWJiYS52MS5HZXRDb3VudGVyc1Jlc3BvbnNlYgZwcm90bzM");
 
 /**
  * @generated from message edubba.v1.CompactTablesRequest
@@ -256,6 +256,115 @@ export const TabletSchema: GenMessage<Tablet> = /*@__PURE__*/
   messageDesc(file_edubba_v1_control, 10);
 
 /**
+ * @generated from message edubba.v1.ListTabletEventsRequest
+ */
+export type ListTabletEventsRequest = Message<"edubba.v1.ListTabletEventsRequest"> & {
+  /**
+   * @generated from field: string table = 1;
+   */
+  table: string;
+};
+
+/**
+ * Describes the message edubba.v1.ListTabletEventsRequest.
+ * Use `create(ListTabletEventsRequestSchema)` to create a new message.
+ */
+export const ListTabletEventsRequestSchema: GenMessage<ListTabletEventsRequest> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 11);
+
+/**
+ * @generated from message edubba.v1.ListTabletEventsResponse
+ */
+export type ListTabletEventsResponse = Message<"edubba.v1.ListTabletEventsResponse"> & {
+  /**
+   * Some of the tablets.
+   *
+   * @generated from field: repeated edubba.v1.TabletHistory tablets = 1;
+   */
+  tablets: TabletHistory[];
+};
+
+/**
+ * Describes the message edubba.v1.ListTabletEventsResponse.
+ * Use `create(ListTabletEventsResponseSchema)` to create a new message.
+ */
+export const ListTabletEventsResponseSchema: GenMessage<ListTabletEventsResponse> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 12);
+
+/**
+ * @generated from message edubba.v1.TabletHistory
+ */
+export type TabletHistory = Message<"edubba.v1.TabletHistory"> & {
+  /**
+   * The first row. Empty: from the beginning of the table.
+   *
+   * @generated from field: bytes start = 1;
+   */
+  start: Uint8Array;
+
+  /**
+   * The first row of the next tablet. Empty: to the end of the table.
+   *
+   * @generated from field: bytes end = 2;
+   */
+  end: Uint8Array;
+
+  /**
+   * The newest first, 20 at most.
+   *
+   * @generated from field: repeated edubba.v1.TabletEvent events = 3;
+   */
+  events: TabletEvent[];
+};
+
+/**
+ * Describes the message edubba.v1.TabletHistory.
+ * Use `create(TabletHistorySchema)` to create a new message.
+ */
+export const TabletHistorySchema: GenMessage<TabletHistory> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 13);
+
+/**
+ * @generated from message edubba.v1.TabletEvent
+ */
+export type TabletEvent = Message<"edubba.v1.TabletEvent"> & {
+  /**
+   * What happened: created, assigned, compacted, released, split, merged. Later versions may have more.
+   *
+   * @generated from field: string kind = 1;
+   */
+  kind: string;
+
+  /**
+   * When, in microseconds since 1970, by the clock of the one that has noted it.
+   *
+   * @generated from field: int64 at_micros = 2;
+   */
+  atMicros: bigint;
+
+  /**
+   * The epoch of the tablet since then. It grows with every assignment and release.
+   *
+   * @generated from field: int64 epoch = 3;
+   */
+  epoch: bigint;
+
+  /**
+   * The name of the tablet server that has it since then. Empty: none.
+   *
+   * @generated from field: string server = 4;
+   */
+  server: string;
+};
+
+/**
+ * Describes the message edubba.v1.TabletEvent.
+ * Use `create(TabletEventSchema)` to create a new message.
+ */
+export const TabletEventSchema: GenMessage<TabletEvent> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 14);
+
+/**
  * @generated from message edubba.v1.ListTableNamesRequest
  */
 export type ListTableNamesRequest = Message<"edubba.v1.ListTableNamesRequest"> & {
@@ -272,7 +381,7 @@ export type ListTableNamesRequest = Message<"edubba.v1.ListTableNamesRequest"> &
  * Use `create(ListTableNamesRequestSchema)` to create a new message.
  */
 export const ListTableNamesRequestSchema: GenMessage<ListTableNamesRequest> = /*@__PURE__*/
-  messageDesc(file_edubba_v1_control, 11);
+  messageDesc(file_edubba_v1_control, 15);
 
 /**
  * @generated from message edubba.v1.ListTableNamesResponse
@@ -291,7 +400,7 @@ export type ListTableNamesResponse = Message<"edubba.v1.ListTableNamesResponse">
  * Use `create(ListTableNamesResponseSchema)` to create a new message.
  */
 export const ListTableNamesResponseSchema: GenMessage<ListTableNamesResponse> = /*@__PURE__*/
-  messageDesc(file_edubba_v1_control, 12);
+  messageDesc(file_edubba_v1_control, 16);
 
 /**
  * @generated from message edubba.v1.GetFamilyUsageRequest
@@ -308,7 +417,7 @@ export type GetFamilyUsageRequest = Message<"edubba.v1.GetFamilyUsageRequest"> &
  * Use `create(GetFamilyUsageRequestSchema)` to create a new message.
  */
 export const GetFamilyUsageRequestSchema: GenMessage<GetFamilyUsageRequest> = /*@__PURE__*/
-  messageDesc(file_edubba_v1_control, 13);
+  messageDesc(file_edubba_v1_control, 17);
 
 /**
  * @generated from message edubba.v1.GetFamilyUsageResponse
@@ -327,7 +436,7 @@ export type GetFamilyUsageResponse = Message<"edubba.v1.GetFamilyUsageResponse">
  * Use `create(GetFamilyUsageResponseSchema)` to create a new message.
  */
 export const GetFamilyUsageResponseSchema: GenMessage<GetFamilyUsageResponse> = /*@__PURE__*/
-  messageDesc(file_edubba_v1_control, 14);
+  messageDesc(file_edubba_v1_control, 18);
 
 /**
  * @generated from message edubba.v1.FamilyUsage
@@ -372,7 +481,7 @@ export type FamilyUsage = Message<"edubba.v1.FamilyUsage"> & {
  * Use `create(FamilyUsageSchema)` to create a new message.
  */
 export const FamilyUsageSchema: GenMessage<FamilyUsage> = /*@__PURE__*/
-  messageDesc(file_edubba_v1_control, 15);
+  messageDesc(file_edubba_v1_control, 19);
 
 /**
  * @generated from message edubba.v1.GetCountersRequest
@@ -385,7 +494,7 @@ export type GetCountersRequest = Message<"edubba.v1.GetCountersRequest"> & {
  * Use `create(GetCountersRequestSchema)` to create a new message.
  */
 export const GetCountersRequestSchema: GenMessage<GetCountersRequest> = /*@__PURE__*/
-  messageDesc(file_edubba_v1_control, 16);
+  messageDesc(file_edubba_v1_control, 20);
 
 /**
  * @generated from message edubba.v1.GetCountersResponse
@@ -404,7 +513,7 @@ export type GetCountersResponse = Message<"edubba.v1.GetCountersResponse"> & {
  * Use `create(GetCountersResponseSchema)` to create a new message.
  */
 export const GetCountersResponseSchema: GenMessage<GetCountersResponse> = /*@__PURE__*/
-  messageDesc(file_edubba_v1_control, 17);
+  messageDesc(file_edubba_v1_control, 21);
 
 /**
  * @generated from service edubba.v1.Control
@@ -462,6 +571,17 @@ export const Control: GenService<{
     methodKind: "server_streaming";
     input: typeof ListTabletsRequestSchema;
     output: typeof ListTabletsResponseSchema;
+  },
+  /**
+   * Lists what has happened to the tablets of a table, in the order of their rows. A tablet that is divided meanwhile may
+   * be there whole, divided, or both.
+   *
+   * @generated from rpc edubba.v1.Control.ListTabletEvents
+   */
+  listTabletEvents: {
+    methodKind: "server_streaming";
+    input: typeof ListTabletEventsRequestSchema;
+    output: typeof ListTabletEventsResponseSchema;
   },
   /**
    * Lists the names of tables, in order, in any instance.
