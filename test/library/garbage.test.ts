@@ -169,6 +169,7 @@ const OF_TABLE: Readonly<Record<string, Arguments>> = {
   sampleKeys: () => [call()],
   statistics: () => [call()],
   tablets: () => [call()],
+  tabletEvents: () => [call()],
   schema: () => [call()],
   createFamily: () => ['made', { maxVersions: 2, maxAgeMs: 1000 }, call()],
   setGcRule: () => ['g', rule, call()],

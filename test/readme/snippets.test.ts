@@ -198,6 +198,7 @@ const OPERATIONS: readonly Snippet[] = [
       'edubba tabletserver --settings cluster.toml --cluster-address 10.0.0.7:8090 --read-cache-dir /var/cache/edubba',
     run: MACHINES,
   },
+  { begins: 'edubba --address 127.0.0.1:8086 tablet events t', run: OPERATOR },
   { begins: 'npm install --global edubba', run: OPERATOR },
 ];
 
