@@ -126,6 +126,19 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
     changes: [{ file: 'master/tablet-merge.ts', text: 'if (keyOfRow(high) !== keys[1]) throw changed();', wrong: '' }],
   },
   {
+    name: 'N23',
+    title: 'a look at METADATA is not cut short while it waits for assignments that wait for the root tablet',
+    meeting: 'pause under slow appends',
+    changes: [
+      {
+        file: 'master/verification.ts',
+        text: 'const failures = await within(settled, context, env.clock);',
+        wrong:
+          'assert(within !== undefined && context !== undefined && env !== undefined);\n    const failures = await settled;',
+      },
+    ],
+  },
+  {
     name: 'H1',
     title: 'a check on a hot row is answered before the change that it saw is durable',
     meeting: 'crash after a check',

@@ -3,7 +3,7 @@
  * into the assignment queue what is wrong. It assigns nothing itself, so it may wait, or be cut short, at any point.
  */
 import { assert, type BigtableError, checksInvariants, unavailable } from '../base/index.ts';
-import type { RequestContext } from '../env/index.ts';
+import { type Env, type RequestContext, within } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
 import { assertDisjoint, keyOfRow, type MetadataRow, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
 import type { Assignment } from './assignment.ts';
@@ -12,6 +12,7 @@ import type { MetadataTablets } from './metadata-tablets.ts';
 import type { Servers } from './servers.ts';
 
 export interface VerificationOptions {
+  readonly env: Pick<Env, 'clock'>;
   readonly metadata: MetadataClient;
   readonly metadataTablets: MetadataTablets;
   readonly servers: Servers;
@@ -43,21 +44,25 @@ export class Verification {
     const { servers, assignment, metadata, metadataTablets } = this.#options;
     await servers.scan({ ...context, signal: undefined });
     if (!assignment.metadataWasServed && servers.all().length === 0) throw unavailable('no tablet server is alive');
-    await this.#served([await assignment.rootRow(context)]);
+    await this.#served([await assignment.rootRow(context)], context);
     const rows: MetadataRow[] = [];
     for await (const some of metadata.scan(ROOT_RANGE, context)) rows.push(...some);
     if (rows.length === 0) rows.push(await assignment.createMetadataRow(context));
     if (checksInvariants) assertDisjoint(rows.map(({ range }) => range));
     metadataTablets.replace(rows.map(keyOfRow));
-    await this.#served(rows);
+    await this.#served(rows, context);
     assignment.metadataIsServed();
   }
 
-  /** Rejects with the failure of one that is not served. */
-  async #served(rows: readonly MetadataRow[]): Promise<void> {
-    const { assignment, queue } = this.#options;
+  /**
+   * Rejects with the failure of one that is not served, and when the context ends: the commits of these assignments may
+   * wait for the root tablet, whose server has died since, and the next look finds that.
+   */
+  async #served(rows: readonly MetadataRow[], context: RequestContext): Promise<void> {
+    const { env, assignment, queue } = this.#options;
     for (const row of rows) if (assignment.needsWork(row)) queue.found(row);
-    const failures = await Promise.all(rows.map((row) => queue.settled(keyOfRow(row))));
+    const settled = Promise.all(rows.map((row) => queue.settled(keyOfRow(row))));
+    const failures = await within(settled, context, env.clock);
     const failure = failures.find((one): one is BigtableError => one !== undefined);
     if (failure !== undefined) throw failure;
   }
