@@ -11,7 +11,7 @@ import {
 } from '@bufbuild/protobuf';
 import { BigtableError, type ByteString, Code, fromBytes, toBytes, utf8 } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
-import type { FamilyUsage, TabletHistory, TabletStatistics } from '../../model/index.ts';
+import type { FamilyUsage, RowRange, TabletHistory, TabletStatistics } from '../../model/index.ts';
 import type { CompactionProgress, ControlService } from '../../service/index.ts';
 import type { RpcClient } from '../../wire/index.ts';
 import { decodeAnswer, encode } from '../codec/messages.ts';
@@ -71,7 +71,7 @@ export class RemoteControl implements ControlService {
     const all: TabletStatistics[] = [];
     for await (const { tablets } of this.#stream(context, control.listTablets, { table })) {
       for (const { start, end, server, files, fileBytes, memoryBytes } of tablets) {
-        const range = { start: fromBytes(start), end: end.length === 0 ? undefined : fromBytes(end) };
+        const range = rangeOf(start, end);
         all.push({
           range,
           server,
@@ -88,7 +88,7 @@ export class RemoteControl implements ControlService {
     for await (const { tablets } of this.#stream(context, control.listTabletEvents, { table }))
       for (const { start, end, events } of tablets)
         yield {
-          range: { start: fromBytes(start), end: end.length === 0 ? undefined : fromBytes(end) },
+          range: rangeOf(start, end),
           events: events.map(({ kind, atMicros, epoch, server }) => ({
             kind,
             atMicros: Number(atMicros),
@@ -160,4 +160,9 @@ function explained(error: unknown, { parent, name }: DescMethod): unknown {
   if (!(error instanceof BigtableError) || error.code !== Code.UNIMPLEMENTED) return error;
   const message = `the server lacks ${parent.typeName}/${name}: it is not an Edubba server, or one of an earlier version (it says: ${error.message})`;
   return new BigtableError(Code.UNIMPLEMENTED, message, { cause: error });
+}
+
+/** An empty `end` is the end of the table. */
+function rangeOf(start: Uint8Array, end: Uint8Array): RowRange {
+  return { start: fromBytes(start), end: end.length === 0 ? undefined : fromBytes(end) };
 }

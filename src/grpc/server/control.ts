@@ -1,5 +1,6 @@
 /** edubba.v1.Control in terms of the service: an operator's calls, in addition to the Cloud Bigtable API. */
 import { type ByteString, fromBytes, invalidArgument, toBytes, toText } from '../../base/index.ts';
+import type { RowRange } from '../../model/index.ts';
 import type { Service } from '../../service/index.ts';
 import { Control } from '../generated/edubba/v1/control_pb.ts';
 import type { MethodTable } from './method-table.ts';
@@ -38,8 +39,7 @@ export function registerControl(methods: MethodTable, service: Service): void {
     for (const some of parts(tablets, TABLETS_A_MESSAGE)) {
       await send({
         tablets: some.map(({ range, server, files, fileBytes, memoryBytes }) => ({
-          start: toBytes(range.start),
-          end: toBytes(range.end ?? ''),
+          ...rangeBytes(range),
           server,
           files: BigInt(files),
           fileBytes: BigInt(fileBytes),
@@ -53,8 +53,7 @@ export function registerControl(methods: MethodTable, service: Service): void {
       await send({
         tablets: [
           {
-            start: toBytes(range.start),
-            end: toBytes(range.end ?? ''),
+            ...rangeBytes(range),
             events: events.map(({ kind, atMicros, epoch, server }) => ({
               kind,
               atMicros: BigInt(atMicros),
@@ -96,4 +95,8 @@ function rowOf(row: Uint8Array): ByteString {
 /** Splits a list into at least one part, so that an answer comes immediately. */
 function* parts<T>(all: readonly T[], size: number): Iterable<readonly T[]> {
   for (let from = 0; from < all.length || from === 0; from += size) yield all.slice(from, from + size);
+}
+
+function rangeBytes({ start, end = '' }: RowRange): { start: Buffer; end: Buffer } {
+  return { start: toBytes(start), end: toBytes(end) };
 }
