@@ -37,6 +37,8 @@ export const SETTINGS: TabletServerSettings = {
   blockCacheBytes: MIB,
   scanCacheBytes: 0,
   memtableBytes: 16 * MIB,
+  /** Evicts often. */
+  indexBytes: 8 * 1024,
   inMemoryBytes: MIB,
   logLimitBytes: 16 * MIB,
   tabletBytes: 1 << 30,

@@ -41,6 +41,7 @@ const SETTINGS: TabletServerSettings = {
   blockCacheBytes: 64 * MIB,
   scanCacheBytes: 0,
   memtableBytes: 256 * MIB,
+  indexBytes: 64 * MIB,
   inMemoryBytes: 64 * MIB,
   logLimitBytes: 4 * LOG_BYTES,
   tabletBytes: 1 << 30,

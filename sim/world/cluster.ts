@@ -41,6 +41,7 @@ function drawSettings(random: Random, { hasSmallParts }: ClusterSize): TabletSer
     blockSizeBytes: 512,
     blockCacheBytes: MIB,
     scanCacheBytes: 0,
+    indexBytes: MIB,
     inMemoryBytes: MIB,
     logLimitBytes: oneOf(16, 64, 256, 256, 256) * KIB,
     tabletBytes: oneOf(8, 32, 64) * KIB,

@@ -19,7 +19,13 @@ export { type Listener, runServerThread } from './threads/thread-program.ts';
 export { repairDirectory, type RepairReport } from './directory/repair-directory.ts';
 export { defaultOf, isValueOf, type Setting, type SettingsOf, type SettingValue } from './settings/setting.ts';
 export { boundsText, defaultText, formatSetting, parseSetting, wantedText } from './settings/setting-text.ts';
-export { checkShares, DATABASE_SETTINGS, type DatabaseSettings, serverCacheBytes } from './settings/settings.ts';
+export {
+  checkShares,
+  DATABASE_SETTINGS,
+  type DatabaseSettings,
+  serverCacheBytes,
+  serverIndexBytes,
+} from './settings/settings.ts';
 export {
   memoryBytes,
   modeForOthers,

@@ -18,6 +18,7 @@ import {
 } from '../model/index.ts';
 import { nativeCodecs } from '../platform/index.ts';
 import { BlockCache } from './cache/block-cache.ts';
+import type { IndexCache } from './cache/index-cache.ts';
 import type { MemoryBudget } from './cache/memory-budget.ts';
 import type { RowCache } from './cache/row-cache.ts';
 import { SsTable } from './ss-table.ts';
@@ -130,11 +131,15 @@ export function openFile(
   file: Omit<TestFile, 'written'>,
   cacheBytes = 64 * 1024 * 1024,
   cache?: BlockCache,
-  { rowCache, inMemory }: { readonly rowCache?: RowCache; readonly inMemory?: MemoryBudget } = {},
+  {
+    rowCache,
+    inMemory,
+    indexes,
+  }: { readonly rowCache?: RowCache; readonly inMemory?: MemoryBudget; readonly indexes?: IndexCache } = {},
 ): Promise<SsTable> {
   const { fileSystem, clock, metrics } = file;
   const blocks = cache ?? new BlockCache({ limitBytes: cacheBytes, metrics, rowCache });
-  return SsTable.open({ fileSystem, path: PATH, codecs: CODECS, cache: blocks, inMemory, metrics, clock });
+  return SsTable.open({ fileSystem, path: PATH, codecs: CODECS, cache: blocks, inMemory, indexes, metrics, clock });
 }
 
 export async function fileBytes(fileSystem: MemoryFileSystem): Promise<Buffer> {

@@ -1,6 +1,7 @@
 /**
- * An SSTable that is open for reading (paper section 4). Index and Bloom filter are in memory. Blocks come through the
- * block cache, or stay in memory if the locality group is an in-memory one. Format: docs/formats/sstable.md.
+ * An SSTable that is open for reading (paper section 4). Index and Bloom filter are in memory, unless they were evicted
+ * for others (cache/index-cache.ts). Blocks come through the block cache, or stay in memory if the locality group is an
+ * in-memory one. Format: docs/formats/sstable.md.
  *
  * Invariant: the file never changes, so any number of cursors read it concurrently. Every block is checked when it is
  * read.
@@ -12,11 +13,13 @@ import { assert, type ByteString, type CorruptionError } from '../base/index.ts'
 import { type Clock, type Codecs, type Counter, type FileSystem, type Metrics, Pacer } from '../env/index.ts';
 import { type ColumnKey, familyOf, type Layer, type LayerCursor, type RowRangeDeletion } from '../model/index.ts';
 import type { Block } from './read/block.ts';
-import { BlockDecoder } from './read/block-decoder.ts';
 import type { BlockCache, BlockKeeper, UnreadBlock } from './cache/block-cache.ts';
 import { CheckedFile } from './format/checked-file.ts';
+import type { BlockIndex } from './format/block-index.ts';
+import type { BloomFilter } from './format/bloom-filter.ts';
 import type { FamilyStatistics } from './format/families.ts';
 import { TRAILER_BYTES } from './format/format.ts';
+import { FileIndex, type IndexCache } from './cache/index-cache.ts';
 import type { MemoryBudget } from './cache/memory-budget.ts';
 import { NO_PAGE } from './format/page-index.ts';
 import type { SsTableProperties } from './format/properties.ts';
@@ -25,7 +28,7 @@ import { SeekTarget } from './format/seek-target.ts';
 import { NO_POSITION, type RowPosition } from './read/row-positions.ts';
 import { SharedRead } from './read/shared-read.ts';
 import { type BlockSource, SsTableCursor } from './read/ss-table-cursor.ts';
-import { openFrame, type SsTableFrame } from './read/ss-table-file.ts';
+import { openFrame } from './read/ss-table-file.ts';
 import { type Verification, verifyBlocks } from './verify.ts';
 
 export interface SsTableOptions {
@@ -38,6 +41,8 @@ export interface SsTableOptions {
    * RESOURCE_EXHAUSTED if they do not fit. Default: the blocks go through `cache`.
    */
   readonly inMemory?: MemoryBudget | undefined;
+  /** The budget of indexes and Bloom filters. Default: those of this file stay in memory while it is open. */
+  readonly indexes?: IndexCache | undefined;
   readonly metrics: Metrics;
   readonly clock: Clock;
 }
@@ -47,6 +52,16 @@ export interface BlockBoundary {
   readonly row: ByteString;
   /** Bytes of the file before the block. */
   readonly offsetBytes: number;
+}
+
+/** What of a file stays in memory while it is open. */
+interface Summary {
+  readonly sizeBytes: number;
+  /** Bytes of all blocks before compression. */
+  readonly rawBytes: number;
+  readonly blockCount: number;
+  readonly properties: SsTableProperties;
+  readonly rowRangeDeletions: readonly RowRangeDeletion[];
 }
 
 const READ_AHEAD_LIMIT_BYTES = 1024 * 1024;
@@ -59,16 +74,14 @@ export class SsTable implements Layer {
   readonly properties: SsTableProperties;
   readonly #options: SsTableOptions;
   readonly #file: CheckedFile;
-  readonly #decoder: BlockDecoder;
+  readonly #summary: Summary;
+  readonly #index: FileIndex;
   readonly #bloomSkips: Counter;
   readonly #bloomPasses: Counter;
-  readonly #frame: SsTableFrame;
   readonly #blocks: BlockKeeper;
   readonly #rows: CachedRows | undefined;
   readonly #clock: Clock;
   readonly #source: BlockSource;
-  /** Open cursors, which may still decode blocks after `close`. */
-  #cursors = 0;
   #isClosed = false;
 
   /**
@@ -77,27 +90,39 @@ export class SsTable implements Layer {
    */
   static async open(options: SsTableOptions): Promise<SsTable> {
     const file = new CheckedFile(options.path, options);
-    return new SsTable(options, file, await openFrame(file, options.codecs.checksum));
+    const frame = await openFrame(file, options.codecs.checksum);
+    const { footer, index, properties, rowRangeDeletions } = frame;
+    const summary = {
+      sizeBytes: footer.fileBytes,
+      rawBytes: index.rawBytes,
+      blockCount: index.length,
+      properties,
+      rowRangeDeletions,
+    };
+    return new SsTable(options, file, summary, new FileIndex(file, options.codecs, frame, options.indexes));
   }
 
-  private constructor(options: SsTableOptions, file: CheckedFile, frame: SsTableFrame) {
-    const { path, cache, inMemory, clock, codecs, metrics } = options;
+  private constructor(options: SsTableOptions, file: CheckedFile, summary: Summary, index: FileIndex) {
+    const { path, cache, inMemory, clock, metrics } = options;
     this.#options = options;
     this.path = path;
-    this.sizeBytes = frame.footer.fileBytes;
-    this.properties = frame.properties;
+    this.sizeBytes = summary.sizeBytes;
+    this.properties = summary.properties;
     this.#file = file;
-    this.#decoder = new BlockDecoder(file, frame.index, codecs, frame.compressionShared);
-    this.#frame = frame;
+    this.#summary = summary;
+    this.#index = index;
+    index.openTable();
     this.#clock = clock;
-    const { index, bloom } = frame;
-    const blocks = inMemory ? inMemory.open(path, index.rawBytes, () => cache.open(path)) : cache.open(path);
+    const blocks = inMemory ? inMemory.open(path, summary.rawBytes, () => cache.open(path)) : cache.open(path);
     this.#blocks = blocks;
     this.#rows = inMemory ? undefined : cache.rowCache?.open(path);
     this.#bloomSkips = metrics.counter('sstable.bloomSkips');
     this.#bloomPasses = metrics.counter('sstable.bloomPasses');
     this.#source = {
-      index,
+      get index() {
+        return index.frame?.index;
+      },
+      loadIndex: () => index.load(),
       readAheadLimitBytes: () =>
         inMemory ? READ_AHEAD_LIMIT_BYTES : Math.min(READ_AHEAD_LIMIT_BYTES, cache.scanShareBytes),
       cached: (block) => blocks.get(block),
@@ -108,11 +133,11 @@ export class SsTable implements Layer {
       load: (block, readAheadBytes, backwards) => this.#load(block, readAheadBytes, backwards, true),
       rowFound: (row, number, block, entryAt) => this.#keepRow(row, number, block, entryAt),
       rowMissed: () => {
-        if (bloom) metrics.add('sstable.bloomFalsePasses');
+        if (summary.properties.bloomFilter !== 'none') metrics.add('sstable.bloomFalsePasses');
       },
       closed: (isScan) => {
         if (isScan) cache.onScanClosed();
-        this.#cursorClosed();
+        index.leave();
       },
     };
   }
@@ -120,7 +145,17 @@ export class SsTable implements Layer {
   /** Opens the file once more, without reading: both share index, filter and cached blocks. Close each once. */
   again(): SsTable {
     assert(!this.#isClosed, 'the file is open');
-    return new SsTable(this.#options, this.#file, this.#frame);
+    return new SsTable(this.#options, this.#file, this.#summary, this.#index);
+  }
+
+  /** False while index and Bloom filter are evicted: what needs no read is then less exact. */
+  get hasIndex(): boolean {
+    return this.#index.frame !== undefined;
+  }
+
+  /** Reads index and Bloom filter, if they were evicted. They may be evicted again as soon as others are needed. */
+  loadIndex(): Promise<void> {
+    return this.#index.load();
   }
 
   get group(): string {
@@ -137,14 +172,16 @@ export class SsTable implements Layer {
   }
 
   rowRangeDeletions(): readonly RowRangeDeletion[] {
-    return this.#frame.rowRangeDeletions;
+    return this.#summary.rowRangeDeletions;
   }
 
+  /** True when an entry may lie in [start, end). Cheap; while the index is evicted it knows the file's bounds alone. */
   mayContainRows(start: ByteString, end: ByteString | undefined): boolean {
     const { firstRow, lastRow } = this.properties;
     if (firstRow === undefined || lastRow === undefined || lastRow < start || (end !== undefined && end <= firstRow))
       return false;
-    const { index } = this.#frame;
+    const index = this.#index.frame?.index;
+    if (index === undefined) return end === undefined || start < end;
     const target = new SeekTarget();
     target.set(start);
     const block = index.lastBefore(target);
@@ -162,7 +199,7 @@ export class SsTable implements Layer {
   mayContainRow(row: ByteString): boolean {
     const { firstRow, lastRow } = this.properties;
     if (firstRow === undefined || lastRow === undefined || row < firstRow || row > lastRow) return false;
-    const { bloom } = this.#frame;
+    const bloom = this.#bloom();
     return bloom === undefined || this.#countBloom(bloom.mayContainRow(row, this.#options.cache.bloomHash));
   }
 
@@ -173,7 +210,7 @@ export class SsTable implements Layer {
   mayContainColumn(row: ByteString, column: ColumnKey): boolean {
     const { firstRow, lastRow, entries } = this.properties;
     if (firstRow === undefined || lastRow === undefined || row < firstRow || row > lastRow) return false;
-    const { bloom } = this.#frame;
+    const bloom = this.#bloom();
     if (bloom === undefined) return true;
     const { bloomHash } = this.#options.cache;
     if (bloom.kind === 'row') return this.#countBloom(bloom.mayContainRow(row, bloomHash));
@@ -184,6 +221,13 @@ export class SsTable implements Layer {
     return this.#countBloom(may);
   }
 
+  /** Undefined while it is evicted, too. */
+  #bloom(): BloomFilter | undefined {
+    const index = this.#index;
+    index.wasUsed = true;
+    return index.frame?.bloom;
+  }
+
   #countBloom(may: boolean): boolean {
     (may ? this.#bloomPasses : this.#bloomSkips).value++;
     return may;
@@ -191,7 +235,7 @@ export class SsTable implements Layer {
 
   cursor(): LayerCursor {
     assert(!this.#isClosed, 'the file is open');
-    this.#cursors++;
+    this.#index.enter();
     this.#options.cache.onScanOpened();
     return new SsTableCursor(this.#source);
   }
@@ -201,38 +245,47 @@ export class SsTable implements Layer {
     assert(!this.#isClosed, 'the file is open');
     const kept = this.#rows?.get(row);
     if (kept) return new KeptRowCursor(row, kept);
-    this.#cursors++;
+    this.#index.enter();
     return new SsTableCursor(this.#source, row);
   }
 
   get blockCount(): number {
-    return this.#frame.index.length;
+    return this.#summary.blockCount;
   }
 
+  /** Needs the index. */
   firstRowOf(block: number): ByteString {
-    return this.#frame.index.firstRow(block);
+    return this.#index.inUse.index.firstRow(block);
   }
 
-  /** The first row of each block and the bytes before it: for sampling keys and for finding the middle of a tablet. */
+  /**
+   * The first row of each block and the bytes before it: for sampling keys and for finding the middle of a tablet.
+   * While the index is evicted, the whole file is one part.
+   */
   blockBoundaries(): readonly BlockBoundary[] {
-    const { index } = this.#frame;
+    const index = this.#index.frame?.index;
+    if (index === undefined) return this.firstRow === undefined ? [] : [{ row: this.firstRow, offsetBytes: 0 }];
     return Array.from({ length: index.length }, (_, block) => ({
       row: this.firstRowOf(block),
       offsetBytes: index.offset(block),
     }));
   }
 
-  /** The first and the last row of the block at this offset of the file; undefined if none begins there. */
+  /** First and last row of the block at this offset of the file; undefined if none begins there. Needs the index. */
   rowsAt(offset: number): { readonly first: ByteString; readonly last: ByteString } | undefined {
-    const { index } = this.#frame;
+    const { index } = this.#index.inUse;
     for (let block = 0; block < index.length; block++)
       if (index.offset(block) === offset) return { first: index.firstRow(block), last: index.lastRow(block) };
     return undefined;
   }
 
-  /** Bytes of the blocks that begin in [start, end), and of the block before them: an estimate of the rows' size. */
+  /**
+   * Bytes of the blocks that begin in [start, end), and of the block before them: an estimate of the rows' size. While
+   * the index is evicted, half of the blocks are taken to lie in a range that does not hold the whole file.
+   */
   sizeInRange(start: ByteString, end: ByteString | undefined): number {
-    const { index } = this.#frame;
+    const index = this.#index.frame?.index;
+    if (index === undefined) return this.#guessSize(start, end);
     if (index.length === 0 || !this.mayContainRows(start, end)) return 0;
     const target = new SeekTarget();
     target.set(start);
@@ -242,7 +295,14 @@ export class SsTable implements Layer {
       target.set(end);
       last = Math.max(index.lastBefore(target, first), first);
     }
-    return this.#endOf(last) - index.offset(first);
+    return endOf(index, last) - index.offset(first);
+  }
+
+  #guessSize(start: ByteString, end: ByteString | undefined): number {
+    const { firstRow, lastRow } = this;
+    if (firstRow === undefined || lastRow === undefined || !this.mayContainRows(start, end)) return 0;
+    const isWhole = start <= firstRow && (end === undefined || lastRow < end);
+    return Math.ceil(this.sizeBytes / (isWhole ? 1 : 2));
   }
 
   /**
@@ -252,18 +312,20 @@ export class SsTable implements Layer {
    */
   async verify(onDamaged?: (error: CorruptionError) => void): Promise<Verification> {
     assert(!this.#isClosed, 'the file is open');
-    this.#cursors++;
+    const index = this.#index;
+    index.enter();
     try {
+      await index.load();
       return await verifyBlocks(
         this.path,
-        this.#frame,
+        index.inUse,
         new Pacer(this.#clock),
         this.#options.codecs.checksum,
-        (block) => this.#decoder.read(block),
+        (block) => index.decoder.read(block),
         onDamaged,
       );
     } finally {
-      this.#cursorClosed();
+      index.leave();
     }
   }
 
@@ -273,7 +335,7 @@ export class SsTable implements Layer {
     this.#blocks.close();
     this.#rows?.close();
     this.#isClosed = true;
-    this.#endDecoder();
+    this.#index.closeTable();
   }
 
   /**
@@ -283,7 +345,7 @@ export class SsTable implements Layer {
    */
   #findPage(block: number, row: ByteString): number {
     if (this.#options.cache.keepsAll || this.#options.inMemory || this.#blocks.has(block)) return NO_PAGE;
-    return this.#frame.pages?.find(block, row) ?? NO_PAGE;
+    return this.#index.inUse.pages?.find(block, row) ?? NO_PAGE;
   }
 
   #pageOfRow(block: number, row: ByteString): Block | undefined {
@@ -292,7 +354,7 @@ export class SsTable implements Layer {
     const kept = this.#blocks.getPage(number);
     if (kept !== undefined) return kept;
     const { pageMemory } = this.#options.cache;
-    const page = this.#decoder.readPageNow(this.#frame.pages!.extent(block, number), pageMemory);
+    const page = this.#index.decoder.readPageNow(this.#index.inUse.pages!.extent(block, number), pageMemory);
     if (page !== undefined) this.#blocks.keepPage(number, page, pageMemory.read);
     return page;
   }
@@ -301,15 +363,22 @@ export class SsTable implements Layer {
   async #loadOfRow(block: number, row: ByteString): Promise<Block> {
     const number = this.#findPage(block, row);
     if (number === NO_PAGE) return this.#load(block, 0, false, false);
-    const page = await this.#decoder.readPage(this.#frame.pages!.extent(block, number));
-    if (page === undefined) return this.#load(block, 0, false, false);
-    this.#blocks.keepPage(number, page, undefined);
-    return page;
+    const index = this.#index;
+    // the cursor may be closed before the page is read
+    index.enter();
+    try {
+      const page = await index.decoder.readPage(index.inUse.pages!.extent(block, number));
+      if (page === undefined) return await this.#load(block, 0, false, false);
+      this.#blocks.keepPage(number, page, undefined);
+      return page;
+    } finally {
+      index.leave();
+    }
   }
 
   #readNow(block: number, isScan: boolean): Block | undefined {
     if (this.#options.inMemory || this.#blocks.has(block)) return undefined;
-    const content = this.#decoder.readNow(block);
+    const content = this.#index.decoder.readNow(block);
     if (content !== undefined) this.#blocks.keep(block, content, isScan && this.#blocks.noteScan(block, block));
     return content;
   }
@@ -319,26 +388,31 @@ export class SsTable implements Layer {
    * Each is checked and kept on its own.
    */
   #load(wanted: number, readAheadBytes: number, backwards: boolean, isScan: boolean): Promise<Block> {
-    const { index } = this.#frame;
+    const { decoder } = this.#index;
+    const { index } = this.#index.inUse;
     const blocks = this.#blocks;
-    if (blocks.has(wanted)) return blocks.load(wanted, () => this.#decoder.read(wanted));
+    if (blocks.has(wanted)) return blocks.load(wanted, () => decoder.read(wanted));
     const [first, last] = this.#span(wanted, readAheadBytes, backwards);
     const isVisitor = isScan && blocks.noteScan(first, last);
     if (first === last) {
       const origin = { read: undefined, isAhead: false, isVisitor };
-      return blocks.load(wanted, () => this.#decoder.read(wanted), origin);
+      return blocks.load(wanted, () => decoder.read(wanted), origin);
     }
     assert(first === wanted || last === wanted, 'neighbours lie on one side of the block');
     const from = index.offset(first);
-    const range = this.#file.read(from, this.#endOf(last) - from);
+    const range = this.#file.read(from, endOf(index, last) - from);
     const stored = async (block: number): Promise<Buffer> =>
-      (await range).subarray(index.offset(block) - from, this.#endOf(block) - from);
+      (await range).subarray(index.offset(block) - from, endOf(index, block) - from);
     const read = new SharedRead();
     const origin = { read: index.isCompressed(wanted) ? undefined : read, isAhead: false, isVisitor };
-    const load = blocks.load(wanted, async () => this.#decoder.decode(wanted, await stored(wanted)), origin);
+    const load = blocks.load(wanted, async () => decoder.decode(wanted, await stored(wanted)), origin);
+    const unread = (block: number, bytes: Buffer): UnreadBlock => ({
+      storedBytes: bytes.length,
+      isCompressed: index.isCompressed(block),
+      decode: () => decoder.decode(block, bytes),
+    });
     for (let block = first; block <= last; block++)
-      if (block !== wanted)
-        blocks.loadAhead(block, async () => this.#unread(block, await stored(block)), read, isVisitor);
+      if (block !== wanted) blocks.loadAhead(block, async () => unread(block, await stored(block)), read, isVisitor);
     return load;
   }
 
@@ -347,33 +421,19 @@ export class SsTable implements Layer {
    * stored.
    */
   #span(wanted: number, readAheadBytes: number, backwards: boolean): [first: number, last: number] {
-    const { index } = this.#frame;
+    const { index } = this.#index.inUse;
     const step = backwards ? -1 : 1;
     let end = wanted;
     let rawBytes = index.rawLengthBytes(wanted);
     for (let next = wanted + step; next >= 0 && next < index.length && !this.#blocks.has(next); next += step) {
       rawBytes += index.rawLengthBytes(next);
       const storedBytes = backwards
-        ? this.#endOf(wanted) - index.offset(next)
-        : this.#endOf(next) - index.offset(wanted);
+        ? endOf(index, wanted) - index.offset(next)
+        : endOf(index, next) - index.offset(wanted);
       if (storedBytes > readAheadBytes || rawBytes > readAheadBytes * MAX_RAW_TO_STORED) break;
       end = next;
     }
     return backwards ? [end, wanted] : [wanted, end];
-  }
-
-  #unread(block: number, stored: Buffer): UnreadBlock {
-    return {
-      storedBytes: stored.length,
-      isCompressed: this.#frame.index.isCompressed(block),
-      decode: () => this.#decoder.decode(block, stored),
-    };
-  }
-
-  /** Offset in the file after the block's trailer. */
-  #endOf(block: number): number {
-    const { index } = this.#frame;
-    return index.offset(block) + index.lengthBytes(block) + TRAILER_BYTES;
   }
 
   /**
@@ -383,7 +443,7 @@ export class SsTable implements Layer {
   #keepRow(row: ByteString, number: number, block: Block, entryAt: number): void {
     if (this.#options.cache.keepsAll) return this.#notePositions(number, block);
     if (!this.#rows?.wants(row)) return;
-    const { index } = this.#frame;
+    const { index } = this.#index.inUse;
     const copy = copyRow(row, block, entryAt);
     if (!copy) return;
     if (copy.isLast && number + 1 < index.length && index.compareFirstRow(number + 1, row) === 0) return;
@@ -401,20 +461,15 @@ export class SsTable implements Layer {
   /** Notes the positions of the block's rows, once a second row was searched for and found there. */
   #notePositions(number: number, block: Block): void {
     if (block.rowsFound === 2 || ++block.rowsFound < 2) return;
-    const { index, properties } = this.#frame;
-    const positions = this.#blocks.makePositions(properties.rows, index.length);
+    const { index } = this.#index.inUse;
+    const positions = this.#blocks.makePositions(this.properties.rows, index.length);
     if (positions === undefined) return;
     const continues = number > 0 && index.compareLastRow(number - 1, index.firstRow(number)) === 0;
     positions.add(number, block, continues);
   }
+}
 
-  #cursorClosed(): void {
-    assert(this.#cursors > 0, 'a cursor is closed once');
-    this.#cursors--;
-    this.#endDecoder();
-  }
-
-  #endDecoder(): void {
-    if (this.#isClosed && this.#cursors === 0) this.#decoder.close();
-  }
+/** Offset in the file after the block's trailer. */
+function endOf(index: BlockIndex, block: number): number {
+  return index.offset(block) + index.lengthBytes(block) + TRAILER_BYTES;
 }

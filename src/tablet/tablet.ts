@@ -165,6 +165,12 @@ export class Tablet implements TabletApi {
     return this.#parts.reads.read(context, request);
   }
 
+  loadIndexes(): Promise<void> | undefined {
+    const evicted = this.#layers.files.filter((file) => !file.hasIndex);
+    if (evicted.length === 0) return undefined;
+    return Promise.allSettled(evicted.map((file) => file.loadIndex())).then(() => undefined);
+  }
+
   sampleKeys(partBytes: number): readonly { readonly row: ByteString; readonly offsetBytes: number }[] {
     return sampleFiles(this.#layers.files, this.state.range, partBytes);
   }

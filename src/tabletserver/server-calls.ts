@@ -99,6 +99,8 @@ export class ServerCalls {
       readModifyWriteRow: later.call((message, context) => rows.readModifyWriteRow(message, context)),
       passedWrite: later.call((message, context) => passed.write(message, context)),
       sampleKeys: async ({ tableId, range, partBytes }) => {
+        const loading = rows.servingAll(tableId, range).tablet.loadIndexes();
+        if (loading !== undefined) await loading;
         const { tablet } = rows.servingAll(tableId, range);
         return { samples: tablet.sampleKeys(partBytes), sizeBytes: tablet.sizeBytes() };
       },

@@ -1,12 +1,12 @@
 /**
  * Opens the tablets of a server on the resources they share: its log, its block and row caches, and the memory of their
- * in-memory locality groups.
+ * indexes and their in-memory locality groups.
  */
 import type { RedoRecord, ServerLog } from '../commitlog/index.ts';
 import type { Env } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
 import type { Limits } from '../model/index.ts';
-import { BlockCache, MemoryBudget, RowCache } from '../sstable/index.ts';
+import { BlockCache, IndexCache, MemoryBudget, RowCache } from '../sstable/index.ts';
 import { FilterCompiler, Tablet, type TabletApi, type TabletHost, type TabletState } from '../tablet/index.ts';
 
 export interface TabletSettings {
@@ -20,6 +20,8 @@ export interface TabletSettings {
   readonly blockCacheBytes: number;
   /** Size of the cache of SSTables' rows. */
   readonly scanCacheBytes: number;
+  /** Memory of the indexes and Bloom filters of users' tables. */
+  readonly indexBytes: number;
   /** Memory of the in-memory locality groups of users' tables. */
   readonly inMemoryBytes: number;
   /** A part of a read's answer is full when its values reach this. Default: 256 KiB. */
@@ -29,6 +31,7 @@ export interface TabletSettings {
 export class TabletOpener {
   readonly cache: BlockCache;
   readonly rowCache: RowCache;
+  readonly indexes: IndexCache;
   readonly memory: MemoryBudget;
   /** Without a limit: METADATA must always be served. */
   readonly #metadataMemory = new MemoryBudget(Number.POSITIVE_INFINITY);
@@ -44,6 +47,7 @@ export class TabletOpener {
     this.#settings = settings;
     this.#filters = new FilterCompiler({ limits: settings.limits, random });
     this.memory = new MemoryBudget(settings.inMemoryBytes);
+    this.indexes = new IndexCache({ limitBytes: settings.indexBytes, metrics });
     this.rowCache = new RowCache({ limitBytes: settings.scanCacheBytes, metrics });
     this.cache = new BlockCache({ limitBytes: settings.blockCacheBytes, metrics, rowCache: this.rowCache });
   }
@@ -58,6 +62,7 @@ export class TabletOpener {
       log: this.#log,
       cache: this.cache,
       memory: isMetadata ? this.#metadataMemory : this.memory,
+      indexes: isMetadata ? undefined : this.indexes,
       filters: this.#filters,
       limits,
       blockSizeBytes,

@@ -26,6 +26,7 @@ const settings: TabletServerSettings = {
   blockCacheBytes: 1 << 20,
   scanCacheBytes: 1 << 20,
   memtableBytes: 1 << 20,
+  indexBytes: 1 << 20,
   inMemoryBytes: 1 << 20,
   logLimitBytes: 1 << 20,
   tabletBytes: 1 << 20,

@@ -95,6 +95,13 @@ export class TabletSplits {
     const kind = kindOf(served);
     if (served.tablet.sizeBytes() < this.#limits[kind]) return undefined;
     if (kind === 'metadata') return this.#splitMetadata(served);
+    const loading = served.tablet.loadIndexes();
+    if (loading !== undefined) return loading.then(() => this.#splitAtMiddle(served));
+    return this.#splitAtMiddle(served);
+  }
+
+  #splitAtMiddle(served: ServedTablet): Promise<readonly ServedTablet[] | undefined> | undefined {
+    if (!this.#options.tablets.has(served) || this.#running.has(served.key)) return undefined;
     const row = served.tablet.middleRow();
     return row === undefined ? undefined : this.#begin(served, row);
   }
@@ -133,6 +140,8 @@ export class TabletSplits {
     }
     // the indexes of files do not show rows that are only in memory
     await served.tablet.flush();
+    const loading = served.tablet.loadIndexes();
+    if (loading !== undefined) await loading;
     if (!tablets.has(served) || this.#running.has(served.key)) throw notServing(served.tableId, row);
     const middle = served.tablet.middleRow();
     if (middle === undefined) {

@@ -335,6 +335,7 @@ describe('edubba serve with settings', () => {
         EDUBBA_STOP_GRACE_MS: '100ms',
         EDUBBA_METRICS_ADDRESS: '127.0.0.1:0',
         EDUBBA_LOG_LIMIT_BYTES: '24MiB',
+        EDUBBA_INDEX_BYTES: '40MiB',
       };
       const server = new Child(t, ['serve', '--block-cache-bytes', '48MiB', '--max-connections', '76'], {
         environment,
@@ -343,7 +344,7 @@ describe('edubba serve with settings', () => {
       assert.match(server.out, new RegExp(`^data in ${join(dirname(path), 'data')}$`, 'm'));
       assert.match(
         server.out,
-        /^memory: 288 MiB of [\d.]+ .iB: memtables 32 MiB, block cache 48 MiB, row cache 16 MiB, requests 128 MiB, in-memory groups 64 MiB$/m,
+        /^memory: 328 MiB of [\d.]+ .iB: memtables 32 MiB, block cache 48 MiB, row cache 16 MiB, indexes 40 MiB, requests 128 MiB, in-memory groups 64 MiB$/m,
       );
       const metrics = await (await fetch(`${/^metrics: (\S+)\/metrics,/m.exec(server.out)?.[1]}/metrics`)).text();
       const limit = (name: string): number => Number(new RegExp(`^edubba_${name} (\\S+)$`, 'm').exec(metrics)?.[1]);
@@ -351,13 +352,14 @@ describe('edubba serve with settings', () => {
         'memtables_limit_bytes',
         'block_cache_limit_bytes',
         'row_cache_limit_bytes',
+        'indexes_limit_bytes',
         'in_memory_groups_limit_bytes',
         'log_limit_bytes',
         'request_budget_limit_bytes',
       ].map(limit);
       assert.deepEqual(
         limits,
-        [32, 48, 16, 64, 24, 128].map((mib) => mib * 2 ** 20),
+        [32, 48, 16, 40, 64, 24, 128].map((mib) => mib * 2 ** 20),
       );
       assert.equal(limit('connections_limit'), 76);
       await output(['--address', address, 'createtable', 't', 'families=f:never']);

@@ -99,6 +99,7 @@ class Servers {
       blockCacheBytes: MIB,
       memtableBytes,
       logLimitBytes: memtableBytes,
+      indexBytes: 4096,
       inMemoryBytes: MIB,
       scanCacheBytes: 0,
       tabletBytes: 1 << 30,

@@ -11,6 +11,7 @@ import {
   DEFAULT_SETTINGS,
   type DatabaseSettings,
   serverCacheBytes,
+  serverIndexBytes,
 } from './settings.ts';
 
 describe('settings', () => {
@@ -37,6 +38,10 @@ describe('settings', () => {
       [gib / 16, gib / 8, gib / 4],
     );
     assert.ok(serverCacheBytes() >= gib / 16);
+    assert.deepEqual(
+      [gib / 4, gib, 64 * gib].map((bytes) => serverIndexBytes(bytes)),
+      [gib / 16, gib / 8, gib],
+    );
   });
 
   test('inherited names are read, too', () => {

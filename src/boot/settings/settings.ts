@@ -21,6 +21,11 @@ export interface DatabaseSettings {
   readonly blockCacheBytes: number;
   /** Single rows of SSTables kept in memory, for hot rows among cold ones; 0 keeps none. Default: 16 MiB. */
   readonly scanCacheBytes: number;
+  /**
+   * Indexes and Bloom filters of SSTables kept in memory, about 1 % of the bytes in files. Those that do not fit are
+   * read again when they are needed. Default: 128 MiB.
+   */
+  readonly indexBytes: number;
   /** Memory of requests in flight and unsent responses together. Default: 128 MiB; at least 1 MiB. */
   readonly requestBytes: number;
   /**
@@ -84,6 +89,13 @@ export const DATABASE_SETTINGS = {
     default: 16 * MIB,
     group: 'Memory',
     doc: 'Single rows of SSTables kept in memory, for hot rows among cold ones; 0 keeps none.',
+  },
+  indexBytes: {
+    kind: 'bytes',
+    least: 0,
+    default: 128 * MIB,
+    group: 'Memory',
+    doc: 'Indexes and Bloom filters of SSTables kept in memory, about 1 % of the bytes in files. Those that do not fit are read again when they are needed.',
   },
   requestBytes: {
     kind: 'bytes',
@@ -167,17 +179,25 @@ const NAMES = Object.keys(DATABASE_SETTINGS) as (keyof DatabaseSettings)[];
 /** No setting is a bound: an undefined one has its default. */
 const OPTIONS = Object.fromEntries(NAMES.map((name) => [name, 'free'])) as OptionTable<DatabaseSettings>;
 
-/** The default of a server's block cache: a share of the machine's memory, within bounds. */
+/** The defaults of a server's block cache and of its indexes: a share of the machine's memory, within bounds. */
 const SERVER_CACHE_SHARE = 1 / 8;
 const MIN_SERVER_CACHE_BYTES = 64 * MIB;
 const MAX_SERVER_CACHE_BYTES = 256 * MIB;
+/** Enough for the indexes of some 200 GB. */
+const MAX_SERVER_INDEX_BYTES = 1024 * MIB;
 
 /** `blockCacheBytes` of a process that only serves: whole MiB. */
 export function serverCacheBytes(availableBytes = memoryBytes()): number {
-  return Math.min(
-    MAX_SERVER_CACHE_BYTES,
-    Math.max(MIN_SERVER_CACHE_BYTES, Math.floor((availableBytes * SERVER_CACHE_SHARE) / MIB) * MIB),
-  );
+  return Math.min(MAX_SERVER_CACHE_BYTES, serverShare(availableBytes));
+}
+
+/** `indexBytes` of a process that only serves: whole MiB. */
+export function serverIndexBytes(availableBytes = memoryBytes()): number {
+  return Math.min(MAX_SERVER_INDEX_BYTES, serverShare(availableBytes));
+}
+
+function serverShare(availableBytes: number): number {
+  return Math.max(MIN_SERVER_CACHE_BYTES, Math.floor((availableBytes * SERVER_CACHE_SHARE) / MIB) * MIB);
 }
 
 /** The defaults with `given` over them. INVALID_ARGUMENT for an unknown name, or a value out of its range. */
@@ -231,6 +251,7 @@ export function tabletServerSettings(settings: DatabaseSettings, tabletServers: 
     memtableBytes: share(settings.memtableBytes),
     blockCacheBytes: share(settings.blockCacheBytes),
     scanCacheBytes: share(settings.scanCacheBytes),
+    indexBytes: share(settings.indexBytes),
     inMemoryBytes: share(settings.inMemoryBytes),
     logLimitBytes: share(settings.logLimitBytes),
   };

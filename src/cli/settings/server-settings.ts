@@ -5,7 +5,13 @@
  *
  * Invariant: no setting is a secret. Secrets are in files that settings name.
  */
-import { DATABASE_SETTINGS, serverCacheBytes, type Setting, type SettingsOf } from '../../boot/index.ts';
+import {
+  DATABASE_SETTINGS,
+  serverCacheBytes,
+  serverIndexBytes,
+  type Setting,
+  type SettingsOf,
+} from '../../boot/index.ts';
 
 const MIB = 1024 * 1024;
 const GIB = 1024 * MIB;
@@ -294,6 +300,10 @@ export const SERVER_SETTINGS = {
   blockCacheBytes: {
     ...DATABASE_SETTINGS.blockCacheBytes,
     default: { compute: () => serverCacheBytes(), says: 'an eighth of the memory, 64 to 256 MiB' },
+  },
+  indexBytes: {
+    ...DATABASE_SETTINGS.indexBytes,
+    default: { compute: () => serverIndexBytes(), says: 'an eighth of the memory, 64 MiB to 1 GiB' },
   },
   ...CONNECTIONS,
   ...SECURITY,

@@ -8,9 +8,10 @@ import { effectiveSettings } from './settings-sources.ts';
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
 
-/** With a block cache of 64 MiB. */
+/** With a block cache and indexes of 64 MiB each. */
 function settings(flags: Partial<ServerSettings> = {}): ServerSettings {
-  return effectiveSettings({ flags: { blockCacheBytes: 64 * MIB, ...flags }, environment: {} }).values;
+  return effectiveSettings({ flags: { blockCacheBytes: 64 * MIB, indexBytes: 64 * MIB, ...flags }, environment: {} })
+    .values;
 }
 
 describe('settings together', () => {
@@ -18,16 +19,16 @@ describe('settings together', () => {
     assert.deepEqual(checkTogether(settings(), 'serve', GIB), []);
     assert.equal(
       describeMemory(settings(), 1.5 * GIB),
-      'memory: 336 MiB of 1.5 GiB: memtables 64 MiB, block cache 64 MiB, row cache 16 MiB, requests 128 MiB, in-memory groups 64 MiB',
+      'memory: 400 MiB of 1.5 GiB: memtables 64 MiB, block cache 64 MiB, row cache 16 MiB, indexes 64 MiB, requests 128 MiB, in-memory groups 64 MiB',
     );
   });
 
   test('a sum above the memory is a warning; the program and its threads count', () => {
-    const available = (336 + 80) * MIB;
+    const available = (400 + 80) * MIB;
     assert.deepEqual(checkTogether(settings(), 'serve', available), []);
     assert.match(
       String(checkTogether(settings(), 'serve', available - 1)),
-      /^the memory that settings allow \(336 MiB\) and the program \(about 80 MiB\) are more than there is \(416 MiB\): memtables 64 MiB/,
+      /^the memory that settings allow \(400 MiB\) and the program \(about 80 MiB\) are more than there is \(480 MiB\): memtables 64 MiB/,
     );
     assert.match(
       String(checkTogether(settings({ tabletServers: 4 }), 'serve', available)),

@@ -15,6 +15,7 @@ const MEMORY = [
   ['memtableBytes', 'memtables'],
   ['blockCacheBytes', 'block cache'],
   ['scanCacheBytes', 'row cache'],
+  ['indexBytes', 'indexes'],
   ['requestBytes', 'requests'],
   ['inMemoryBytes', 'in-memory groups'],
 ] as const satisfies readonly (readonly [SettingName, string])[];

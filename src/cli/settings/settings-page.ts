@@ -80,7 +80,8 @@ lies outside of it.
 \`open(directory, settings)\` takes the settings that have a name in the last column, as numbers of
 bytes and milliseconds.
 Their defaults are the same, except that \`blockCacheBytes\` is
-${defaultText(DATABASE_SETTINGS.blockCacheBytes)}, because a program has other uses for its memory.
+${defaultText(DATABASE_SETTINGS.blockCacheBytes)} and \`indexBytes\` ${defaultText(DATABASE_SETTINGS.indexBytes)}, because a program has
+other uses for its memory.
 `;
 
 export function settingsPage(): string {

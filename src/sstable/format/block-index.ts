@@ -175,6 +175,10 @@ export class BlockIndex {
     this.#fields[field + 1] = length;
   }
 
+  get memoryBytes(): number {
+    return this.#bytes.length + this.#fields.byteLength + this.#offsets.byteLength + this.#digests.memoryBytes;
+  }
+
   extent(block: number): Extent {
     return { offset: this.offset(block), lengthBytes: this.lengthBytes(block) };
   }

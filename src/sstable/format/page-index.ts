@@ -98,6 +98,10 @@ export class PageIndex {
     }
   }
 
+  get memoryBytes(): number {
+    return this.#bytes.length + this.#cutOffsets.byteLength + this.#firstPages.byteLength;
+  }
+
   /** Number of pages of the block; 0 if it is read as a whole. */
   pagesOf(block: number): number {
     return this.#firstPages[block + 1]! - this.#firstPages[block]!;

@@ -33,6 +33,10 @@ export class RowDigests {
     for (let i = 0; i < this.#from; i++) this.#table[i] = digestOf(first, i * DIGEST_BYTES, common);
   }
 
+  get memoryBytes(): number {
+    return this.#table.byteLength;
+  }
+
   /** `mark`: 0 or 1. */
   set(number: number, bytes: Uint8Array, at: number, length: number, mark = 0): void {
     let digest = 0;

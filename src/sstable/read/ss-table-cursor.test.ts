@@ -6,6 +6,7 @@ import { AssertionError } from '../../base/index.ts';
 import { MemoryFileSystem } from '../../env/index.ts';
 import { columnKey, CursorState, type Entry, EntryKind, type LayerCursor } from '../../model/index.ts';
 import { BlockCache } from '../cache/block-cache.ts';
+import { IndexCache } from '../cache/index-cache.ts';
 import {
   deletion,
   entry,
@@ -75,9 +76,12 @@ describe('SsTableCursor', () => {
         fc.array(step, { maxLength: 40, size: 'max' }),
         fc.constantFrom(64, 128, 700, 65536),
         fc.constantFrom(0, 3000, 1_000_000),
-        async (entries, steps, blockSizeBytes, cacheBytes) => {
+        fc.constantFrom(0, 1_000_000),
+        async (entries, steps, blockSizeBytes, cacheBytes, indexBytes) => {
           fc.pre(entries.length > 0);
-          const cursor = (await openFile(await writeFile(entries, { blockSizeBytes }), cacheBytes)).cursor();
+          const file = await writeFile(entries, { blockSizeBytes });
+          const indexes = new IndexCache({ limitBytes: indexBytes, metrics: file.metrics });
+          const cursor = (await openFile(file, cacheBytes, undefined, { indexes })).cursor();
           const expected = new ListCursor(entries);
           assertSame(cursor, expected);
           for (const { isAbsolute, absolute, relative, waits } of steps) {

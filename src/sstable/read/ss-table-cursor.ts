@@ -19,7 +19,10 @@ import { SeekTarget } from '../format/seek-target.ts';
 
 /** Where a cursor gets its blocks: its SSTable. */
 export interface BlockSource {
-  readonly index: BlockIndex;
+  /** Undefined while it is not in memory. It stays there while a cursor is open. */
+  readonly index: BlockIndex | undefined;
+  /** Reads the index. */
+  loadIndex(): Promise<void>;
   /** The most that a cursor may read ahead: less while there are many cursors. */
   readAheadLimitBytes(): number;
   /** The block, if it is in memory. */
@@ -52,12 +55,16 @@ const FIRST_READ_AHEAD_BYTES = 128 * 1024;
 /** Entries that a seek in a row walks before it uses index and restart points: most such seeks are short. */
 const SHORT_WALK = 8;
 const NO_BLOCK = -2;
+/** Wanted in place of a block: the index. */
+const THE_INDEX = -3;
 /** Replaces the block cursor of a closed cursor. It never has a block. */
 const CLOSED = new BlockCursor();
 
 export class SsTableCursor implements LayerCursor {
   state: CursorState = CursorState.done;
   readonly #source: BlockSource;
+  /** Undefined until it is loaded; the first move waits for it. */
+  #index: BlockIndex | undefined;
   #at = takeBlockCursor();
   readonly #target = new SeekTarget();
   /** The block that `#at` has open. */
@@ -86,6 +93,8 @@ export class SsTableCursor implements LayerCursor {
   /** While a load is needed: the block, and what to do in it. */
   #wanted = NO_BLOCK;
   #arrival: Arrival = 'first';
+  /** While the index is needed: the move that is made then. */
+  #moveToMake: (() => void) | undefined;
   /** While it is not ready: the entry at which it last was. */
   #readyBlock: Block | undefined;
   #readyNumber = NO_BLOCK;
@@ -95,6 +104,7 @@ export class SsTableCursor implements LayerCursor {
 
   constructor(source: BlockSource, only?: ByteString) {
     this.#source = source;
+    this.#index = source.index;
     this.#only = only;
   }
 
@@ -132,6 +142,7 @@ export class SsTableCursor implements LayerCursor {
 
   seekRow(row: ByteString): void {
     this.#beginMove();
+    if (this.#index === undefined) return this.#wantIndex(() => this.seekRow(row));
     this.#isReversing = false;
     if (this.#only !== undefined) return this.#seekOnlyRow(row <= this.#only);
     this.#target.set(row);
@@ -140,10 +151,11 @@ export class SsTableCursor implements LayerCursor {
 
   seekRowBefore(row: ByteString | undefined): void {
     this.#beginMove();
+    if (this.#index === undefined) return this.#wantIndex(() => this.seekRowBefore(row));
     if (this.#only !== undefined) return this.#seekOnlyRow(row === undefined || this.#only < row);
     if (this.#isReversing && row !== undefined && this.#stepBack(row)) return;
     this.#isReversing = true;
-    const { index } = this.#source;
+    const index = this.#index;
     if (row === undefined) {
       if (index.length === 0) return this.#end();
       this.#target.set(index.lastRow(index.length - 1));
@@ -186,6 +198,13 @@ export class SsTableCursor implements LayerCursor {
     if (this.state !== CursorState.needsLoad) return;
     assert(this.#at !== CLOSED, 'the cursor is open');
     const moves = this.#moves;
+    if (this.#wanted === THE_INDEX) {
+      await this.#source.loadIndex();
+      if (moves !== this.#moves) return;
+      this.#index = this.#source.index;
+      assert(this.#index !== undefined, 'an index stays in memory while a cursor is open');
+      return this.#moveToMake!();
+    }
     const only = this.#only;
     const loading =
       only === undefined
@@ -205,10 +224,17 @@ export class SsTableCursor implements LayerCursor {
     this.#leftNumber = NO_BLOCK;
     this.#rowStarts = [];
     this.#rowStartsIn = undefined;
+    this.#moveToMake = undefined;
     if (this.#at === CLOSED) return;
     giveBlockCursor(this.#at);
     this.#at = CLOSED;
     this.#source.closed(this.#only === undefined);
+  }
+
+  #wantIndex(move: () => void): void {
+    this.#moveToMake = move;
+    this.#wanted = THE_INDEX;
+    this.state = CursorState.needsLoad;
   }
 
   /** To the beginning of the only row, if it lies in the direction of the seek. */
@@ -241,8 +267,7 @@ export class SsTableCursor implements LayerCursor {
       const { starts, isLimited } = at.rowsBelow(row);
       const next = this.#blockNumber + 1;
       // all rows of this block are below `row`: those of the next may be, too
-      if (!isLimited && next < this.#source.index.length && this.#source.index.compareFirstRow(next, row) < 0)
-        return false;
+      if (!isLimited && next < this.#index!.length && this.#index!.compareFirstRow(next, row) < 0) return false;
       this.#rowStarts = starts;
       this.#rowStartsIn = block;
     }
@@ -254,7 +279,7 @@ export class SsTableCursor implements LayerCursor {
     if (
       this.#rowStarts.length === 0 &&
       this.#blockNumber > 0 &&
-      this.#source.index.compareLastRow(this.#blockNumber - 1, at.row) === 0
+      this.#index!.compareLastRow(this.#blockNumber - 1, at.row) === 0
     )
       return false;
     this.state = CursorState.ready;
@@ -308,7 +333,7 @@ export class SsTableCursor implements LayerCursor {
   /** To the first entry that is not before the target. It is not in a block before `from`. */
   #seekTarget(from: number): void {
     assert(from >= 0, 'a search begins at a block');
-    const { index } = this.#source;
+    const index = this.#index!;
     const block = index.lastBefore(this.#target, from);
     if (block < from || index.compareLastRow(block, this.#target.row) < 0) this.#enter(block + 1, 'first');
     else this.#enter(block, 'target');
@@ -316,7 +341,7 @@ export class SsTableCursor implements LayerCursor {
 
   #enter(number: number, arrival: Arrival): void {
     assert(number >= 0, 'a cursor enters blocks of the file');
-    const { index } = this.#source;
+    const index = this.#index!;
     if (number >= index.length) return this.#end();
     if (this.#only !== undefined && index.compareFirstRow(number, this.#only) > 0) return this.#end();
     if (number === this.#blockNumber && this.#block) return this.#onBlock(number, this.#block, arrival);

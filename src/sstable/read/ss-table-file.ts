@@ -39,7 +39,12 @@ export interface SsTableFrame {
   readonly bloom: BloomFilter | undefined;
   /** Bytes that compressed blocks share. */
   readonly compressionShared: Buffer | undefined;
+  /** Memory of index, pages, filter and what compressed blocks share. */
+  readonly memoryBytes: number;
 }
+
+/** Memory of a frame's objects, in addition to its bytes. */
+const OVERHEAD_BYTES = 1024;
 
 export async function openFrame(file: CheckedFile, checksum: (bytes: Uint8Array) => number): Promise<SsTableFrame> {
   const fileBytes = await file.size();
@@ -97,6 +102,8 @@ export async function openFrame(file: CheckedFile, checksum: (bytes: Uint8Array)
     rowRangeDeletions,
     bloom,
     compressionShared: shared,
+    memoryBytes:
+      OVERHEAD_BYTES + index.memoryBytes + (pages?.memoryBytes ?? 0) + (bloom?.sizeBytes ?? 0) + (shared?.length ?? 0),
   };
   checkAgreement(file.path, propertiesAt, frame);
   return frame;

@@ -77,6 +77,11 @@ export interface TabletApi {
     maxAnswerBytes?: number,
   ): Promise<readonly Cell[]>;
   read(context: RequestContext, request: TabletRead): AsyncIterable<ReadBatch>;
+  /**
+   * Reads the indexes of files that were evicted: `sampleKeys` and `middleRow` know the bounds alone of a file without
+   * one. Undefined if there is nothing to read. A file that cannot be read is left as it is.
+   */
+  loadIndexes(): Promise<void> | undefined;
   /** Keys that cut the tablet into parts of about `partBytes`, with the number of bytes before each. */
   sampleKeys(partBytes: number): readonly { readonly row: ByteString; readonly offsetBytes: number }[];
   /** A row that divides the bytes in files into about equal halves; undefined if the tablet has one row only. */

@@ -69,9 +69,19 @@ export class TabletFile implements Layer {
     return this.#ssTable.path;
   }
 
-  /** True if its Bloom filter tells which rows it has. */
+  /** True if its Bloom filter is in memory, and tells which rows it has. */
   get hasRowFilter(): boolean {
-    return this.properties.bloomFilter !== 'none';
+    return this.properties.bloomFilter !== 'none' && this.#ssTable.hasIndex;
+  }
+
+  /** As `SsTable.hasIndex`. */
+  get hasIndex(): boolean {
+    return this.#ssTable.hasIndex;
+  }
+
+  /** As `SsTable.loadIndex`. */
+  loadIndex(): Promise<void> {
+    return this.#ssTable.loadIndex();
   }
 
   get group(): string {
@@ -128,9 +138,10 @@ export class TabletFile implements Layer {
     return this.clips === undefined ? cursor : new ClippedCursor(cursor, this.clips);
   }
 
-  /** At most `count` rows of this tablet, spread evenly over the bytes; no data is read. */
+  /** At most `count` rows of this tablet, spread evenly over the bytes; no data is read. None without the index. */
   sampleRows(count: number): readonly ByteString[] {
     assert(count > 0, 'a sample has a row');
+    if (!this.#ssTable.hasIndex) return [];
     // the rows of a whole file are not listed: it may have very many blocks
     const own = this.hasForeignRows
       ? this.blockBoundaries().flatMap(({ row }) => (this.#isInParts(row) ? [row] : []))
