@@ -9,8 +9,8 @@
  * --planted A01,C02 | all | known: plants bugs (sim/planted), one at a time, and looks for a seed that finds each.
  * Seeds with the meeting in which a bug shows go first.
  *
- * --scale [--servers 100] [--tablets 100000]: one run of a large cluster (sim/scale), judged by its times. --costs
- * measures what its steps cost, with the real parts.
+ * --scale [--servers 100] [--tablets 100000] [--deaths 60] [--death-ms 1000]: one run of a large cluster (sim/scale),
+ * judged by its times. --costs measures what its steps cost, with the real parts.
  *
  * As many processes as there are cores share the seeds. A seed is one run, the same each time.
  */
@@ -36,8 +36,10 @@ const { values } = argumentsOf({
     nodes: { type: 'string' },
     planted: { type: 'string' },
     scale: { type: 'boolean' },
-    servers: { type: 'string' },
-    tablets: { type: 'string' },
+    servers: { type: 'string', default: '100' },
+    tablets: { type: 'string', default: '100000' },
+    deaths: { type: 'string', default: '60' },
+    'death-ms': { type: 'string', default: '1000' },
     costs: { type: 'boolean' },
   },
 });
@@ -102,7 +104,7 @@ async function findPlantedAndExit(which) {
 function runScaleAndExit() {
   const [name, ...args] = values.costs
     ? ['measure']
-    : ['main', values.seed ?? '1', values.servers ?? '100', values.tablets ?? '100000'];
+    : ['main', values.seed ?? '1', values.servers, values.tablets, values.deaths, values['death-ms']];
   process.exit(run(process.execPath, [...SCALE_OPTIONS, join(ROOT, 'dist/sim/scale', `${name}.js`), ...args]));
 }
 

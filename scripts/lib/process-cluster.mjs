@@ -105,16 +105,19 @@ export class ProcessCluster {
   }
 
   /**
-   * The value of a metric of a tablet server without labels, by its name on the page of metrics.
+   * The values of metrics of a tablet server without labels, by their names on the page of metrics, at one time.
    *
    * @param {RunningServer} server
-   * @param {string} name
+   * @param {readonly string[]} names
+   * @returns {Promise<number[]>}
    */
-  async metric(server, name) {
+  async metrics(server, names) {
     const page = await (await fetch(`http://${this.#metrics.get(server)}/metrics`)).text();
-    const value = new RegExp(`^${name} (\\S+)$`, 'm').exec(page)?.[1];
-    if (value === undefined) throw new Error(`there is no metric ${name}`);
-    return Number(value);
+    return names.map((name) => {
+      const value = new RegExp(`^${name} (\\S+)$`, 'm').exec(page)?.[1];
+      if (value === undefined) throw new Error(`there is no metric ${name}`);
+      return Number(value);
+    });
   }
 
   /** Ends a tablet server without notice. @param {RunningServer} server */

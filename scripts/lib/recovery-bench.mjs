@@ -17,7 +17,11 @@ import { goProgram } from './tools.mjs';
 const MIB = 1 << 20;
 const SERVERS = 3;
 const ROW_BYTES = 1000;
-const SAMPLE_MS = 50;
+const SAMPLE_MS = 100;
+/** What is not counted as memory of a recovery: memtables and caches have limits of their own. */
+const KEPT = ['memtables', 'block_cache', 'row_cache', 'indexes', 'in_memory_groups'].map(
+  (name) => `edubba_${name}_used_bytes`,
+);
 const TABLE = 'btbench';
 
 /** @typedef {import('./server.mjs').RunningServer} RunningServer */
@@ -43,19 +47,37 @@ function bytesIn(folder) {
 const logsIn = (store) => readdirSync(join(store, 'slots', 'logs')).map((name) => join(store, 'slots', 'logs', name));
 
 /**
- * Highest memory of the processes until `stop` is called.
+ * Memory of a server, and what of it its memtables and caches say that they have.
  *
+ * @param {ProcessCluster} cluster
+ * @param {RunningServer} server
+ */
+async function memoryNow(cluster, server) {
+  const kept = (await cluster.metrics(server, KEPT)).reduce((sum, bytes) => sum + bytes, 0);
+  return { resident: memoryOf(server.pid, 'VmRSS'), kept };
+}
+
+/**
+ * Highest memory of each server, in all and without its memtables and caches, until the returned function is called.
+ *
+ * @param {ProcessCluster} cluster
  * @param {readonly RunningServer[]} servers
  */
-function watchMemory(servers) {
-  const highest = servers.map(() => 0);
-  const look = () => servers.forEach(({ pid }, i) => (highest[i] = Math.max(highest[i] ?? 0, memoryOf(pid, 'VmRSS'))));
-  look();
-  const timer = setInterval(look, SAMPLE_MS);
+function watchMemory(cluster, servers) {
+  let isOver = false;
+  const watches = servers.map(async (server) => {
+    let [resident, others] = [0, 0];
+    while (!isOver) {
+      const now = await memoryNow(cluster, server);
+      resident = Math.max(resident, now.resident);
+      others = Math.max(others, now.resident - now.kept);
+      await new Promise((resolve) => setTimeout(resolve, SAMPLE_MS));
+    }
+    return { resident, others };
+  });
   return () => {
-    clearInterval(timer);
-    look();
-    return highest;
+    isOver = true;
+    return Promise.all(watches);
   };
 }
 
@@ -93,8 +115,7 @@ export async function recoveryBench(words) {
       Promise.all(
         others.map(async (server) => ({
           readBytes: readBytesOf(server.pid),
-          memoryBytes: memoryOf(server.pid, 'VmRSS'),
-          memtableBytes: await cluster.metric(server, 'edubba_memtables_used_bytes'),
+          memory: await memoryNow(cluster, server),
         })),
       );
     const before = await look();
@@ -105,7 +126,7 @@ export async function recoveryBench(words) {
     const keyOf = (/** @type {number} */ row) => `row${String(row).padStart(9, '0')}`;
     await Promise.all(firstRows.map((row) => table.get(keyOf(row))));
 
-    const stopWatching = watchMemory(others);
+    const stopWatching = watchMemory(cluster, others);
     const startMs = performance.now();
     await cluster.kill(dead);
     const servedMs = await Promise.all(
@@ -122,12 +143,11 @@ export async function recoveryBench(words) {
         }
       }),
     );
-    const highest = stopWatching();
+    const highest = await stopWatching();
     const after = await look();
     const readBytes = after.reduce((sum, now, i) => sum + now.readBytes - before[i].readBytes, 0);
-    const above = after.map(
-      ({ memtableBytes }, i) => highest[i] - before[i].memoryBytes - (memtableBytes - before[i].memtableBytes),
-    );
+    /** @param {(i: number) => number} bytesOf a server's */
+    const ofEach = (bytesOf) => others.map((_, i) => Math.round(bytesOf(i) / MIB)).join(', ');
     const sorting = /"the log of a dead server was sorted"[^\n]*/.exec(cluster.masterLog)?.[0];
     await database.close();
     const times = [...servedMs].sort((a, b) => a - b);
@@ -140,10 +160,11 @@ export async function recoveryBench(words) {
         sorting === undefined ? 'not sorted' : rounded(Number(/"tookMs":([\d.]+)/.exec(sorting)?.[1]) / 1000, 1),
       'served again, from the death, s: first': rounded(times[0] / 1000, 1),
       last: rounded((times.at(-1) ?? 0) / 1000, 1),
-      'more records in memtables, MiB': after
-        .map(({ memtableBytes }, i) => Math.round((memtableBytes - before[i].memtableBytes) / MIB))
-        .join(', '),
-      'highest memory above these and that before, MiB': above.map((bytes) => Math.round(bytes / MIB)).join(', '),
+      'more in memtables and caches at the end, MiB': ofEach((i) => after[i].memory.kept - before[i].memory.kept),
+      'highest memory above that before, MiB': ofEach((i) => highest[i].resident - before[i].memory.resident),
+      'the same without memtables and caches, MiB': ofEach(
+        (i) => highest[i].others - (before[i].memory.resident - before[i].memory.kept),
+      ),
     };
     console.table(results);
     if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify({ bench: 'recovery', ...results })}\n`);

@@ -1,14 +1,13 @@
 /**
  * A run of a large cluster in simulated time, and its verdicts. Ends with status 1 if one of them does not hold.
  *
- *   npm run sim -- --scale [--seed N] [--servers 100] [--tablets 100000]
+ *   npm run sim -- --scale [--seed N] [--servers 100] [--tablets 100000] [--deaths 60] [--death-ms 1000]
  */
 import { runScale } from './run.ts';
 
-const [seed = '1', servers = '100', tablets = '100000'] = process.argv.slice(2);
+const [seed = '1', servers = '100', tablets = '100000', deaths = '60', deathMs = '1000'] = process.argv.slice(2);
 /** METADATA is split at 10,000 rows here. */
 const ROWS_PER_METADATA_TABLET = 10_000;
-const DEATHS = 60;
 
 const size = {
   servers: Number(servers),
@@ -19,7 +18,13 @@ console.log(
   `${size.servers} servers, ${size.tablets} tablets, ${size.metadataTablets} tablets of METADATA, seed ${seed}`,
 );
 const onLine = (line: string): void => console.log(line);
-const figures = await runScale({ seed: Number(seed), size, deaths: DEATHS, onLine });
+const figures = await runScale({
+  seed: Number(seed),
+  size,
+  deaths: Number(deaths),
+  deathMs: Number(deathMs),
+  onLine,
+});
 const { coldStartMs, recoveryMs, unseenRecoveryMs, lockCallsPerDeath, balanceMs, moves, leastMoves, trace } = figures;
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
 const verdicts: [what: string, holds: boolean][] = [

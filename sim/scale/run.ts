@@ -1,12 +1,12 @@
 /**
- * What the scale run does, and what it measures: a cold start, a death each second for a minute, and half as many
- * servers again.
+ * What the scale run does, and what it measures: a cold start, a minute in which nothing happens, a death each second
+ * for a minute, and half as many servers again.
  */
 import { assert } from '../../src/base/index.ts';
 import type { MetadataKey } from '../../src/metadata/index.ts';
 import { type ScaleSize, ScaleWorld } from './world.ts';
 
-const DEATH_INTERVAL_MS = 1000;
+const REST_MS = 60_000;
 const RETURN_MS = 10_000;
 /** A time without a move: balancing begins 5 s after what makes it due. */
 const QUIET_MS = 20_000;
@@ -15,6 +15,8 @@ const MAX_MS = 3_600_000;
 
 export interface ScaleFigures {
   readonly coldStartMs: number;
+  /** What the master does in a second in which nothing happens. */
+  readonly rest: { readonly cpuMs: number; readonly calls: number; readonly lockCalls: number };
   /** The longest time from the detection of a death until all tablets of the dead were served. */
   readonly recoveryMs: number;
   /** The same for deaths that are detected when a lease has lapsed: until then tablets are given to the dead. */
@@ -33,27 +35,26 @@ export interface ScaleFigures {
 export interface ScaleOptions {
   readonly seed: number;
   readonly size: ScaleSize;
-  /** The number of servers that die, one each second. */
+  /** The number of servers that die, one each `deathMs`, which is a second by default. */
   readonly deaths: number;
+  readonly deathMs?: number;
   readonly onLine?: (line: string) => void;
 }
 
-export async function runScale({ seed, size, deaths, onLine = () => {} }: ScaleOptions): Promise<ScaleFigures> {
-  const world = new ScaleWorld(seed, size);
-  const run = new ScaleRun(world, deaths, onLine);
+export async function runScale(options: ScaleOptions): Promise<ScaleFigures> {
+  const world = new ScaleWorld(options.seed, options.size);
+  const run = new ScaleRun(world, options);
   return world.scheduler.run(run.all(), MAX_MS);
 }
 
 class ScaleRun {
   readonly #world: ScaleWorld;
-  readonly #deathCount: number;
-  readonly #onLine: (line: string) => void;
+  readonly #options: ScaleOptions;
   readonly #cpuMs: Record<string, number> = {};
 
-  constructor(world: ScaleWorld, deaths: number, onLine: (line: string) => void) {
+  constructor(world: ScaleWorld, options: ScaleOptions) {
     this.#world = world;
-    this.#deathCount = deaths;
-    this.#onLine = onLine;
+    this.#options = options;
   }
 
   async all(): Promise<ScaleFigures> {
@@ -61,6 +62,7 @@ class ScaleRun {
     await this.#world.prepare();
     const coldStartMs = await this.#charged('cold start', () => this.#coldStart());
     await this.#settled();
+    const rest = await this.#rest();
     const seen = await this.#charged('deaths', () => this.#deaths('at once'));
     await this.#settled();
     const balance = await this.#charged('balance', () => this.#balance());
@@ -68,6 +70,7 @@ class ScaleRun {
     const unseen = await this.#charged('unseen deaths', () => this.#deaths('after its lease'));
     return {
       coldStartMs,
+      rest,
       recoveryMs: seen.recoveryMs,
       unseenRecoveryMs: unseen.recoveryMs,
       lockCallsPerDeath: Math.max(seen.lockCallsPerDeath, unseen.lockCallsPerDeath),
@@ -86,7 +89,7 @@ class ScaleRun {
   }
 
   #note(line: string): void {
-    this.#onLine(`${(this.#world.scheduler.nowMs / 1000).toFixed(1)} s: ${line}`);
+    this.#options.onLine?.(`${(this.#world.scheduler.nowMs / 1000).toFixed(1)} s: ${line}`);
   }
 
   async #coldStart(): Promise<number> {
@@ -100,21 +103,39 @@ class ScaleRun {
     return world.scheduler.nowMs - beganMs;
   }
 
+  async #rest(): Promise<ScaleFigures['rest']> {
+    const world = this.#world;
+    const now = (): number[] => [
+      world.masterCpu.usedMs,
+      Object.values(world.masterTransport.calls).reduce((sum, calls) => sum + calls, 0),
+      world.masterLockCalls,
+    ];
+    const before = now();
+    await world.sleep(REST_MS);
+    const [cpuMs, calls, lockCalls] = now().map((value, i) => ((value - before[i]!) / REST_MS) * 1000);
+    const lock = lockCalls!.toFixed(1);
+    this.#note(
+      `at rest, a second: ${cpuMs!.toFixed(1)} ms of CPU, ${calls!.toFixed(0)} calls, ${lock} of the lock service`,
+    );
+    return { cpuMs: cpuMs!, calls: calls!, lockCalls: lockCalls! };
+  }
+
   async #deaths(seen: 'at once' | 'after its lease'): Promise<{ recoveryMs: number; lockCallsPerDeath: number }> {
     const world = this.#world;
     const draw = world.scheduler.fork(`deaths seen ${seen}`);
     const recoveries: Promise<number>[] = [];
     const names: string[] = [];
-    for (let i = 0; i < this.#deathCount; i++) {
+    for (let i = 0; i < this.#options.deaths; i++) {
       const alive = world.servers.filter(({ isAnnounced }) => isAnnounced);
-      const victim = alive[Math.floor(draw.float() * alive.length)]!;
+      const victim = alive[Math.floor(draw.float() * alive.length)];
+      assert(victim !== undefined, 'servers die more slowly than they return');
       names.push(victim.name);
       const detected = world.detected(victim);
       const had = new Set(victim.tablets.keys());
       world.kill(victim, seen);
       recoveries.push(this.#recovery(had, detected));
       world.scheduler.after(RETURN_MS, undefined, 'return', () => void world.startServer());
-      await world.sleep(DEATH_INTERVAL_MS);
+      await world.sleep(this.#options.deathMs ?? 1000);
     }
     const times = await Promise.all(recoveries);
     times.sort((a, b) => a - b);

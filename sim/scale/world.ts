@@ -63,6 +63,8 @@ export class ScaleWorld {
   masterTransport!: ChargedTransport;
   /** By server, the master's calls of the lock service about it. */
   readonly lockCalls = new Map<string, number>();
+  /** All calls of the lock service by the master. */
+  masterLockCalls = 0;
   /** Called whenever a tablet is served. */
   onServed: ((key: MetadataKey) => void) | undefined;
   onLog: ((line: string) => void) | undefined;
@@ -206,6 +208,7 @@ export class ScaleWorld {
         const value = target[name] as (...args: unknown[]) => unknown;
         return (...args: unknown[]): unknown => {
           const [about] = args;
+          this.masterLockCalls++;
           const path = typeof about === 'string' ? about : (about as { path?: string } | undefined)?.path;
           if (path?.startsWith(SERVERS_DIRECTORY) && path !== SERVERS_DIRECTORY && name !== 'watch') {
             const server = path.slice(SERVERS_DIRECTORY.length);
