@@ -277,6 +277,7 @@ export class Master {
           this.#serverChanged(event.path.slice(SERVERS_DIRECTORY.length), event.kind === 'changed' ? 'come' : 'gone');
       },
       readAgain: async () => {
+        this.#servers.watchMissed();
         await this.#checkLock();
         this.#schedule.later('assign', 0);
       },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { losingAnswers } from '../../test/contracts/lost-answers.ts';
 import { inSimulatedTime } from '../../test/simulated-time.ts';
-import { Code } from '../base/index.ts';
+import { BigtableError, Code } from '../base/index.ts';
 import {
   ByteBudget,
   type CallHandler,
@@ -33,13 +33,19 @@ interface Fixture {
   readonly clock: ManualClock;
   /** Calls of the lock service whose next answer is lost. */
   readonly losing: Set<keyof LockService>;
+  /** The calls of the lock service, by method. */
+  readonly lockCalls: (keyof LockService)[];
 }
 
 async function fixture(): Promise<Fixture> {
   const clock = new ManualClock();
   const losing = new Set<keyof LockService>();
   const memory = new MemoryLockService();
-  const { service: lockService } = losingAnswers(memory, (_call, method) => losing.delete(method));
+  const lockCalls: (keyof LockService)[] = [];
+  const { service: lockService } = losingAnswers(memory, (_call, method) => {
+    lockCalls.push(method);
+    return losing.delete(method);
+  });
   const requestBudget = new ByteBudget(1 << 20);
   const parts = {
     fileSystem: new MemoryFileSystem(),
@@ -57,6 +63,7 @@ async function fixture(): Promise<Fixture> {
     env,
     servers,
     losing,
+    lockCalls,
     clock,
     context: () => requestContext({ budget: requestBudget }),
     scan: () => servers.scan(requestContext({ budget: requestBudget })),
@@ -100,6 +107,29 @@ describe('the tablet servers as the master sees them', () => {
     assert.deepEqual(servers.all(), []);
     assert.throws(() => servers.choose(), /no tablet server is alive/);
     await assert.rejects(env.fileSystem.openLog(logPathOf('a')));
+  });
+
+  test('the lock of one that does not answer is requested every few seconds, and immediately after it has changed', async () => {
+    const { servers, announce, scan, lockCalls, clock } = await fixture();
+    const die = await announce('a', () => Promise.reject(new BigtableError(Code.UNAVAILABLE, 'it does not answer')));
+    const asked = (): number => lockCalls.splice(0).filter((method) => method === 'tryAcquire').length;
+    asked();
+    for (let i = 0; i < 5; i++) await scan();
+    assert.equal(asked(), 1);
+    clock.advance(2999);
+    await scan();
+    assert.deepEqual([asked(), servers.isSilent('a')], [0, true]);
+    clock.advance(1);
+    await scan();
+    assert.equal(asked(), 1);
+    for (const changed of [() => servers.lockChanged('a'), () => servers.watchMissed()]) {
+      changed();
+      await scan();
+      assert.equal(asked(), 1);
+    }
+    await die();
+    await scan();
+    assert.equal(servers.isSilent('a'), false);
   });
 
   test('are spared as long as a commit is under way that gives them tablets', async () => {

@@ -28,6 +28,8 @@ const CONFIRM_AGAIN_MS = 1000;
 const CONFIRM_MS = 20_000;
 /** The part of the caller's time that is left for the answer. */
 const ANSWER_MS = 500;
+/** The watch of the locks tells when one is lost; a scan asks again for what the watch may have missed. */
+const LOCK_AGAIN_MS = 3000;
 
 /** More tablets that are being given to a server weigh as this many each when one is chosen: loads take time. */
 const GIVEN_WEIGHT = 16;
@@ -64,6 +66,8 @@ export class Servers {
   readonly #silent = new Map<string, SilentServer>();
   /** Others that held their locks when that was read, after the last scan began. */
   readonly #holding = new Set<string>();
+  /** By name, when another session was last seen to have the lock, monotonic ms; until the lock changes. */
+  readonly #heldAtMs = new Map<string, number>();
   /** By name, the requests of tablets, and the readings of locks, that are under way. */
   readonly #requests = new Map<string, Promise<BigtableError | undefined>>();
   readonly #readings = new Map<string, Promise<LockHandle | undefined>>();
@@ -156,7 +160,7 @@ export class Servers {
           ? unavailable('it is dead')
           : await this.#requestTablets(peer, context);
         if (failure === undefined) return;
-        if (await this.removeDead(peer.name)) this.#gone(peer.name);
+        if (!this.#isHeldLately(peer.name) && (await this.removeDead(peer.name))) this.#gone(peer.name);
         else this.#fallSilent(peer, failure);
       }),
     );
@@ -356,6 +360,18 @@ export class Servers {
   lockChanged(name: string): void {
     this.#holding.delete(name);
     this.#readings.delete(name);
+    this.#heldAtMs.delete(name);
+  }
+
+  /** The watch has missed changes of locks: the next scan asks for all of them. */
+  watchMissed(): void {
+    this.#heldAtMs.clear();
+  }
+
+  /** Scans that follow one another ask once for the lock of a server that does not answer. */
+  #isHeldLately(name: string): boolean {
+    const atMs = this.#heldAtMs.get(name);
+    return atMs !== undefined && this.#env.clock.monotonicMs() - atMs < LOCK_AGAIN_MS;
   }
 
   /**
@@ -451,7 +467,11 @@ export class Servers {
     if (this.#removed.has(name)) return true;
     const path = SERVERS_DIRECTORY + name;
     const taken = await lockService.tryAcquire(path, this.#lock.sessionId);
-    if (taken === undefined) return false;
+    if (taken === undefined) {
+      this.#heldAtMs.set(name, this.#env.clock.monotonicMs());
+      return false;
+    }
+    this.#heldAtMs.delete(name);
     await lockService.remove(path, { lock: taken });
     await lockService.release(taken);
     this.#removed.add(name);
