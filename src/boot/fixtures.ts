@@ -97,7 +97,7 @@ export class World {
 
   async start(): Promise<TestDatabase> {
     const { settings, tabletBytes, tabletServers = 1 } = this.#options;
-    const checked = { ...checkSettings(settings), ...(tabletBytes !== undefined && { tabletBytes }) };
+    const checked = { ...checkSettings(settings), ...(tabletBytes !== undefined && sizes(tabletBytes)) };
     return new TestDatabase(await Database.start({ env: await this.env(), settings: checked, tabletServers }));
   }
 
@@ -120,3 +120,9 @@ export class TestDatabase extends Tables {
     return this.database.close();
   }
 }
+
+/** The size of users' tablets and of METADATA's. */
+const sizes = (tabletBytes: number): Pick<DatabaseSettings, 'tabletBytes' | 'metadataTabletBytes'> => ({
+  tabletBytes,
+  metadataTabletBytes: tabletBytes,
+});

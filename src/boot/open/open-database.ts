@@ -147,6 +147,7 @@ export async function startOn(storage: Storage, options: DatabaseOptions): Promi
 const READ_ONLY_SETTINGS = {
   compactionsAtOnce: 0,
   tabletBytes: Number.MAX_SAFE_INTEGER,
+  metadataTabletBytes: Number.MAX_SAFE_INTEGER,
 } as const satisfies Partial<DatabaseSettings>;
 
 /**

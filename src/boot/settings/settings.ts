@@ -50,6 +50,11 @@ export interface DatabaseSettings {
   readonly blockSizeBytes: number;
   /** A tablet is split when its files take more than this. Default: 200 MiB; at least 1 MiB. */
   readonly tabletBytes: number;
+  /**
+   * A tablet of METADATA is split when its files take more than this, so that several servers share its commits. A
+   * tablet of a table takes about 100 bytes. Default: 16 MiB; at least 1 MiB.
+   */
+  readonly metadataTabletBytes: number;
   /** Number of concurrent compactions of files, each in a thread of its own. Default: 1; 1 to 64. */
   readonly compactionsAtOnce: number;
   /**
@@ -145,6 +150,13 @@ export const DATABASE_SETTINGS = {
     group: 'Storage',
     doc: 'A tablet is split when its files take more than this.',
   },
+  metadataTabletBytes: {
+    kind: 'bytes',
+    least: MIB,
+    default: 16 * MIB,
+    group: 'Storage',
+    doc: 'A tablet of METADATA is split when its files take more than this, so that several servers share its commits. A tablet of a table takes about 100 bytes.',
+  },
   compactionsAtOnce: {
     kind: 'count',
     least: 1,
@@ -238,13 +250,14 @@ export function checkShares(settings: DatabaseSettings, tabletServers: number): 
 
 /** The settings of each of several tablet servers: they share the sizes evenly. */
 export function tabletServerSettings(settings: DatabaseSettings, tabletServers: number): TabletServerSettings {
-  const { durability, blockSizeBytes, tabletBytes, compactionsAtOnce, majorCompactionMs } = settings;
+  const { durability, blockSizeBytes, tabletBytes, metadataTabletBytes } = settings;
+  const { compactionsAtOnce, majorCompactionMs } = settings;
   const share = (bytes: number): number => Math.floor(bytes / tabletServers);
   return {
     durability,
     blockSizeBytes,
     tabletBytes,
-    metadataTabletBytes: tabletBytes,
+    metadataTabletBytes,
     compactionsAtOnce,
     majorCompactionMs,
     limits: LIMITS[settings.limits],
