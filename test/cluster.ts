@@ -21,7 +21,7 @@ import {
   withSlotLogs,
 } from '../src/env/index.ts';
 import { Client } from '../src/client/index.ts';
-import { Master } from '../src/master/index.ts';
+import { Master, type SortedLogSizes } from '../src/master/index.ts';
 import { type Limits, LIMITS } from '../src/model/index.ts';
 import { nativeCodecs } from '../src/platform/index.ts';
 import { COMPACTION_TASK, type CompactionJob, compactFiles } from '../src/tablet/index.ts';
@@ -65,8 +65,8 @@ export interface ClusterOptions {
   readonly servers?: number;
   readonly settings?: Partial<TabletServerSettings>;
   readonly limits?: Limits;
-  /** Logs are slots, as on storage that many machines share, and those of the dead are sorted in parts of this size. */
-  readonly sortedPartBytes?: number;
+  /** Logs are slots, as on storage that many machines share, and those of the dead are sorted. */
+  readonly sortedLogs?: SortedLogSizes;
 }
 
 /** The body of a test: works on a cluster of its own and closes it. */
@@ -114,7 +114,7 @@ export class Cluster {
     const codecs = nativeCodecs();
     const { clock } = this;
     const fileSystem =
-      options.sortedPartBytes === undefined
+      options.sortedLogs === undefined
         ? this.fileSystem
         : withSlotLogs(this.fileSystem, this.slots, { clock, random: new SeededRandom(2) });
     this.env = {
@@ -157,11 +157,11 @@ export class Cluster {
   }
 
   async startMaster(): Promise<void> {
-    const { sortedPartBytes } = this.#options;
+    const { sortedLogs } = this.#options;
     this.master = await Master.start({
       env: this.env,
       address: 'master',
-      ...(sortedPartBytes !== undefined && { sortedPartBytes }),
+      ...(sortedLogs !== undefined && { sortedLogs }),
     });
     await this.master.assigned;
   }

@@ -7,7 +7,7 @@ import { Code, toBigtableError } from '../../src/base/index.ts';
 import { Client } from '../../src/client/index.ts';
 import { ByteBudget, type Env, InlineWorkers, type Logger, Metrics, type Random, sleep } from '../../src/env/index.ts';
 import { rawCallHandler } from '../../src/grpc/index.ts';
-import { Master } from '../../src/master/index.ts';
+import { Master, type SortedLogSizes } from '../../src/master/index.ts';
 import { LIMITS } from '../../src/model/index.ts';
 import { nativeCodecs } from '../../src/platform/index.ts';
 import {
@@ -72,8 +72,9 @@ function drawLimits(random: Random, drawn: TabletServerSettings): Partial<Tablet
 }
 
 /** Logs of the dead are sorted in many parts, in few, or not at all. */
-function drawSortedPart(random: Random): number {
-  return [1 * KIB, 4 * KIB, 16 * KIB, 64 * MIB][Math.floor(random.float() * 4)]!;
+function drawSortedLogs(random: Random): SortedLogSizes {
+  const partBytes = [1 * KIB, 4 * KIB, 16 * KIB, 64 * MIB][Math.floor(random.float() * 4)]!;
+  return { partBytes, leastBytes: partBytes / 4, leastBytesOfFew: 1.5 * partBytes };
 }
 
 /** The share of runs in which reads come in small parts. */
@@ -170,7 +171,7 @@ export class Cluster {
   readonly #comparesClocks: boolean;
   readonly #codecs = nativeCodecs();
   readonly #draw;
-  readonly #sortedPartBytes: number;
+  readonly #sortedLogs: SortedLogSizes;
   readonly #settings: TabletServerSettings;
   /** Called, by log, when it is fenced. */
   readonly #awaitedFences = new Map<string, () => void>();
@@ -190,7 +191,7 @@ export class Cluster {
     this.#comparesClocks = this.#draw.float() < 0.5;
     const settings = drawSettings(scheduler.fork('settings'), size);
     this.#settings = { ...settings, ...drawLimits(scheduler.aside('limits of servers'), settings) };
-    this.#sortedPartBytes = drawSortedPart(scheduler.fork('sorted logs'));
+    this.#sortedLogs = drawSortedLogs(scheduler.fork('sorted logs'));
     this.#lateCalls = new LateCalls(scheduler.fork('late calls'), this.counts);
     this.network = new SimNetwork(scheduler);
     this.store = new SimStore(scheduler);
@@ -406,7 +407,7 @@ export class Cluster {
         env: this.#envOf(seat, process),
         address: seat.name,
         comparesClocks: this.#comparesClocks,
-        sortedPartBytes: this.#sortedPartBytes,
+        sortedLogs: this.#sortedLogs,
         ...(seat.standBy && { signal: seat.standBy.signal }),
         onEnd: () => this.#ended(seat, process),
       }).then(

@@ -45,7 +45,7 @@ export interface SortOptions {
   readonly isStopped?: () => boolean;
 }
 
-const BLOCK_BYTES = 64 << 10;
+const BLOCK_BYTES = 16 << 10;
 /** What a row takes in memory besides its append. */
 const ROW_BYTES = 160;
 const ROWS_AT_ONCE = 4096;

@@ -3,4 +3,5 @@
  * refers to.
  */
 export { chooseMoves } from './balance.ts';
+export type { SortedLogSizes } from './log-sorting.ts';
 export { Master } from './master.ts';

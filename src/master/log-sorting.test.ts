@@ -8,7 +8,8 @@ import { callMaster, LOGS_DIRECTORY, type TabletServerCalls } from '../protocol/
 
 const SPLITS = Array.from({ length: 29 }, (_, i) => `r${i + 10}`);
 const ROWS = ['a', ...SPLITS];
-const OPTIONS = { servers: 4, sortedPartBytes: 20_000 };
+const SIZES = { partBytes: 20_000, leastBytes: 5000, leastBytesOfFew: 30_000 };
+const OPTIONS = { servers: 4, sortedLogs: SIZES };
 
 type SortCall = TabletServerCalls['sortLog']['message'];
 
@@ -162,7 +163,7 @@ describe('the log of a dead server', () => {
         await rowsAre(tables);
         assert.deepEqual(calls, []);
       },
-      { servers: 3, sortedPartBytes: 1 << 20 },
+      { servers: 3, sortedLogs: { ...SIZES, leastBytesOfFew: 1 << 20 } },
     ),
   );
 });

@@ -14,15 +14,21 @@ import { isDeposed, LOGS_DIRECTORY } from '../protocol/index.ts';
 import type { LiveServer } from './live-server.ts';
 import type { Servers } from './servers.ts';
 
-/** The size of a part. */
-const PART_BYTES = 48 << 20;
+/** Which logs are sorted, and how they are cut. */
+export interface SortedLogSizes {
+  /** Size of a part. */
+  readonly partBytes: number;
+  /** A shorter log is read whole by each server. */
+  readonly leastBytes: number;
+  /** The same where fewer than MANY_SERVERS read it. */
+  readonly leastBytesOfFew: number;
+}
+
+/** A log at its limit, by default, is read by a few servers in less time than they take to sort it. */
+const SIZES: SortedLogSizes = { partBytes: 32 << 20, leastBytes: 12 << 20, leastBytesOfFew: 72 << 20 };
 /** A server may keep this much more than the size of a part in memory: cuts are estimates, and rows are noted. */
 const MEMORY_SHARE = 4 / 3;
-/** The number of servers from which on a log of LEAST_PARTS is sorted. */
 const MANY_SERVERS = 4;
-const LEAST_PARTS = 1 / 4;
-/** The same where fewer servers read it. A log at its limit, by default, is shorter: they read it in less time. */
-const LEAST_PARTS_OF_FEW = 1.5;
 /** Attempts at a part, each by another server. */
 const MAX_ATTEMPTS = 3;
 /** Time for one part, after which a server is not waited for: the tablets are given away. */
@@ -32,13 +38,13 @@ export interface LogSortingOptions {
   readonly env: Env;
   readonly servers: Servers;
   readonly context: () => RequestContext;
-  /** Size of a part. Default: 48 MiB. */
-  readonly partBytes?: number | undefined;
+  /** Default: parts of 32 MiB, of logs of 12 MiB and, where few servers read them, 72 MiB. */
+  readonly sizes?: SortedLogSizes | undefined;
 }
 
 export class LogSorting {
   readonly #options: LogSortingOptions;
-  readonly #partBytes: number;
+  readonly #sizes: SortedLogSizes;
   /** By dead server. Undefined: it is over. */
   readonly #logs = new Map<string, Promise<void> | undefined>();
   /** By server that sorts, what ends the wait for each of its calls. */
@@ -46,7 +52,7 @@ export class LogSorting {
 
   constructor(options: LogSortingOptions) {
     this.#options = options;
-    this.#partBytes = options.partBytes ?? PART_BYTES;
+    this.#sizes = options.sizes ?? SIZES;
   }
 
   /** Resolves when those of the logs that are to be sorted are; undefined if there is nothing to wait for. */
@@ -105,9 +111,9 @@ export class LogSorting {
       // only a fenced log ends
       if (!(await servers.isDead(name))) return;
       const readers = servers.all().length;
-      const { sizeBytes, positions } = await fileSystem.cutLog!(log, this.#partBytes);
-      const leastParts = readers >= MANY_SERVERS ? LEAST_PARTS : LEAST_PARTS_OF_FEW;
-      if (sizeBytes < leastParts * this.#partBytes) return;
+      const { partBytes, leastBytes, leastBytesOfFew } = this.#sizes;
+      const { sizeBytes, positions } = await fileSystem.cutLog!(log, partBytes);
+      if (sizeBytes < (readers >= MANY_SERVERS ? leastBytes : leastBytesOfFew)) return;
       const startMs = clock.monotonicMs();
       const parts = await this.#missing(log, positions);
       const left = await this.#sortParts(name, parts);
@@ -181,7 +187,7 @@ export class LogSorting {
       server: name,
       start: from,
       ...(to !== undefined && { end: to }),
-      maxBytes: Math.ceil(this.#partBytes * MEMORY_SHARE),
+      maxBytes: Math.ceil(this.#sizes.partBytes * MEMORY_SHARE),
     };
     try {
       const deadlineMs = Math.min(within.deadlineMs, endMs);

@@ -38,7 +38,7 @@ import { Deletions } from './deletions.ts';
 import { FirstAssignment, isLasting } from './first-assignment.ts';
 import { LoadFailures } from './load-failures.ts';
 import { Loads } from './loads.ts';
-import { LogSorting } from './log-sorting.ts';
+import { LogSorting, type SortedLogSizes } from './log-sorting.ts';
 import { masterHandler } from './master-handler.ts';
 import { takeMasterLock } from './master-lock.ts';
 import { MetadataTablets } from './metadata-tablets.ts';
@@ -63,8 +63,8 @@ export interface MasterOptions {
    * retries for ever.
    */
   readonly isCancelled?: () => boolean;
-  /** The size of the parts in which the logs of dead servers are sorted. Default: 48 MiB. */
-  readonly sortedPartBytes?: number;
+  /** As `LogSortingOptions.sizes`. */
+  readonly sortedLogs?: SortedLogSizes;
   /** Called once, when it ends after its start without having been closed: it has lost the lock. */
   readonly onEnd?: () => void;
 }
@@ -163,7 +163,7 @@ export class Master {
       caller: this.#servers.caller,
       failures: new LoadFailures(env.logger),
     });
-    this.#sorting = new LogSorting({ ...parts, partBytes: options.sortedPartBytes });
+    this.#sorting = new LogSorting({ ...parts, sizes: options.sortedLogs });
     this.#assignment = new Assignment({ ...parts, sorting: this.#sorting });
     this.#queue = new AssignmentQueue({
       ...parts,
