@@ -89,4 +89,15 @@ export const METADATA_BUGS: readonly PlantedBug[] = [
       },
     ],
   },
+  {
+    name: 'N24',
+    title: 'a creation that arrives again creates a row that was merged with its neighbour',
+    changes: [
+      {
+        file: 'tabletserver/metadata-commits.ts',
+        text: 'createdRow(commit) !== undefined && covered!.has(commit.rows[0]!.key)',
+        wrong: 'createdRow(commit) !== undefined && covered === undefined',
+      },
+    ],
+  },
 ];

@@ -4,7 +4,7 @@ import { ByteBudget, requestContext } from '../env/index.ts';
 import { type MetadataCommit, metadataKey } from '../metadata/index.ts';
 import type { Cell } from '../model/index.ts';
 import type { TabletApi } from '../tablet/index.ts';
-import { commitRows } from './metadata-commits.ts';
+import { MetadataCommits } from './metadata-commits.ts';
 
 const key = metadataKey('00000010', undefined);
 const commit: MetadataCommit = {
@@ -26,8 +26,14 @@ function tabletOf(...reads: readonly ReadonlyMap<string, readonly Cell[]>[]): Ta
 test('a commit is judged once, by the rows it names', async () => {
   const context = requestContext({ budget: new ByteBudget(1024) });
   const none = new Map<string, readonly Cell[]>([[key, []]]);
-  assert.deepEqual(await commitRows(tabletOf(none), [commit], context), [{ kind: 'done' }]);
-  await assert.rejects(commitRows(tabletOf(none, none), [commit], context), /commits are judged once/);
-  await assert.rejects(commitRows(tabletOf(), [commit], context), /each commit was judged/);
-  await assert.rejects(commitRows(tabletOf(new Map()), [commit], context), /a commit is judged by a row that was read/);
+  assert.deepEqual(await new MetadataCommits().commit(tabletOf(none), [commit], context), [{ kind: 'done' }]);
+  await assert.rejects(
+    new MetadataCommits().commit(tabletOf(none, none), [commit], context),
+    /commits are judged once/,
+  );
+  await assert.rejects(new MetadataCommits().commit(tabletOf(), [commit], context), /each commit was judged/);
+  await assert.rejects(
+    new MetadataCommits().commit(tabletOf(new Map()), [commit], context),
+    /a commit is judged by a row that was read/,
+  );
 });

@@ -1,54 +1,166 @@
 /**
  * Carries out conditional commits on the rows of a METADATA tablet (a commit is a write like any other: logged, fenced,
  * lease-checked). Commits sent together are judged one after another, in one instant and one record of the log.
+ *
+ * Invariant: a row is created only where no other row covers its range. The condition of a creation is that the row
+ * does not exist, and that may become true once more: a creation that is repeated because its answer was lost may
+ * arrive after the row was merged with its neighbour. The row that has taken its range lies above it, in the same
+ * tablet of METADATA, since rows in two of these are not merged.
  */
-import { assert, type ByteString } from '../base/index.ts';
+import { assert, type ByteString, BigtableError, Code, successor } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import {
+  decodeLocation,
   decodeRow,
   judge,
+  keyOfRow,
+  keysOfTable,
+  LOCATION_FAMILY,
   type MetadataCommit,
   type MetadataKey,
   type MetadataRow,
   mutationsOf,
 } from '../metadata/index.ts';
-import type { Mutation } from '../model/index.ts';
+import { type Cell, intersectRanges, isEmptyRange, type Mutation, type RowRange } from '../model/index.ts';
 import type { CommitOutcome } from '../protocol/index.ts';
 import type { TabletApi } from '../tablet/index.ts';
 
 /** Without the events: no commit is judged by them. */
 const JUDGED_FAMILIES = { kind: 'familyNameRegex', regex: 'location|files' } as const;
+const LOCATION_ONLY = { kind: 'familyNameRegex', regex: LOCATION_FAMILY } as const;
 
-/** All rows must be in the tablet. */
-export async function commitRows(
-  tablet: TabletApi,
-  commits: readonly MetadataCommit[],
-  context: RequestContext,
-): Promise<CommitOutcome[]> {
-  const outcomes: CommitOutcome[] = [];
-  const keys = commits.flatMap(({ rows }) => rows.map(({ key }) => key));
-  await tablet.transact(context, keys, JUDGED_FAMILIES, (cells) => {
-    const rows = new Map<MetadataKey, MetadataRow | undefined>();
-    for (const [key, ofRow] of cells) rows.set(key, decodeRow(key, ofRow));
-    const writes = new Map<ByteString, readonly Mutation[]>();
-    assert(outcomes.length === 0, 'commits are judged once');
-    for (const commit of commits) {
-      assert(
-        commit.rows.every(({ key }) => rows.has(key)),
-        'a commit is judged by a row that was read',
-      );
-      const verdict = judge(commit, (key) => rows.get(key));
-      outcomes.push(
-        verdict === 'refused'
-          ? { kind: 'refused', rows: commit.rows.map(({ key }) => rows.get(key)) }
-          : { kind: 'done' },
-      );
-      if (verdict !== 'apply') continue;
-      for (const { key, row } of commit.rows) rows.set(key, row);
-      for (const [key, mutations] of mutationsOf(commit)) writes.set(key, [...(writes.get(key) ?? []), ...mutations]);
+/** Commits of one tablet that remove rows. */
+interface Removals {
+  /** Judged, and not yet durable: a read does not see them. */
+  underWay: number;
+  done: number;
+}
+
+export class MetadataCommits {
+  readonly #removals = new WeakMap<TabletApi, Removals>();
+
+  /** All rows must be in the tablet. UNAVAILABLE, to be repeated, if it creates rows while others are being removed. */
+  async commit(
+    tablet: TabletApi,
+    commits: readonly MetadataCommit[],
+    context: RequestContext,
+  ): Promise<CommitOutcome[]> {
+    const removals = this.#removals.get(tablet) ?? { underWay: 0, done: 0 };
+    this.#removals.set(tablet, removals);
+    const created = commits.flatMap((commit) => createdRow(commit) ?? []);
+    const { done } = removals;
+    const covered = created.length === 0 ? undefined : await coveredKeys(tablet, created, context);
+    const outcomes: CommitOutcome[] = [];
+    const keys = commits.flatMap(({ rows }) => rows.map(({ key }) => key));
+    let removes = false;
+    try {
+      await tablet.transact(context, keys, JUDGED_FAMILIES, (cells) => {
+        if (covered !== undefined && (removals.underWay > 0 || removals.done !== done))
+          throw new BigtableError(Code.UNAVAILABLE, 'rows of METADATA are being removed, while others are created');
+        const rows = new Map<MetadataKey, MetadataRow | undefined>();
+        for (const [key, ofRow] of cells) rows.set(key, decodeRow(key, ofRow));
+        assert(outcomes.length === 0, 'commits are judged once');
+        const writes = judgeAll(commits, rows, covered, outcomes);
+        removes = [...rows].some(([key, row]) => row === undefined && writes.has(key));
+        if (removes) removals.underWay++;
+        return writes;
+      });
+    } finally {
+      if (removes) {
+        removals.underWay--;
+        removals.done++;
+      }
     }
-    return writes;
-  });
-  assert(outcomes.length === commits.length, 'each commit was judged');
-  return outcomes;
+    assert(outcomes.length === commits.length, 'each commit was judged');
+    return outcomes;
+  }
+}
+
+/** Judges the commits on those rows, which become what they are afterwards, and returns what is to be written. */
+function judgeAll(
+  commits: readonly MetadataCommit[],
+  rows: Map<MetadataKey, MetadataRow | undefined>,
+  covered: ReadonlySet<MetadataKey> | undefined,
+  outcomes: CommitOutcome[],
+): Map<ByteString, readonly Mutation[]> {
+  const writes = new Map<ByteString, readonly Mutation[]>();
+  for (const commit of commits) {
+    assert(
+      commit.rows.every(({ key }) => rows.has(key)),
+      'a commit is judged by a row that was read',
+    );
+    const verdict = judge(commit, (key) => rows.get(key));
+    const isCovered = verdict === 'apply' && createdRow(commit) !== undefined && covered!.has(commit.rows[0]!.key);
+    outcomes.push(
+      verdict === 'refused' || isCovered
+        ? { kind: 'refused', rows: commit.rows.map(({ key }) => rows.get(key)) }
+        : { kind: 'done' },
+    );
+    if (verdict !== 'apply' || isCovered) continue;
+    for (const { key, row } of commit.rows) rows.set(key, row);
+    for (const [key, mutations] of mutationsOf(commit)) writes.set(key, [...(writes.get(key) ?? []), ...mutations]);
+  }
+  return writes;
+}
+
+/** The row of a commit that creates one, and changes no other. */
+function createdRow({ rows }: MetadataCommit): MetadataRow | undefined {
+  const [one] = rows;
+  return rows.length === 1 && one!.expected === undefined ? one!.row : undefined;
+}
+
+/** The keys of those of the rows whose ranges are covered by others in the tablet, in part at least. */
+async function coveredKeys(
+  tablet: TabletApi,
+  created: readonly MetadataRow[],
+  context: RequestContext,
+): Promise<Set<MetadataKey>> {
+  const covered = new Set<MetadataKey>();
+  for (const [tableId, rows] of byTable(created)) {
+    const ranges = await rangesAbove(tablet, tableId, rows, context);
+    for (const row of rows)
+      if (ranges.some((range) => range.end !== row.range.end && !isEmptyRange(intersectRanges(range, row.range))))
+        covered.add(keyOfRow(row));
+  }
+  return covered;
+}
+
+function byTable(rows: readonly MetadataRow[]): Map<string, MetadataRow[]> {
+  const tables = new Map<string, MetadataRow[]>();
+  for (const row of rows) {
+    const others = tables.get(row.tableId);
+    if (others === undefined) tables.set(row.tableId, [row]);
+    else others.push(row);
+  }
+  return tables;
+}
+
+/** The ranges of the table's tablets whose keys are above the lowest of the rows, up to the first above all of them. */
+async function rangesAbove(
+  tablet: TabletApi,
+  tableId: string,
+  rows: readonly MetadataRow[],
+  context: RequestContext,
+): Promise<RowRange[]> {
+  const keys = rows.map(keyOfRow).sort();
+  const above = { ...keysOfTable(tableId), start: successor(keys[0]!) };
+  const request = {
+    ranges: [intersectRanges(above, tablet.state.range)],
+    filter: LOCATION_ONLY,
+    rowsLimit: 0,
+    reversed: false,
+  };
+  const ranges: RowRange[] = [];
+  let cells: Cell[] = [];
+  for await (const { fragments } of tablet.read(context, request))
+    for (const { row, cells: more, last } of fragments) {
+      cells.push(...more);
+      if (!last) continue;
+      const location = decodeLocation(row, cells);
+      cells = [];
+      if (location === undefined) continue;
+      ranges.push(location.range);
+      if (row > keys.at(-1)!) return ranges;
+    }
+  return ranges;
 }

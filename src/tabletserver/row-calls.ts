@@ -31,7 +31,7 @@ import {
 import { checkMutations, checkRules, effectiveMutations } from '../service/index.ts';
 import type { CompactionSchedule } from './compaction-schedule.ts';
 import type { MemtableBudget } from './memtable-budget.ts';
-import { commitRows } from './metadata-commits.ts';
+import { MetadataCommits } from './metadata-commits.ts';
 import type { ServedTablet, TabletMap } from './tablet-map.ts';
 
 /** A change with more mutations is checked over several slices of the event loop. */
@@ -62,6 +62,7 @@ interface BatchSlice {
 
 export class RowCalls {
   readonly #options: RowCallsOptions;
+  readonly #commits = new MetadataCommits();
 
   constructor(options: RowCallsOptions) {
     this.#options = options;
@@ -194,7 +195,7 @@ export class RowCalls {
     const served = this.#options.tablets.find(METADATA_TABLE_ID, first);
     const other = keys.find((key) => this.#options.tablets.find(METADATA_TABLE_ID, key) !== served);
     if (served === undefined || other !== undefined) throw notServing(METADATA_TABLE_ID, other ?? first);
-    return commitRows(served.tablet, commits, context);
+    return this.#commits.commit(served.tablet, commits, context);
   }
 
   async mutateRows(

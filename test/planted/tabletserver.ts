@@ -4,7 +4,7 @@ import { ClockWarning } from '../../src/tabletserver/clock-warning.ts';
 import { CompactionSchedule } from '../../src/tabletserver/compaction-schedule.ts';
 import { EpochFloors } from '../../src/tabletserver/epoch-floors.ts';
 import { MemtableBudget } from '../../src/tabletserver/memtable-budget.ts';
-import { commitRows } from '../../src/tabletserver/metadata-commits.ts';
+import { MetadataCommits } from '../../src/tabletserver/metadata-commits.ts';
 import { type HostServices, ServedTabletHost } from '../../src/tabletserver/tablet-host.ts';
 import { type ServedTablet, TabletMap } from '../../src/tabletserver/tablet-map.ts';
 import type { TabletApi, TabletState } from '../../src/tablet/index.ts';
@@ -78,7 +78,7 @@ function judged(times: number): Promise<unknown> {
     for (let i = 0; i < times; i++) decide(new Map([[key, []]]));
   };
   const context = requestContext({ budget: new ByteBudget(1024) });
-  return commitRows({ transact } as unknown as TabletApi, [commit], context);
+  return new MetadataCommits().commit({ transact } as unknown as TabletApi, [commit], context);
 }
 
 export const TABLETSERVER_FAULTS: readonly Fault[] = [

@@ -46,6 +46,10 @@ const IMPLEMENTED = new Set([
   'MutateRows',
   'CheckAndMutateRow',
   'PingAndWarm',
+  'GetClientConfiguration',
+  'OpenTable',
+  'OpenAuthorizedView',
+  'OpenMaterializedView',
   'ReadModifyWriteRow',
   'CreateTable',
   'ListTables',
@@ -172,6 +176,30 @@ describe('the Cloud API', () => {
         );
       }),
     );
+  });
+
+  test('clients learn that there are no sessions', async () => {
+    const { getClientConfiguration } = Bigtable.method;
+    const { answer } = await ask(getClientConfiguration, { instanceName: 'projects/p/instances/i', appProfileId: 'a' });
+    assert.deepEqual(
+      [answer.sessionConfiguration?.sessionLoad, answer.polling],
+      [0, { case: 'stopPolling', value: true }],
+    );
+    for (const instanceName of ['', 'i', 'projects/p', 'projects/p/instances/i/tables/t']) {
+      const { code, message } = await ask(getClientConfiguration, { instanceName });
+      assert.equal(code, Code.INVALID_ARGUMENT);
+      assert.match(message, /^instance_name .* must be projects\/PROJECT\/instances\/INSTANCE$/);
+    }
+    for (const method of [
+      Bigtable.method.openTable,
+      Bigtable.method.openAuthorizedView,
+      Bigtable.method.openMaterializedView,
+    ])
+      for (const messages of [[], [Buffer.alloc(0)], [Buffer.alloc(0), Buffer.alloc(0)]]) {
+        const { code, message } = await wire.call(pathOf(method), messages);
+        assert.equal(code, Code.FAILED_PRECONDITION);
+        assert.match(message, new RegExp(`^${method.name}: Edubba has no sessions`));
+      }
   });
 
   test('a path of a mask is an existing field, and not a property that every object has', async () => {

@@ -17,6 +17,7 @@ import { registerInstanceAdmin } from './instance-admin.ts';
 import { MethodTable } from './method-table.ts';
 import { Operations } from './operations.ts';
 import { Reflection } from './reflection.ts';
+import { registerSessionCalls } from './session-calls.ts';
 import { registerSampleRowKeys } from './sample-row-keys.ts';
 import { registerTableAdmin } from './table-admin.ts';
 
@@ -36,6 +37,7 @@ export function coldMethods(service: Service, env: ApiEnv, health: Health): Read
   const operations = new Operations(env, service.operations);
   registerSampleRowKeys(methods, service);
   methods.unary(Bigtable.method.pingAndWarm, async () => ({}));
+  registerSessionCalls(methods);
   registerTableAdmin(methods, service, operations);
   registerInstanceAdmin(methods, service);
   registerControl(methods, service);

@@ -4,10 +4,10 @@
  * always ready, so that programs which check for their instance before they use it continue.
  */
 import { create } from '@bufbuild/protobuf';
-import { invalidArgument, quote } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import { DEFAULT_INSTANCE, DEFAULT_PROJECT } from '../../model/index.ts';
 import type { Service } from '../../service/index.ts';
+import { CLUSTER, idsOf, INSTANCE, PROJECT } from '../convert/names.ts';
 import { CLUSTER_ID } from '../convert/table.ts';
 import { BigtableInstanceAdmin } from '../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts';
 import { StorageType } from '../generated/google/bigtable/admin/v2/common_pb.ts';
@@ -22,11 +22,6 @@ import {
 } from '../generated/google/bigtable/admin/v2/instance_pb.ts';
 import type { MethodTable } from './method-table.ts';
 
-/** Ids are free, but no longer than this. */
-const ID = '([^/]{1,1000})';
-const PROJECT = new RegExp(`^projects/${ID}$`);
-const INSTANCE = new RegExp(`^projects/${ID}/instances/${ID}$`);
-const CLUSTER = new RegExp(`^projects/${ID}/instances/${ID}/clusters/${ID}$`);
 /** The id that stands for all instances. */
 const ANY = '-';
 
@@ -89,12 +84,4 @@ function clusterMessage(project: string, instance: string, cluster: string): Clu
     serveNodes: 1,
     defaultStorageType: StorageType.SSD,
   });
-}
-
-type Ids = readonly [project: string, instance: string, cluster: string];
-
-function idsOf(name: string, form: RegExp, field: string, words: string): Ids {
-  const match = form.exec(name);
-  if (match === null) throw invalidArgument(`${field} ${quote(name, 200)} must be ${words}`, { field });
-  return match.slice(1) as unknown as Ids;
 }
