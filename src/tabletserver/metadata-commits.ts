@@ -5,7 +5,7 @@
  * Invariant: a row is created only where no other row covers its range. The condition of a creation is that the row
  * does not exist, and that may become true once more: a creation that is repeated because its answer was lost may
  * arrive after the row was merged with its neighbour. The row that has taken its range lies above it, in the same
- * tablet of METADATA, since rows in two of these are not merged.
+ * tablet of METADATA, since rows in two of these are not merged (docs/decisions/0096-creations-that-arrive-again.md).
  */
 import { assert, type ByteString, BigtableError, Code, successor } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
