@@ -95,8 +95,8 @@ export const METADATA_BUGS: readonly PlantedBug[] = [
     changes: [
       {
         file: 'tabletserver/metadata-commits.ts',
-        text: 'createdRow(commit) !== undefined && covered!.has(commit.rows[0]!.key)',
-        wrong: 'createdRow(commit) !== undefined && covered === undefined',
+        text: 'createdRow(commit) !== undefined && gone.has(commit.rows[0]!.key)',
+        wrong: 'createdRow(commit) !== undefined && gone === undefined',
       },
     ],
   },

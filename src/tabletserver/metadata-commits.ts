@@ -4,8 +4,10 @@
  *
  * Invariant: a row is created only where no other row covers its range. The condition of a creation is that the row
  * does not exist, and that may become true once more: a creation that is repeated because its answer was lost may
- * arrive after the row was merged with its neighbour. The row that has taken its range lies above it, in the same
- * tablet of METADATA, since rows in two of these are not merged (docs/decisions/0096-creations-that-arrive-again.md).
+ * arrive after the row was merged with its neighbour (docs/decisions/0096-creations-that-arrive-again.md). Rows that
+ * come with the last one of their table are created in one instant, so if that one exists they were removed since.
+ * For others the rows above them are read: the row that has taken the range of one lies in the same tablet of
+ * METADATA, since rows in two of these are not merged.
  */
 import { assert, type ByteString, BigtableError, Code, successor } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
@@ -17,6 +19,7 @@ import {
   keysOfTable,
   LOCATION_FAMILY,
   type MetadataCommit,
+  metadataKey,
   type MetadataKey,
   type MetadataRow,
   mutationsOf,
@@ -47,9 +50,11 @@ export class MetadataCommits {
   ): Promise<CommitOutcome[]> {
     const removals = this.#removals.get(tablet) ?? { underWay: 0, done: 0 };
     this.#removals.set(tablet, removals);
-    const created = commits.flatMap((commit) => createdRow(commit) ?? []);
+    const created = byTable(commits.flatMap((commit) => createdRow(commit) ?? []));
+    const [whole, parts] = [new Map(created), new Map(created)];
+    for (const [tableId, rows] of created) (hasLast(rows) ? parts : whole).delete(tableId);
     const { done } = removals;
-    const covered = created.length === 0 ? undefined : await coveredKeys(tablet, created, context);
+    const covered = parts.size === 0 ? undefined : await coveredKeys(tablet, parts, context);
     const outcomes: CommitOutcome[] = [];
     const keys = commits.flatMap(({ rows }) => rows.map(({ key }) => key));
     let removes = false;
@@ -60,7 +65,8 @@ export class MetadataCommits {
         const rows = new Map<MetadataKey, MetadataRow | undefined>();
         for (const [key, ofRow] of cells) rows.set(key, decodeRow(key, ofRow));
         assert(outcomes.length === 0, 'commits are judged once');
-        const writes = judgeAll(commits, rows, covered, outcomes);
+        const gone = new Set([...(covered ?? []), ...goneKeys(whole, rows)]);
+        const writes = judgeAll(commits, rows, gone, outcomes);
         removes = [...rows].some(([key, row]) => row === undefined && writes.has(key));
         if (removes) removals.underWay++;
         return writes;
@@ -80,7 +86,7 @@ export class MetadataCommits {
 function judgeAll(
   commits: readonly MetadataCommit[],
   rows: Map<MetadataKey, MetadataRow | undefined>,
-  covered: ReadonlySet<MetadataKey> | undefined,
+  gone: ReadonlySet<MetadataKey>,
   outcomes: CommitOutcome[],
 ): Map<ByteString, readonly Mutation[]> {
   const writes = new Map<ByteString, readonly Mutation[]>();
@@ -90,13 +96,13 @@ function judgeAll(
       'a commit is judged by a row that was read',
     );
     const verdict = judge(commit, (key) => rows.get(key));
-    const isCovered = verdict === 'apply' && createdRow(commit) !== undefined && covered!.has(commit.rows[0]!.key);
+    const isGone = verdict === 'apply' && createdRow(commit) !== undefined && gone.has(commit.rows[0]!.key);
     outcomes.push(
-      verdict === 'refused' || isCovered
+      verdict === 'refused' || isGone
         ? { kind: 'refused', rows: commit.rows.map(({ key }) => rows.get(key)) }
         : { kind: 'done' },
     );
-    if (verdict !== 'apply' || isCovered) continue;
+    if (verdict !== 'apply' || isGone) continue;
     for (const { key, row } of commit.rows) rows.set(key, row);
     for (const [key, mutations] of mutationsOf(commit)) writes.set(key, [...(writes.get(key) ?? []), ...mutations]);
   }
@@ -109,14 +115,31 @@ function createdRow({ rows }: MetadataCommit): MetadataRow | undefined {
   return rows.length === 1 && one!.expected === undefined ? one!.row : undefined;
 }
 
+/** True if the table's last row is one of them: it exists as long as the table. */
+function hasLast(rows: readonly MetadataRow[]): boolean {
+  return rows.some(({ range }) => range.end === undefined);
+}
+
+/** The keys of rows that came with the last one of their table, which exists: they were removed since. */
+function goneKeys(
+  created: ReadonlyMap<string, readonly MetadataRow[]>,
+  now: ReadonlyMap<MetadataKey, MetadataRow | undefined>,
+): MetadataKey[] {
+  return [...created].flatMap(([tableId, rows]) =>
+    now.get(metadataKey(tableId, undefined)) === undefined
+      ? []
+      : rows.map(keyOfRow).filter((key) => now.get(key) === undefined),
+  );
+}
+
 /** The keys of those of the rows whose ranges are covered by others in the tablet, in part at least. */
 async function coveredKeys(
   tablet: TabletApi,
-  created: readonly MetadataRow[],
+  created: ReadonlyMap<string, readonly MetadataRow[]>,
   context: RequestContext,
 ): Promise<Set<MetadataKey>> {
   const covered = new Set<MetadataKey>();
-  for (const [tableId, rows] of byTable(created)) {
+  for (const [tableId, rows] of created) {
     const ranges = await rangesAbove(tablet, tableId, rows, context);
     for (const row of rows)
       if (ranges.some((range) => range.end !== row.range.end && !isEmptyRange(intersectRanges(range, row.range))))
