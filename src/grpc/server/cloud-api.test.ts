@@ -233,6 +233,7 @@ describe('the Cloud API', () => {
           Code.UNIMPLEMENTED,
           Code.NOT_FOUND,
           ...(IMPLEMENTED.has(method.name) ? [Code.INTERNAL] : []),
+          ...(method.name.startsWith('Open') ? [Code.FAILED_PRECONDITION] : []),
         ];
         assert.ok(allowed.includes(code), `${pathOf(method)}: ${code}`);
       }),
