@@ -41,21 +41,17 @@ const keyOf = (tablet: number): string => String(tablet).padStart(6, '0');
 const rowsOfTablet = Math.floor(FILE_BYTES / VALUE_BYTES / TABLETS);
 const rowOf = (tablet: number, number: number): string => `${keyOf(tablet)}-${String(number).padStart(6, '0')}`;
 
-/** The rows of the file, made as they are written. */
-class Rows extends ListCursor {
-  constructor() {
-    const value = Buffer.alloc(VALUE_BYTES, 'v');
-    const column = columnKey('f', 'q');
-    super(
-      Array.from({ length: TABLETS * rowsOfTablet }, (_, i): Entry => {
-        const row = rowOf(Math.floor(i / rowsOfTablet), i % rowsOfTablet);
-        return { row, column, kind: EntryKind.put, timestamp: 1000, value };
-      }),
-    );
-  }
+/** The rows of the file. */
+function fileRows(): Entry[] {
+  const value = Buffer.alloc(VALUE_BYTES, 'v');
+  const column = columnKey('f', 'q');
+  return Array.from({ length: TABLETS * rowsOfTablet }, (_, i): Entry => {
+    const row = rowOf(Math.floor(i / rowsOfTablet), i % rowsOfTablet);
+    return { row, column, kind: EntryKind.put, timestamp: 1000, value };
+  });
 }
 
-/** The files of a database, but each file of a tablet with a row of its own is replaced by the large one. */
+/** The files of a database; in place of those of `paths` the large one is read. */
 function withLargeFiles(files: MemoryFileSystem, large: MemoryFileSystem, paths: ReadonlySet<string>): FileSystem {
   const of = (path: string): [MemoryFileSystem, string] => (paths.has(path) ? [large, LARGE] : [files, path]);
   return {
@@ -96,7 +92,7 @@ const alive = setInterval(() => {}, 1000);
 const large = new MemoryFileSystem();
 await writeSsTable(
   { fileSystem: large, path: LARGE, codecs: nativeCodecs(), clock: systemClock, group: 'default', bloomFilter: 'row' },
-  new Rows(),
+  new ListCursor(fileRows()),
 );
 console.log(`each of ${TABLETS} tablets has a file of ${Math.round((await large.size(LARGE)) / 1e6)} MB`);
 

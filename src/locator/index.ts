@@ -6,4 +6,5 @@ export { Backoff } from './backoff.ts';
 export type { AssignedTablet } from './location-cache.ts';
 export { Locator } from './locator.ts';
 export { MetadataClient } from './metadata-client.ts';
+export { RowCollector } from './row-collector.ts';
 export { loggingSchemaCache, SchemaCache } from './schema-cache.ts';

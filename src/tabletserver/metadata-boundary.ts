@@ -12,7 +12,7 @@ import { rangeOfRow, type RowRange } from '../model/index.ts';
 import type { TabletApi } from '../tablet/index.ts';
 
 /** The family of an in-memory locality group. */
-const LOCATION_ONLY = { kind: 'familyNameRegex', regex: LOCATION_FAMILY } as const;
+export const LOCATION_ONLY = { kind: 'familyNameRegex', regex: LOCATION_FAMILY } as const;
 
 /** The first row of the upper part; undefined if the tablet has no two rows. */
 export async function middleBoundary(tablet: TabletApi, context: RequestContext): Promise<ByteString | undefined> {

@@ -17,20 +17,20 @@ import {
   judge,
   keyOfRow,
   keysOfTable,
-  LOCATION_FAMILY,
   type MetadataCommit,
   metadataKey,
   type MetadataKey,
   type MetadataRow,
   mutationsOf,
 } from '../metadata/index.ts';
-import { type Cell, intersectRanges, isEmptyRange, type Mutation, type RowRange } from '../model/index.ts';
+import { intersectRanges, isEmptyRange, type Mutation, type RowRange } from '../model/index.ts';
+import { RowCollector } from '../locator/index.ts';
 import type { CommitOutcome } from '../protocol/index.ts';
 import type { TabletApi } from '../tablet/index.ts';
+import { LOCATION_ONLY } from './metadata-boundary.ts';
 
 /** Without the events: no commit is judged by them. */
 const JUDGED_FAMILIES = { kind: 'familyNameRegex', regex: 'location|files' } as const;
-const LOCATION_ONLY = { kind: 'familyNameRegex', regex: LOCATION_FAMILY } as const;
 
 /** Commits of one tablet that remove rows. */
 interface Removals {
@@ -51,8 +51,7 @@ export class MetadataCommits {
     const removals = this.#removals.get(tablet) ?? { underWay: 0, done: 0 };
     this.#removals.set(tablet, removals);
     const created = byTable(commits.flatMap((commit) => createdRow(commit) ?? []));
-    const [whole, parts] = [new Map(created), new Map(created)];
-    for (const [tableId, rows] of created) (hasLast(rows) ? parts : whole).delete(tableId);
+    const parts = new Map([...created].filter(([, rows]) => !hasLast(rows)));
     const { done } = removals;
     const covered = parts.size === 0 ? undefined : await coveredKeys(tablet, parts, context);
     const outcomes: CommitOutcome[] = [];
@@ -65,7 +64,7 @@ export class MetadataCommits {
         const rows = new Map<MetadataKey, MetadataRow | undefined>();
         for (const [key, ofRow] of cells) rows.set(key, decodeRow(key, ofRow));
         assert(outcomes.length === 0, 'commits are judged once');
-        const gone = new Set([...(covered ?? []), ...goneKeys(whole, rows)]);
+        const gone = new Set([...(covered ?? []), ...goneKeys(created, rows)]);
         const writes = judgeAll(commits, rows, gone, outcomes);
         removes = [...rows].some(([key, row]) => row === undefined && writes.has(key));
         if (removes) removals.underWay++;
@@ -174,16 +173,15 @@ async function rangesAbove(
     reversed: false,
   };
   const ranges: RowRange[] = [];
-  let cells: Cell[] = [];
-  for await (const { fragments } of tablet.read(context, request))
-    for (const { row, cells: more, last } of fragments) {
-      cells.push(...more);
-      if (!last) continue;
+  const collector = new RowCollector();
+  for await (const batch of tablet.read(context, request)) {
+    collector.add(batch);
+    for (const { row, cells } of collector.take()) {
       const location = decodeLocation(row, cells);
-      cells = [];
       if (location === undefined) continue;
       ranges.push(location.range);
       if (row > keys.at(-1)!) return ranges;
     }
+  }
   return ranges;
 }
