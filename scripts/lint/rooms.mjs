@@ -41,7 +41,12 @@ export const ROOMS = [
     imports: ['base', 'model'],
   },
   { floor: 3, room: 'memtable', what: 'the sorted buffer of recent writes', imports: ['base', 'model'] },
-  { floor: 3, room: 'metadata', what: "METADATA's rows and keys; schemas as files", imports: ['base', 'model'] },
+  {
+    floor: 3,
+    room: 'metadata',
+    what: "METADATA's rows and keys; schemas and instances as files",
+    imports: ['base', 'model'],
+  },
   { floor: 3, room: 'commitlog', what: 'redo records, group commit, reading logs', imports: ['base', 'env', 'model'] },
   {
     floor: 3,
@@ -130,7 +135,7 @@ export const ROOMS = [
     floor: 7,
     room: 'client',
     what: 'implements `service` over `protocol`',
-    imports: ['base', 'env', 'filter', 'locator', 'model', 'protocol', 'service'],
+    imports: ['base', 'env', 'filter', 'locator', 'metadata', 'model', 'protocol', 'service'],
   },
 
   {

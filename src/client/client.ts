@@ -40,10 +40,12 @@ import type {
   Slicer,
   TableChange,
 } from '../service/index.ts';
+import { AppProfileCache } from './app-profile-cache.ts';
 import { CallPasser } from './call-passer.ts';
 import { checkConsistencyToken, consistencyToken } from './consistency-token.ts';
 import { Control } from './control.ts';
 import { eachTablet, ofEachTablet } from './each-tablet.ts';
+import { Instances } from './instances.ts';
 import { MasterCaller } from './master-caller.ts';
 import { mutateRows } from './mutate-rows.ts';
 import { type ReadRowsParts, readRows } from './read-rows.ts';
@@ -64,6 +66,8 @@ const SAMPLE_PART_BYTES = 8 * 1024 * 1024;
 
 export class Client implements Service {
   readonly operations: OperationFiles;
+  readonly instances: Instances;
+  readonly appProfiles: AppProfileCache;
   readonly #env: Env;
   readonly #limits: Limits;
   /** Large requests are checked in slices. */
@@ -79,6 +83,8 @@ export class Client implements Service {
     this.#env = env;
     this.#limits = limits;
     this.operations = new OperationFiles(env);
+    this.instances = new Instances({ ...env, deleteTable: this.deleteTable.bind(this) });
+    this.appProfiles = new AppProfileCache(env);
     this.#slicer = (count, work) => inSlices(env.clock, count, work);
     this.#schemas = loggingSchemaCache(env);
     const locator = new Locator(cacheEntries === undefined ? env : { ...env, cacheEntries });

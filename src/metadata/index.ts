@@ -12,6 +12,7 @@ export {
   mutationsOf,
   type TabletPart,
 } from './commit.ts';
+export { decodeInstance, encodeInstance, type InstanceFile, instancePath } from './instance-file.ts';
 export { decodeDeletionMark, type DeletionMark, deletionPath, encodeDeletionMark } from './deletion-mark.ts';
 export {
   boundaryAfter,

@@ -29,6 +29,15 @@ export {
 } from './cell-run.ts';
 export { DEFAULT_INSTANCE, DEFAULT_PARENT, DEFAULT_PROJECT } from './default-instance.ts';
 export {
+  type AppProfile,
+  type Autoscaling,
+  type Cluster,
+  DEFAULT_APP_PROFILE,
+  defaultAppProfile,
+  type Instance,
+  uncreatedInstance,
+} from './instance.ts';
+export {
   CursorState,
   compareEntries,
   type Entry,

@@ -116,6 +116,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       onCall,
       onConnections: (connections) => turns?.changed(connections),
     });
+    await service.appProfiles?.start();
+    stops.push(() => service.appProfiles?.stop());
     const api = registerCloudApi(server, service, env, options.passer, options.decoder);
     const { listenerFd, connections } = options;
     if (listenerFd !== undefined) await server.listenOn(listenerFd);

@@ -2,6 +2,7 @@
  * service: the interface that every door (embedded library, gRPC, command line) uses and the client library implements:
  * data and admin calls in the terms of the model, and the checks of form and limits that are the same for all doors.
  */
+export { type AppProfilePriority, type AppProfileRules, type CallKind, InstanceRules } from './app-profile-rules.ts';
 export { checkDropRowRange, checkGcRule, checkModifyFamilies, checkNewTable, checkUpdateTable } from './check-admin.ts';
 export { checkTabletBound } from './check-control.ts';
 export {
@@ -14,9 +15,18 @@ export {
   type Slicer,
 } from './check-data.ts';
 export { checkGroupLayout } from './check-groups.ts';
+export { checkInstanceChange, checkInstanceName, checkNewInstance } from './check-instances.ts';
 export { checkTableName } from './check-names.ts';
 export { checkMutations, checkRules, effectiveMutations } from './check-schema.ts';
 export type { CompactionProgress, ControlService } from './control-service.ts';
+export { changedInstance, newInstance, partOf } from './instance-changes.ts';
+export type {
+  InstanceChange,
+  InstanceService,
+  NewAppProfile,
+  NewCluster,
+  NewInstance,
+} from './instance-service.ts';
 export { type KeptOperation, MAX_OPERATION_BYTES, type OperationStore } from './operation-store.ts';
 export {
   canReadOn,

@@ -9,6 +9,7 @@
 import { BigtableError, type ByteString, Code } from '../base/index.ts';
 import type { PullStream, RequestContext } from '../env/index.ts';
 import type { RowRange } from '../model/index.ts';
+import type { AppProfileRules } from './app-profile-rules.ts';
 import type { AdminService, DataService } from './service.ts';
 
 /** A change of one row. */
@@ -65,7 +66,10 @@ export interface RawCallHandler {
 
 /** The calls that read and change single rows, and the schema that some of them need. */
 export type RowService = Pick<DataService, 'mutateRow' | 'checkAndMutateRow' | 'readModifyWriteRow' | 'readRows'> &
-  Pick<AdminService, 'getTable'>;
+  Pick<AdminService, 'getTable'> & {
+    /** Undefined where another server has checked them. */
+    readonly appProfiles?: AppProfileRules;
+  };
 
 /** True when a read that failed so may continue after its last whole row: its tablet has moved, or its server ended. */
 export function canReadOn(thrown: unknown): boolean {

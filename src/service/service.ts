@@ -22,7 +22,9 @@ import type {
   RowRange,
   TableSchema,
 } from '../model/index.ts';
+import type { AppProfileRules } from './app-profile-rules.ts';
 import type { ControlService } from './control-service.ts';
+import type { InstanceService } from './instance-service.ts';
 import type { OperationStore } from './operation-store.ts';
 
 export interface ReadRequest {
@@ -126,4 +128,8 @@ export interface AdminService {
 export interface Service extends DataService, AdminService, ControlService {
   /** For the front doors of this database. Undefined where it has none. */
   readonly operations?: OperationStore;
+  /** Undefined where they cannot be reached. */
+  readonly instances?: InstanceService;
+  /** For the front doors of this database. Undefined: everything is allowed. */
+  readonly appProfiles?: AppProfileRules;
 }

@@ -29,13 +29,15 @@ describe('a remote service', () => {
   before(async () => {
     const service = new Proxy({} as Service, {
       get: (_target, name) =>
-        name === 'readRows'
-          ? stream
-          : async (_context: unknown, ...given: unknown[]) => {
-              seen = [name, ...given];
-              if (answer instanceof Error) throw answer;
-              return answer;
-            },
+        name === 'appProfiles'
+          ? undefined
+          : name === 'readRows'
+            ? stream
+            : async (_context: unknown, ...given: unknown[]) => {
+                seen = [name, ...given];
+                if (answer instanceof Error) throw answer;
+                return answer;
+              },
     });
     async function* stream(_context: unknown, ...given: unknown[]) {
       seen = ['readRows', ...given];

@@ -1,17 +1,33 @@
-/** The names of projects, instances and clusters in requests. */
+/** The names of projects, instances and what they contain, in requests. */
 import { invalidArgument, quote } from '../../base/index.ts';
 
-/** Ids are free, but no longer than this. */
-const ID = '([^/]{1,1000})';
-export const PROJECT = new RegExp(`^projects/${ID}$`);
-export const INSTANCE = new RegExp(`^projects/${ID}/instances/${ID}$`);
-export const CLUSTER = new RegExp(`^projects/${ID}/instances/${ID}/clusters/${ID}$`);
+/** The form of a name; its capitals stand for ids. */
+export interface NameForm {
+  readonly words: string;
+  readonly pattern: RegExp;
+}
 
-type Ids = readonly [project: string, instance: string, cluster: string];
+export const PROJECT = formOf('projects/PROJECT');
+export const INSTANCE = formOf('projects/PROJECT/instances/INSTANCE');
+export const CLUSTER = formOf('projects/PROJECT/instances/INSTANCE/clusters/CLUSTER');
+export const APP_PROFILE = formOf('projects/PROJECT/instances/INSTANCE/appProfiles/APP_PROFILE');
+export const LOCATION = formOf('projects/PROJECT/locations/ZONE');
 
-/** The ids in a name of that form. INVALID_ARGUMENT for another one, which tells the form in `words`. */
-export function idsOf(name: string, form: RegExp, field: string, words: string): Ids {
-  const match = form.exec(name);
+/** The id that stands for all instances. */
+export const ANY = '-';
+
+/** Ids are free, but no longer than 1000 characters. */
+function formOf(words: string): NameForm {
+  return { words, pattern: new RegExp(`^${words.replaceAll(/\b[A-Z_]+\b/g, '([^/]{1,1000})')}$`) };
+}
+
+/** The ids in a name of that form. INVALID_ARGUMENT for another one. */
+export function idsOf(
+  name: string,
+  { words, pattern }: NameForm,
+  field: string,
+): readonly [first: string, second: string, third: string] {
+  const match = pattern.exec(name);
   if (match === null) throw invalidArgument(`${field} ${quote(name, 200)} must be ${words}`, { field });
-  return match.slice(1) as unknown as Ids;
+  return match.slice(1) as unknown as readonly [string, string, string];
 }

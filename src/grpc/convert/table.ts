@@ -24,9 +24,6 @@ import { Type_StructSchema } from '../generated/google/bigtable/admin/v2/types_p
 import { gcRuleMessage, gcRuleOf } from './gc-rule.ts';
 import { valueTypeMessage, valueTypeOf } from './value-type.ts';
 
-/** The cluster that every instance has. */
-export const CLUSTER_ID = 'edubba';
-
 export function familyOf(name: string, message: ColumnFamily): FamilySchema {
   const gcRule = gcRuleOf(message.gcRule);
   const valueType = valueTypeOf(message.valueType);
@@ -129,14 +126,20 @@ export function extraOf(table: Table): Record<string, string> | undefined {
   return Object.keys(extra).length === 0 ? undefined : extra;
 }
 
-/** The table as the API shows it in a view. */
-export function tableMessage(schema: TableSchema, view: View): Table {
+/** Views that show the table's clusters. */
+export function showsClusters(view: View): boolean {
+  return view === View.REPLICATION_VIEW || view === View.ENCRYPTION_VIEW || view === View.FULL;
+}
+
+/** The table as the API shows it in a view. `clusters`: those of its instance, in views that show them. */
+export function tableMessage(schema: TableSchema, view: View, clusters: readonly string[] = []): Table {
   const table = create(TableMessageSchema, { name: schema.name });
   if (view === View.NAME_ONLY) return table;
   table.granularity = schema.granularity === 'micros' ? TimestampGranularity.MICROS : TimestampGranularity.MILLIS;
   table.deletionProtection = schema.deletionProtection;
-  if (view === View.REPLICATION_VIEW || view === View.FULL)
-    table.clusterStates[CLUSTER_ID] = create(ClusterStateSchema, { replicationState: ReplicationState.READY });
+  const state = view === View.ENCRYPTION_VIEW ? {} : { replicationState: ReplicationState.READY };
+  if (showsClusters(view))
+    table.clusterStates = Object.fromEntries(clusters.map((id) => [id, create(ClusterStateSchema, state)]));
   if (view === View.REPLICATION_VIEW || view === View.ENCRYPTION_VIEW) return table;
   table.columnFamilies = columnFamiliesOf(Object.values(schema.families));
   applyExtra(table, schema.extra ?? {});

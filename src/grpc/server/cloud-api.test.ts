@@ -15,7 +15,7 @@ import { Code } from '../../base/index.ts';
 import { Client } from '../../client/index.ts';
 import { type Env, LocalTransport, MemoryLockService } from '../../env/index.ts';
 import { LIMITS, type TableSchema } from '../../model/index.ts';
-import type { OperationStore, Service } from '../../service/index.ts';
+import type { InstanceService, OperationStore, Service } from '../../service/index.ts';
 import { apiServer } from '../fixtures.ts';
 import { testEnv } from '../../../test/raw-server.ts';
 import { systemClock } from '../../platform/index.ts';
@@ -60,10 +60,23 @@ const IMPLEMENTED = new Set([
   'DropRowRange',
   'GenerateConsistencyToken',
   'CheckConsistency',
+  'CreateInstance',
   'GetInstance',
   'ListInstances',
+  'UpdateInstance',
+  'PartialUpdateInstance',
+  'DeleteInstance',
+  'CreateCluster',
   'GetCluster',
   'ListClusters',
+  'UpdateCluster',
+  'PartialUpdateCluster',
+  'DeleteCluster',
+  'CreateAppProfile',
+  'GetAppProfile',
+  'ListAppProfiles',
+  'UpdateAppProfile',
+  'DeleteAppProfile',
 ]);
 const TABLE = 'projects/p/instances/i/tables/t';
 
@@ -75,6 +88,7 @@ class OneTable implements Partial<Service> {
   schema: TableSchema = { name: TABLE, id: '00000001', granularity: 'millis', families: {}, deletionProtection: false };
   others: TableSchema[] = [];
   operations: OperationStore = undefined as never;
+  instances: InstanceService = undefined as never;
 
   async getTable(): Promise<TableSchema> {
     return this.schema;
@@ -110,7 +124,9 @@ describe('the Cloud API', () => {
   before(async () => {
     const lockService = new MemoryLockService();
     const clientEnv = { ...env, lockService, transport: new LocalTransport(env.clock) } as unknown as Env;
-    service.operations = (await Client.open({ env: clientEnv, limits: LIMITS.default })).operations;
+    const client = await Client.open({ env: clientEnv, limits: LIMITS.default });
+    service.operations = client.operations;
+    service.instances = client.instances;
     wire = await apiServer(env, (server) => {
       ({ health } = registerCloudApi(server, service as unknown as Service, env));
     });

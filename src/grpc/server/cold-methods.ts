@@ -10,6 +10,7 @@ import { Bigtable } from '../generated/google/bigtable/v2/bigtable_pb.ts';
 import { Operations as OperationsService } from '../generated/google/longrunning/operations_pb.ts';
 import { Health as HealthService } from '../generated/grpc/health/v1/health_pb.ts';
 import type { ApiEnv, RpcMethod } from '../../wire/index.ts';
+import { registerAppProfiles } from './app-profiles.ts';
 import { registerControl } from './control.ts';
 import type { Health } from './health.ts';
 import { registerHealth } from './health-calls.ts';
@@ -39,7 +40,8 @@ export function coldMethods(service: Service, env: ApiEnv, health: Health): Read
   methods.unary(Bigtable.method.pingAndWarm, async () => ({}));
   registerSessionCalls(methods);
   registerTableAdmin(methods, service, operations);
-  registerInstanceAdmin(methods, service);
+  registerInstanceAdmin(methods, service, operations);
+  registerAppProfiles(methods, service, operations);
   registerControl(methods, service);
   operations.register(methods);
   registerHealth(methods, health);

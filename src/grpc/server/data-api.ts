@@ -25,7 +25,12 @@ export function dataApi(
   passer: RawCallPasser | undefined,
 ): ReadonlyMap<string, RpcMethod> {
   const reads = new Reads(service, env, decoder, passer);
-  const writes = new RowWrites(new DecodedWrites(service, env, decoder), decoder, passer);
+  const writes = new RowWrites({
+    decoded: new DecodedWrites(service, env, decoder),
+    decoder,
+    rules: service.appProfiles,
+    passer,
+  });
   const batches = new BatchWrites(service, env, decoder);
   const rowWrite = (method: RawWrite['method']): RpcMethod => ({
     kind: 'unary',
@@ -61,6 +66,7 @@ class BatchWrites {
     const outcomes = await this.#requests.carryOut(
       call.context,
       bytes,
+      'write',
       (reader) => reader.mutateRows(),
       (context, batch, table) => this.#mutateEntries(context, table, batch),
     );

@@ -45,6 +45,7 @@ export class DecodedWrites {
       .carryOut(
         given,
         bytes,
+        'write',
         (reader) => reader.mutateRow(),
         (context, mutations, table) => {
           checkTarget(passed, table, mutations.row);
@@ -59,6 +60,7 @@ export class DecodedWrites {
       .carryOut(
         given,
         bytes,
+        'transaction',
         (reader) => reader.checkAndMutateRow(),
         (context, { row, predicate, whenTrue, whenFalse }, table) => {
           checkTarget(passed, table, row);
@@ -76,6 +78,7 @@ export class DecodedWrites {
     return this.#requests.carryOut(
       given,
       bytes,
+      'transaction',
       (reader) => reader.readModifyWriteRow(),
       (context, { row, rules }, table) => {
         checkTarget(passed, table, row);

@@ -3,8 +3,8 @@
  * a while, where every front door finds them (docs/decisions/0074-operations-of-every-door.md).
  */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { type Any, AnySchema, type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
-import { invalidArgument, notFound, quote, toBigtableError } from '../../base/index.ts';
+import { type Any, AnySchema, type Timestamp } from '@bufbuild/protobuf/wkt';
+import { notFound, quote, toBigtableError } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import { type KeptOperation, MAX_OPERATION_BYTES, type OperationStore } from '../../service/index.ts';
 import {
@@ -14,7 +14,9 @@ import {
   Operations as OperationsService,
 } from '../generated/google/longrunning/operations_pb.ts';
 import type { ApiEnv } from '../../wire/index.ts';
+import { timestampOf } from '../convert/time.ts';
 import type { MethodTable } from './method-table.ts';
+import { pageOf } from './pages.ts';
 
 /** Answers of a page have 2 MiB at most: clients take 4 MiB. */
 const MAX_PAGE = 32;
@@ -34,7 +36,7 @@ export class Operations {
     const operation = create(OperationSchema, { metadata, done: true, result: { case: 'response', value: response } });
     operation.name = `operations/${resource}/operations/not-kept`;
     try {
-      const name = await this.#store?.keep(context, resource, contentsOf(operation, response));
+      const name = await this.#store?.keep(context, resource, contentsOf(operation, metadata, response));
       if (name !== undefined) operation.name = name;
     } catch (thrown) {
       const error = toBigtableError(thrown).message;
@@ -44,9 +46,7 @@ export class Operations {
   }
 
   now(): Timestamp {
-    const micros = this.#env.clock.nowMicros();
-    const seconds = Math.floor(micros / 1e6);
-    return create(TimestampSchema, { seconds: BigInt(seconds), nanos: Math.floor(micros - seconds * 1e6) * 1000 });
+    return timestampOf(this.#env.clock.nowMicros());
   }
 
   register(methods: MethodTable): void {
@@ -70,32 +70,22 @@ export class Operations {
     return operationOf(kept);
   }
 
-  /** Page by page; a page's token is the name of its last operation. */
-  async #list(context: RequestContext, { name, pageSize, pageToken }: ListOperationsRequest) {
-    if (pageSize < 0) throw invalidArgument(`page_size must not be negative, is ${pageSize}`, { field: 'page_size' });
+  async #list(context: RequestContext, request: ListOperationsRequest) {
+    const { name } = request;
     const prefix = name.endsWith('/') || name === '' ? name : `${name}/`;
-    const after = pageToken === '' ? '' : Buffer.from(pageToken, 'base64url').toString();
-    if (!after.startsWith(after === '' ? '' : prefix))
-      throw invalidArgument(`page_token ${quote(pageToken, 200)} is not one of this list`, { field: 'page_token' });
-    const kept = ((await this.#store?.list(context, prefix)) ?? []).filter((operation) => operation.name > after);
-    const page = kept.slice(0, pageSize === 0 ? MAX_PAGE : Math.min(pageSize, MAX_PAGE));
-    const last = page.at(-1);
-    return {
-      operations: page.map(operationOf),
-      nextPageToken: last && page.length < kept.length ? Buffer.from(last.name).toString('base64url') : '',
-    };
+    const kept = (await this.#store?.list(context, prefix)) ?? [];
+    const { items, nextPageToken } = pageOf(kept, request, prefix, MAX_PAGE);
+    return { operations: items.map(operationOf), nextPageToken };
   }
 }
 
-/** Without the name. Of a response that is too large only its type is kept. */
-function contentsOf(operation: Operation, { typeUrl }: Any): Uint8Array {
-  const whole = toBinary(OperationSchema, create(OperationSchema, { ...operation, name: '' }));
-  if (whole.length <= MAX_OPERATION_BYTES) return whole;
-  const value = create(AnySchema, { typeUrl });
-  return toBinary(
-    OperationSchema,
-    create(OperationSchema, { ...operation, name: '', result: { case: 'response', value } }),
-  );
+/** Without the name. Of a response, and then of metadata, that is too large only its type is kept. */
+function contentsOf(operation: Operation, metadata: Any, response: Any): Uint8Array {
+  const typeOf = ({ typeUrl }: Any): Any => create(AnySchema, { typeUrl });
+  const shorter = { ...operation, name: '', result: { case: 'response', value: typeOf(response) } as const };
+  const forms = [{ ...operation, name: '' }, shorter, { ...shorter, metadata: typeOf(metadata) }];
+  const encoded = forms.map((form) => toBinary(OperationSchema, create(OperationSchema, form)));
+  return encoded.find((bytes) => bytes.length <= MAX_OPERATION_BYTES) ?? encoded.at(-1)!;
 }
 
 function operationOf({ name, contents }: KeptOperation): Operation {

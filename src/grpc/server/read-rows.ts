@@ -100,7 +100,8 @@ export class Reads {
   ): PullStream<ReadPart> | undefined {
     const { table, onlyRange: range } = reader;
     if (range === undefined || reader.fullStats || !passer.isElsewhere(table, range.start)) return undefined;
-    return passer.read(withAppProfile(given, reader.appProfile), { table, range, form, request });
+    const context = withAppProfile(given, this.#service.appProfiles, 'read', table, reader.appProfile);
+    return passer.read(context, { table, range, form, request });
   }
 
   /** Sends what the other server answers. If the tablet moves meanwhile, the rest is read as any other read. */
@@ -136,7 +137,8 @@ export class Reads {
         'a reversed read needs a client that sets reverse_scans in its feature flags',
       );
     }
-    const batches = pullStreamOf(this.#service.readRows(withAppProfile(context, appProfile), request));
+    const profiled = withAppProfile(context, this.#service.appProfiles, 'read', request.table, appProfile);
+    const batches = pullStreamOf(this.#service.readRows(profiled, request));
     return new Reply({
       env: this.#env,
       notes,

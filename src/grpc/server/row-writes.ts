@@ -3,7 +3,7 @@
  * otherwise decoded and carried out by the service.
  */
 import type { RequestContext } from '../../env/index.ts';
-import type { RawCallPasser, RawWrite } from '../../service/index.ts';
+import type { AppProfileRules, RawCallPasser, RawWrite } from '../../service/index.ts';
 import type { RequestDecoder } from '../codec/request-decoder.ts';
 import { readTarget, type RowTarget } from '../codec/target-reader.ts';
 import { withAnswerSpace } from './answer-space.ts';
@@ -17,15 +17,24 @@ const APP_PROFILE_FIELDS: Readonly<Record<RawWrite['method'], number>> = {
   readModifyWriteRow: 4,
 };
 
+export interface RowWritesParts {
+  readonly decoded: DecodedWrites;
+  readonly decoder: RequestDecoder;
+  readonly rules: AppProfileRules | undefined;
+  /** Undefined where no other server can be called so. */
+  readonly passer: RawCallPasser | undefined;
+}
+
 export class RowWrites {
   readonly #decoded: DecodedWrites;
   readonly #decoder: RequestDecoder;
+  readonly #rules: AppProfileRules | undefined;
   readonly #passer: RawCallPasser | undefined;
 
-  /** `passer`: undefined where no other server can be called so. */
-  constructor(decoded: DecodedWrites, decoder: RequestDecoder, passer: RawCallPasser | undefined) {
+  constructor({ decoded, decoder, rules, passer }: RowWritesParts) {
     this.#decoded = decoded;
     this.#decoder = decoder;
+    this.#rules = rules;
     this.#passer = passer;
   }
 
@@ -50,7 +59,8 @@ export class RowWrites {
     request: Buffer,
   ): Promise<Uint8Array | undefined> {
     if (given.notes !== undefined) given.notes.target = table;
-    const context = withAppProfile(given, appProfile);
+    const kind = method === 'mutateRow' ? 'write' : 'transaction';
+    const context = withAppProfile(given, this.#rules, kind, table, appProfile);
     if (method !== 'readModifyWriteRow')
       return passer.write(context, { method, table, row, maxAnswerBytes: undefined, request });
     return withAnswerSpace(context.reservation, (maxAnswerBytes) =>

@@ -12,7 +12,9 @@ export function registerSampleRowKeys(methods: MethodTable, service: Service): v
     refuseAuthorizedView(request.authorizedViewName);
     refuseMaterializedView(request.materializedViewName);
     const range = request.rowRange && rowRangeOf(request.rowRange);
-    const samples = await service.sampleRowKeys(withAppProfile(context, request.appProfileId), request.tableName);
+    const { tableName, appProfileId } = request;
+    const profiled = withAppProfile(context, service.appProfiles, 'read', tableName, appProfileId);
+    const samples = await service.sampleRowKeys(profiled, tableName);
     for (const sample of range ? clipSamples(samples, range) : samples)
       await send({ rowKey: toBytes(sample.row), offsetBytes: BigInt(sample.offsetBytes) });
   });

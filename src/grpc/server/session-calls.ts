@@ -17,7 +17,7 @@ const OPENING = [
 
 export function registerSessionCalls(methods: MethodTable): void {
   methods.unary(Bigtable.method.getClientConfiguration, async (_context, { instanceName }) => {
-    idsOf(instanceName, INSTANCE, 'instance_name', 'projects/PROJECT/instances/INSTANCE');
+    idsOf(instanceName, INSTANCE, 'instance_name');
     return { sessionConfiguration: { sessionLoad: 0 }, polling: { case: 'stopPolling' as const, value: true } };
   });
   for (const method of OPENING)

@@ -6,7 +6,7 @@ import { type ByteString, fromBytes, invalidArgument, ownOf, prefixEnd, utf8 } f
 import type { RequestContext } from '../../env/index.ts';
 import { ALL_ROWS, type RowRange } from '../../model/index.ts';
 import type { FamilyChange, NewTable, Service } from '../../service/index.ts';
-import { extraOf, familyOf, granularityOf, tableMessage } from '../convert/table.ts';
+import { extraOf, familyOf, granularityOf, showsClusters, tableMessage } from '../convert/table.ts';
 import {
   BigtableTableAdmin,
   type CreateTableRequest,
@@ -15,8 +15,10 @@ import {
   type ModifyColumnFamiliesRequest_Modification as Modification,
 } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import { Table_View as View } from '../generated/google/bigtable/admin/v2/table_pb.ts';
+import { instancesOf } from './instances-of.ts';
 import type { MethodTable } from './method-table.ts';
 import type { Operations } from './operations.ts';
+import { pageOf } from './pages.ts';
 import { updateTable } from './update-table.ts';
 
 const MAX_PAGE = 1000;
@@ -27,9 +29,11 @@ export function registerTableAdmin(methods: MethodTable, service: Service, opera
     tableMessage(await service.createTable(context, newTableOf(request)), View.SCHEMA_VIEW),
   );
   methods.unary(admin.listTables, (context, request) => listTables(service, context, request));
-  methods.unary(admin.getTable, async (context, request) =>
-    tableMessage(await service.getTable(context, request.name), request.view || View.SCHEMA_VIEW),
-  );
+  methods.unary(admin.getTable, async (context, { name, view }) => {
+    const schema = await service.getTable(context, name);
+    const clusters = await clustersIn(service, context, name.slice(0, name.lastIndexOf('/tables/')), view);
+    return tableMessage(schema, view || View.SCHEMA_VIEW, clusters);
+  });
   methods.change(admin.updateTable, (context, request) => updateTable(service, operations, context, request));
   methods.change(admin.deleteTable, async (context, request) => {
     await service.deleteTable(context, request.name);
@@ -74,25 +78,24 @@ function newTableOf(request: CreateTableRequest): NewTable {
   };
 }
 
-/** Lists page by page where the caller requests it; a page's token is the name of its last table. */
 async function listTables(service: Service, context: RequestContext, request: ListTablesRequest) {
   if (request.parent === '')
     throw invalidArgument('parent must name an instance: projects/P/instances/I', { field: 'parent' });
-  if (request.pageSize < 0)
-    throw invalidArgument(`page_size must not be negative, is ${request.pageSize}`, { field: 'page_size' });
   const prefix = `${request.parent}/tables/`;
-  const after = request.pageToken === '' ? '' : Buffer.from(request.pageToken, 'base64url').toString();
-  if (after !== '' && !after.startsWith(prefix))
-    throw invalidArgument(`page_token ${JSON.stringify(request.pageToken)} is not one of this list`, {
-      field: 'page_token',
-    });
-  const tables = (await service.listTables(context, prefix)).filter((table) => table.name > after);
-  const page = tables.slice(0, request.pageSize === 0 ? MAX_PAGE : Math.min(request.pageSize, MAX_PAGE));
-  const last = page.at(-1);
-  return {
-    tables: page.map((table) => tableMessage(table, request.view || View.NAME_ONLY)),
-    nextPageToken: last && page.length < tables.length ? Buffer.from(last.name).toString('base64url') : '',
-  };
+  const { items, nextPageToken } = pageOf(await service.listTables(context, prefix), request, prefix, MAX_PAGE);
+  const clusters = items.length === 0 ? [] : await clustersIn(service, context, request.parent, request.view);
+  return { tables: items.map((table) => tableMessage(table, request.view || View.NAME_ONLY, clusters)), nextPageToken };
+}
+
+/** The ids of the instance's clusters, where the view shows them. */
+async function clustersIn(
+  service: Service,
+  context: RequestContext,
+  instance: string,
+  view: View,
+): Promise<readonly string[]> {
+  if (!showsClusters(view)) return [];
+  return (await instancesOf(service).getInstance(context, instance)).clusters.map(({ id }) => id);
 }
 
 const FIELDS: Readonly<Record<string, 'gcRule' | 'valueType'>> = { gc_rule: 'gcRule', value_type: 'valueType' };

@@ -1,0 +1,243 @@
+/**
+ * Instances in files of the lock service, which every client of the database shares
+ * (docs/decisions/0097-instances.md).
+ *
+ * An instance has a file from its creation, or from its first change, until it is deleted; it may exist without one.
+ * Invariant: a file changes only from the version that the change was computed from.
+ */
+import { BigtableError, Code, notFound, toBigtableError } from '../base/index.ts';
+import {
+  type Clock,
+  listFiles,
+  type LockService,
+  type Random,
+  removeSettled,
+  type RequestContext,
+  within,
+  writeSettled,
+} from '../env/index.ts';
+import {
+  decodeInstance,
+  decodeSchema,
+  encodeInstance,
+  type InstanceFile,
+  instancePath,
+  schemaPath,
+} from '../metadata/index.ts';
+import { DEFAULT_INSTANCE, DEFAULT_PROJECT, type Instance, uncreatedInstance } from '../model/index.ts';
+import {
+  changedInstance,
+  checkInstanceChange,
+  checkInstanceName,
+  checkNewInstance,
+  type InstanceChange,
+  type InstanceService,
+  newInstance,
+  type NewInstance,
+} from '../service/index.ts';
+
+/** Names of writes that a file keeps: of those while an answer is lost and its call is sent again. */
+const KEPT_WRITES = 20;
+/** Other clients may change the file that was read. */
+const ATTEMPTS = 20;
+const MAX_INSTANCES = 1000;
+/** The largest file: some 500 app profiles of usual descriptions. */
+const MAX_FILE_BYTES = 256 * 1024;
+
+export interface InstancesParts {
+  readonly lockService: LockService;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly deleteTable: (context: RequestContext, name: string) => Promise<void>;
+}
+
+interface Found extends InstanceFile {
+  /** The version of its file; 0 where it has none. */
+  readonly version: number;
+}
+
+export class Instances implements InstanceService {
+  readonly #parts: InstancesParts;
+
+  constructor(parts: InstancesParts) {
+    this.#parts = parts;
+  }
+
+  async getInstance(context: RequestContext, name: string): Promise<Instance> {
+    checkInstanceName(name);
+    return (await this.#within(context, this.#find(name))).instance;
+  }
+
+  listInstances(context: RequestContext, project: string): Promise<readonly Instance[]> {
+    checkInstanceName(`${prefixOf(project)}x`);
+    return this.#within(context, this.#list(project));
+  }
+
+  createInstance(context: RequestContext, instance: NewInstance): Promise<Instance> {
+    checkNewInstance(instance);
+    return this.#within(context, this.#create(instance));
+  }
+
+  changeInstance(context: RequestContext, name: string, change: InstanceChange): Promise<Instance> {
+    checkInstanceChange(name, change);
+    return this.#within(context, this.#change(name, change));
+  }
+
+  async deleteInstance(context: RequestContext, name: string): Promise<void> {
+    checkInstanceName(name);
+    await this.#within(context, this.#find(name));
+    if (await this.#within(context, this.#isDefault(name)))
+      throw new BigtableError(
+        Code.FAILED_PRECONDITION,
+        `${name} is the default instance, which always exists: delete its tables instead`,
+      );
+    const tables = await this.#within(context, this.#tables(name));
+    const kept = tables.find(({ deletionProtection }) => deletionProtection);
+    if (kept !== undefined)
+      throw new BigtableError(
+        Code.FAILED_PRECONDITION,
+        `${name} cannot be deleted: table ${kept.name} is protected against deletion`,
+      );
+    for (const table of tables) {
+      try {
+        await this.#parts.deleteTable(context, table.name);
+      } catch (thrown) {
+        // deleted since they were listed
+        if (toBigtableError(thrown).code !== Code.NOT_FOUND) throw thrown;
+      }
+    }
+    await this.#within(context, this.#remove(name));
+  }
+
+  #within<T>(context: RequestContext, work: Promise<T>): Promise<T> {
+    return within(work, context, this.#parts.clock);
+  }
+
+  async #find(name: string): Promise<Found> {
+    const found = await this.#read(name);
+    if (found !== undefined) return found;
+    if ((await this.#hasTable(name)) || (await this.#isDefault(name)))
+      return { instance: uncreatedInstance(name), writes: [], version: 0 };
+    throw notFound(`instance ${name} does not exist: CreateInstance creates one, and so does the first table in it`);
+  }
+
+  async #read(name: string): Promise<Found | undefined> {
+    const path = instancePath(name);
+    const file = await this.#parts.lockService.read(path);
+    return file && { ...decodeInstance(path, file.contents), version: file.version };
+  }
+
+  async #list(project: string): Promise<readonly Instance[]> {
+    const { lockService } = this.#parts;
+    const prefix = prefixOf(project);
+    const byName = new Map<string, Instance>();
+    for (const { path, contents } of await listFiles(lockService, instancePath(prefix))) {
+      const { instance } = decodeInstance(path, contents);
+      byName.set(instance.name, instance);
+    }
+    // schemas may be many: only the first table of each instance is read
+    for (let after = schemaPath(prefix); ; ) {
+      const [file] = await lockService.list(schemaPath(prefix), after);
+      if (file === undefined) break;
+      const name = instanceOfTable(file.path.slice(schemaPath('').length));
+      if (!byName.has(name)) byName.set(name, uncreatedInstance(name));
+      after = schemaPath(`${name}0`);
+    }
+    const defaultName = prefix + DEFAULT_INSTANCE;
+    if (!byName.has(defaultName) && (project === DEFAULT_PROJECT || byName.size === 0))
+      byName.set(defaultName, uncreatedInstance(defaultName));
+    return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** The default instance exists in its project, and in each project that has no other. */
+  async #isDefault(name: string): Promise<boolean> {
+    const [, project, , id] = name.split('/');
+    if (id !== DEFAULT_INSTANCE) return false;
+    if (project === DEFAULT_PROJECT) return true;
+    const prefix = prefixOf(project!);
+    const { lockService } = this.#parts;
+    const files = await Promise.all([lockService.list(instancePath(prefix)), lockService.list(schemaPath(prefix))]);
+    return files.every((page) => page.length === 0);
+  }
+
+  async #hasTable(name: string): Promise<boolean> {
+    return (await this.#parts.lockService.list(schemaPath(`${name}/`))).length > 0;
+  }
+
+  async #tables(name: string) {
+    const files = await listFiles(this.#parts.lockService, schemaPath(`${name}/`));
+    return files.map(({ path, contents }) => decodeSchema(path, contents));
+  }
+
+  async #create(given: NewInstance): Promise<Instance> {
+    const { lockService, clock } = this.#parts;
+    const exists = new BigtableError(Code.ALREADY_EXISTS, `instance ${given.name} exists already`);
+    if (await this.#find(given.name).then(() => true, isNotFound)) throw exists;
+    if ((await listFiles(lockService, instancePath(''))).length >= MAX_INSTANCES)
+      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `there are ${MAX_INSTANCES} instances, and may be no more`);
+    const instance = newInstance(given, clock.nowMicros());
+    if (!(await this.#write(instance, { version: 0, writes: [] }))) throw exists;
+    return instance;
+  }
+
+  async #change(name: string, change: InstanceChange): Promise<Instance> {
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+      const found = await this.#find(name);
+      const changed = changedInstance(found.instance, change);
+      if (await this.#write(changed, found)) return changed;
+    }
+    throw new BigtableError(Code.ABORTED, `${name} is being changed by many others: try again`);
+  }
+
+  /** False where the file is of another version by now, and this write has not made one of those since. */
+  async #write(instance: Instance, { version, writes }: Omit<Found, 'instance'>): Promise<boolean> {
+    const write = this.#parts.random.uniqueName();
+    const contents = encodeInstance({ instance, writes: [...writes.slice(1 - KEPT_WRITES), write] });
+    if (contents.length > MAX_FILE_BYTES)
+      throw new BigtableError(
+        Code.RESOURCE_EXHAUSTED,
+        `${instance.name}, its clusters and app profiles take ${contents.length} bytes; the limit is ${MAX_FILE_BYTES}`,
+      );
+    try {
+      await writeSettled(this.#parts, instancePath(instance.name), contents, { version });
+      return true;
+    } catch (thrown) {
+      isRefused(thrown);
+      return (await this.#read(instance.name))?.writes.includes(write) ?? false;
+    }
+  }
+
+  async #remove(name: string): Promise<void> {
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+      const found = await this.#read(name);
+      if (found === undefined) return;
+      try {
+        await removeSettled(this.#parts, instancePath(name), { version: found.version });
+        return;
+      } catch (thrown) {
+        isRefused(thrown);
+      }
+    }
+    throw new BigtableError(Code.ABORTED, `${name} is being changed by many others: try again`);
+  }
+}
+
+function prefixOf(project: string): string {
+  return `projects/${project}/instances/`;
+}
+
+function instanceOfTable(table: string): string {
+  return table.slice(0, table.lastIndexOf('/tables/'));
+}
+
+/** False for ABORTED; throws any other error. */
+function isRefused(thrown: unknown): false {
+  if (toBigtableError(thrown).code !== Code.ABORTED) throw thrown;
+  return false;
+}
+
+/** False for NOT_FOUND; throws any other error. */
+function isNotFound(thrown: unknown): false {
+  if (toBigtableError(thrown).code !== Code.NOT_FOUND) throw thrown;
+  return false;
+}

@@ -1,0 +1,132 @@
+/**
+ * Instances, their clusters and app profiles (API: google.bigtable.admin.v2.Instance, Cluster, AppProfile). They group
+ * tables and describe how programs use them; all clusters of all instances are the servers of this one database.
+ * Plain frozen data, one small file of the lock service for each instance.
+ */
+
+export interface Instance {
+  /** The full resource name: projects/P/instances/I. */
+  readonly name: string;
+  readonly displayName: string;
+  readonly type: 'production' | 'development';
+  readonly edition: 'enterprise' | 'enterprise-plus';
+  readonly labels: Readonly<Record<string, string>>;
+  /**
+   * Microseconds since 1970. Undefined for one that no one has created: the default instance, and one that came with
+   * its first table.
+   */
+  readonly createdMicros: number | undefined;
+  /** By id; at least one. */
+  readonly clusters: readonly Cluster[];
+  /** By id. */
+  readonly appProfiles: readonly AppProfile[];
+  /** Grows by one with each change; 0 while nothing was changed. */
+  readonly revision: number;
+}
+
+/** What each part of an instance has, too. */
+interface Part {
+  /** The last part of its name. */
+  readonly id: string;
+  /** The revision of the instance that changed it last. */
+  readonly revision: number;
+}
+
+export interface Cluster extends Part {
+  /** The id of a zone: the last part of projects/P/locations/ZONE. */
+  readonly zone: string;
+  /** 1 or more. */
+  readonly nodes: number;
+  /** Undefined: the number of nodes is fixed. */
+  readonly autoscaling: Autoscaling | undefined;
+  readonly scalingFactor: 1 | 2;
+  readonly storage: 'ssd' | 'hdd';
+}
+
+export interface Autoscaling {
+  readonly minNodes: number;
+  readonly maxNodes: number;
+  /** 10 to 80. */
+  readonly cpuPercent: number;
+  /** For each node; 0 = the storage's default. */
+  readonly storageGib: number;
+}
+
+export interface AppProfile extends Part {
+  readonly description: string;
+  readonly routing: SingleClusterRouting | AnyClusterRouting;
+  readonly isolation: StandardIsolation | DataBoostIsolation;
+}
+
+export interface SingleClusterRouting {
+  readonly kind: 'single';
+  readonly cluster: string;
+  /** False: CheckAndMutateRow and ReadModifyWriteRow are refused. */
+  readonly allowsTransactions: boolean;
+}
+
+/** CheckAndMutateRow and ReadModifyWriteRow are refused. */
+export interface AnyClusterRouting {
+  readonly kind: 'any';
+  /** By id; empty = all. */
+  readonly clusters: readonly string[];
+  readonly hasRowAffinity: boolean;
+}
+
+export interface StandardIsolation {
+  readonly kind: 'standard';
+  readonly priority: 'low' | 'medium' | 'high';
+}
+
+/** Only reads are allowed. */
+export interface DataBoostIsolation {
+  readonly kind: 'data-boost';
+  readonly hostPays: boolean;
+}
+
+/** The cluster of an instance that no one has created, and its zone. */
+export const DEFAULT_CLUSTER = 'edubba';
+export const DEFAULT_ZONE = 'local';
+/** The app profile of calls that name none; each instance begins with it. */
+export const DEFAULT_APP_PROFILE = 'default';
+
+/** An instance as it is before anyone has created or changed it. */
+export function uncreatedInstance(name: string): Instance {
+  const clusters: readonly Cluster[] = [
+    {
+      id: DEFAULT_CLUSTER,
+      zone: DEFAULT_ZONE,
+      nodes: 1,
+      autoscaling: undefined,
+      scalingFactor: 1,
+      storage: 'ssd',
+      revision: 0,
+    },
+  ];
+  return {
+    name,
+    displayName: name.slice(name.lastIndexOf('/') + 1),
+    type: 'production',
+    edition: 'enterprise',
+    labels: {},
+    createdMicros: undefined,
+    clusters,
+    appProfiles: [defaultAppProfile(clusters)],
+    revision: 0,
+  };
+}
+
+/** The first app profile of an instance with these clusters: transactions are allowed where there is only one. */
+export function defaultAppProfile(clusters: readonly Cluster[]): AppProfile {
+  const [first, ...others] = clusters;
+  return {
+    id: DEFAULT_APP_PROFILE,
+    description: '',
+    routing:
+      first !== undefined && others.length === 0
+        ? { kind: 'single', cluster: first.id, allowsTransactions: true }
+        : { kind: 'any', clusters: [], hasRowAffinity: false },
+    isolation: { kind: 'standard', priority: 'high' },
+    revision: 0,
+  };
+}

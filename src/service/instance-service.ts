@@ -1,0 +1,43 @@
+/**
+ * Instances, clusters and app profiles (API: google.bigtable.admin.v2.BigtableInstanceAdmin).
+ *
+ * An instance exists if it was created, or has a table, or is the default one: the instance `local` of project `local`,
+ * and of each project that has no other.
+ */
+import type { RequestContext } from '../env/index.ts';
+import type { AppProfile, Cluster, Instance } from '../model/index.ts';
+
+/** Revisions are given by the service. */
+export type NewCluster = Omit<Cluster, 'revision'>;
+export type NewAppProfile = Omit<AppProfile, 'revision'>;
+
+export interface NewInstance extends Pick<Instance, 'name' | 'displayName' | 'type' | 'edition' | 'labels'> {
+  /** At least one. */
+  readonly clusters: readonly NewCluster[];
+}
+
+/** `revision`: of the part that is replaced, as its caller knows it; ABORTED if it is another by now. */
+export type InstanceChange =
+  | ({ readonly kind: 'describe' } & Partial<Pick<Instance, 'displayName' | 'type' | 'edition' | 'labels'>>)
+  | { readonly kind: 'createCluster'; readonly cluster: NewCluster }
+  | { readonly kind: 'replaceCluster'; readonly cluster: NewCluster; readonly revision: number }
+  | { readonly kind: 'deleteCluster'; readonly id: string }
+  | { readonly kind: 'createAppProfile'; readonly profile: NewAppProfile }
+  | { readonly kind: 'replaceAppProfile'; readonly profile: NewAppProfile; readonly revision: number }
+  | { readonly kind: 'deleteAppProfile'; readonly id: string };
+
+export interface InstanceService {
+  /** NOT_FOUND where it does not exist. */
+  getInstance(context: RequestContext, name: string): Promise<Instance>;
+  /** Those of the project, by name. */
+  listInstances(context: RequestContext, project: string): Promise<readonly Instance[]>;
+  /** With the app profile `default`. ALREADY_EXISTS also where it exists without having been created. */
+  createInstance(context: RequestContext, instance: NewInstance): Promise<Instance>;
+  /** All of the change or nothing. Returns the instance as it is after it. */
+  changeInstance(context: RequestContext, name: string, change: InstanceChange): Promise<Instance>;
+  /**
+   * Deletes it with all of its tables. FAILED_PRECONDITION, and nothing is deleted, where it is the default one or a
+   * table is protected.
+   */
+  deleteInstance(context: RequestContext, name: string): Promise<void>;
+}
