@@ -50,6 +50,7 @@ import { MasterCaller } from './master-caller.ts';
 import { mutateRows } from './mutate-rows.ts';
 import { type ReadRowsParts, readRows } from './read-rows.ts';
 import { OperationFiles } from './operation-files.ts';
+import { Resources } from './resources.ts';
 import { Router } from './router.ts';
 import { RowWrites } from './row-writes.ts';
 import { ServerRows } from './server-rows.ts';
@@ -68,6 +69,7 @@ export class Client implements Service {
   readonly operations: OperationFiles;
   readonly instances: Instances;
   readonly appProfiles: AppProfileCache;
+  readonly resources: Resources;
   readonly #env: Env;
   readonly #limits: Limits;
   /** Large requests are checked in slices. */
@@ -85,6 +87,13 @@ export class Client implements Service {
     this.operations = new OperationFiles(env);
     this.instances = new Instances({ ...env, deleteTable: this.deleteTable.bind(this) });
     this.appProfiles = new AppProfileCache(env);
+    this.resources = new Resources({
+      ...env,
+      ownerOf: async (context, kind, parent) =>
+        kind === 'schemaBundles'
+          ? (await this.getTable(context, parent)).id
+          : String((await this.instances.getInstance(context, parent)).createdMicros ?? 0),
+    });
     this.#slicer = (count, work) => inSlices(env.clock, count, work);
     this.#schemas = loggingSchemaCache(env);
     const locator = new Locator(cacheEntries === undefined ? env : { ...env, cacheEntries });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { goldenFile } from '../../test/golden/golden-file.ts';
+import { Code } from '../base/index.ts';
 import { type Instance, type TableSchema, uncreatedInstance } from '../model/index.ts';
 import { decodeDeletionMark, deletionPath, encodeDeletionMark } from './deletion-mark.ts';
 import { cellsOf } from './fixtures.ts';
@@ -15,6 +16,7 @@ import {
   type MetadataRow,
   type TabletEvent,
 } from './metadata-row.ts';
+import { decodeResource, encodeResource, resourcePath } from './resource-file.ts';
 import { decodeSchema, encodeSchema, schemaPath } from './schema-file.ts';
 
 const CREATED: MetadataRow = {
@@ -163,6 +165,17 @@ describe('the golden files of METADATA', () => {
     const golden = goldenFile('instance-v1.json', written);
     assert.equal(Buffer.from(written).toString(), golden.toString());
     assert.deepEqual(plain(decodeInstance(instancePath(INSTANCE.name), golden)), plain(file));
+  });
+
+  test('a kept resource is the same, byte for byte, and is read back', () => {
+    const name = 'projects/p/instances/i/logicalViews/v';
+    const file = { name, owner: '1704067200000000', write: 'w1', contents: Buffer.from([0x12, 0, 0xff]) };
+    const written = encodeResource(file);
+    const golden = goldenFile('resource-v1.json', written);
+    assert.equal(Buffer.from(written).toString(), golden.toString());
+    assert.deepEqual(decodeResource(resourcePath('logicalViews', name), golden), file);
+    const damaged = Buffer.from(golden.toString().replace(/"contents":"[^"]*"/, '"contents":"*"'));
+    assert.throws(() => decodeResource('x', damaged), { code: Code.DATA_LOSS });
   });
 
   test('the mark of a deletion is the same, byte for byte, and is read back', () => {

@@ -52,4 +52,5 @@ export {
 } from './next-table-id.ts';
 export { assertDisjoint, assertPartition, continues } from './partition.ts';
 export { encodeDocument, PlainObject } from './plain-json.ts';
+export { decodeResource, encodeResource, type ResourceFile, resourcePath } from './resource-file.ts';
 export { decodeSchema, encodeSchema, schemaPath } from './schema-file.ts';

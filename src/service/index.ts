@@ -37,6 +37,12 @@ export {
   type ReadPart,
   type RowService,
 } from './raw-calls.ts';
+export {
+  type KeptResource,
+  MAX_RESOURCE_BYTES,
+  type ResourceKind,
+  type ResourceStore,
+} from './resource-store.ts';
 export type {
   AdminService,
   CheckAndMutateRequest,

@@ -10,6 +10,7 @@ import { BigtableError, type ByteString, Code } from '../base/index.ts';
 import type { PullStream, RequestContext } from '../env/index.ts';
 import type { RowRange } from '../model/index.ts';
 import type { AppProfileRules } from './app-profile-rules.ts';
+import type { ResourceStore } from './resource-store.ts';
 import type { AdminService, DataService } from './service.ts';
 
 /** A change of one row. */
@@ -69,6 +70,7 @@ export type RowService = Pick<DataService, 'mutateRow' | 'checkAndMutateRow' | '
   Pick<AdminService, 'getTable'> & {
     /** Undefined where another server has checked them. */
     readonly appProfiles?: AppProfileRules;
+    readonly resources?: ResourceStore;
   };
 
 /** True when a read that failed so may continue after its last whole row: its tablet has moved, or its server ended. */

@@ -11,6 +11,10 @@ export const PROJECT = formOf('projects/PROJECT');
 export const INSTANCE = formOf('projects/PROJECT/instances/INSTANCE');
 export const CLUSTER = formOf('projects/PROJECT/instances/INSTANCE/clusters/CLUSTER');
 export const APP_PROFILE = formOf('projects/PROJECT/instances/INSTANCE/appProfiles/APP_PROFILE');
+export const TABLE = formOf('projects/PROJECT/instances/INSTANCE/tables/TABLE');
+export const SCHEMA_BUNDLE = formOf('projects/PROJECT/instances/INSTANCE/tables/TABLE/schemaBundles/SCHEMA_BUNDLE');
+export const LOGICAL_VIEW = formOf('projects/PROJECT/instances/INSTANCE/logicalViews/LOGICAL_VIEW');
+export const MATERIALIZED_VIEW = formOf('projects/PROJECT/instances/INSTANCE/materializedViews/MATERIALIZED_VIEW');
 export const LOCATION = formOf('projects/PROJECT/locations/ZONE');
 
 /** The id that stands for all instances. */
@@ -29,5 +33,6 @@ export function idsOf(
 ): readonly [first: string, second: string, third: string] {
   const match = pattern.exec(name);
   if (match === null) throw invalidArgument(`${field} ${quote(name, 200)} must be ${words}`, { field });
-  return match.slice(1) as unknown as readonly [string, string, string];
+  const [, first = '', second = '', third = ''] = match;
+  return [first, second, third];
 }

@@ -15,7 +15,7 @@ import { Code } from '../../base/index.ts';
 import { Client } from '../../client/index.ts';
 import { type Env, LocalTransport, MemoryLockService } from '../../env/index.ts';
 import { LIMITS, type TableSchema } from '../../model/index.ts';
-import type { InstanceService, OperationStore, Service } from '../../service/index.ts';
+import type { InstanceService, OperationStore, ResourceStore, Service } from '../../service/index.ts';
 import { apiServer } from '../fixtures.ts';
 import { testEnv } from '../../../test/raw-server.ts';
 import { systemClock } from '../../platform/index.ts';
@@ -77,6 +77,21 @@ const IMPLEMENTED = new Set([
   'ListAppProfiles',
   'UpdateAppProfile',
   'DeleteAppProfile',
+  'CreateLogicalView',
+  'GetLogicalView',
+  'ListLogicalViews',
+  'UpdateLogicalView',
+  'DeleteLogicalView',
+  'CreateMaterializedView',
+  'GetMaterializedView',
+  'ListMaterializedViews',
+  'UpdateMaterializedView',
+  'DeleteMaterializedView',
+  'CreateSchemaBundle',
+  'GetSchemaBundle',
+  'ListSchemaBundles',
+  'UpdateSchemaBundle',
+  'DeleteSchemaBundle',
 ]);
 const TABLE = 'projects/p/instances/i/tables/t';
 
@@ -89,6 +104,7 @@ class OneTable implements Partial<Service> {
   others: TableSchema[] = [];
   operations: OperationStore = undefined as never;
   instances: InstanceService = undefined as never;
+  resources: ResourceStore = undefined as never;
 
   async getTable(): Promise<TableSchema> {
     return this.schema;
@@ -127,6 +143,7 @@ describe('the Cloud API', () => {
     const client = await Client.open({ env: clientEnv, limits: LIMITS.default });
     service.operations = client.operations;
     service.instances = client.instances;
+    service.resources = client.resources;
     wire = await apiServer(env, (server) => {
       ({ health } = registerCloudApi(server, service as unknown as Service, env));
     });
@@ -294,10 +311,8 @@ describe('the Cloud API', () => {
         /authorized view "x\/views\/v" not found/,
       );
       const materialized = await ask(method, { materializedViewName: 'm' });
-      assert.deepEqual(
-        [materialized.code, materialized.message],
-        [Code.NOT_FOUND, 'materialized view "m" not found: Edubba has no materialized views yet'],
-      );
+      assert.equal(materialized.code, Code.INVALID_ARGUMENT);
+      assert.match(materialized.message, /^materialized_view_name "m" must be projects\/PROJECT/);
     }
     assert.equal((await ask(Bigtable.method.mutateRow, { authorizedViewName: 'v' })).code, Code.NOT_FOUND);
     assert.equal((await ask(Bigtable.method.mutateRows, { authorizedViewName: 'v' })).code, Code.NOT_FOUND);

@@ -20,6 +20,8 @@ import { Operations } from './operations.ts';
 import { Reflection } from './reflection.ts';
 import { registerSessionCalls } from './session-calls.ts';
 import { registerSampleRowKeys } from './sample-row-keys.ts';
+import { registerSchemaBundles } from './schema-bundles.ts';
+import { registerSqlViews } from './sql-views.ts';
 import { registerTableAdmin } from './table-admin.ts';
 
 const SERVICES = [
@@ -42,6 +44,8 @@ export function coldMethods(service: Service, env: ApiEnv, health: Health): Read
   registerTableAdmin(methods, service, operations);
   registerInstanceAdmin(methods, service, operations);
   registerAppProfiles(methods, service, operations);
+  registerSqlViews(methods, service, operations);
+  registerSchemaBundles(methods, service, operations);
   registerControl(methods, service);
   operations.register(methods);
   registerHealth(methods, health);

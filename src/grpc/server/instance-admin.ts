@@ -30,6 +30,7 @@ import {
   InstanceSchema,
 } from '../generated/google/bigtable/admin/v2/instance_pb.ts';
 import type { Operation } from '../generated/google/longrunning/operations_pb.ts';
+import { forgetResources } from './forget-resources.ts';
 import { instancesOf } from './instances-of.ts';
 import type { MethodTable } from './method-table.ts';
 import type { Operations } from './operations.ts';
@@ -55,6 +56,7 @@ export function registerInstanceAdmin(methods: MethodTable, service: Service, op
   methods.change(admin.deleteInstance, async (context, { name }) => {
     idsOf(name, INSTANCE, 'name');
     await calls.instances.deleteInstance(context, name);
+    await forgetResources(service, context, name);
     return {};
   });
   methods.change(admin.createCluster, (context, request) => calls.createCluster(context, request));

@@ -127,7 +127,7 @@ export class Reads {
   #answer(context: RequestContext, asked: ReadRowsCall, out: AnswerParts): Promise<void> | undefined {
     const { request, authorizedView, materializedView, appProfile, fullStats } = asked;
     refuseAuthorizedView(authorizedView);
-    refuseMaterializedView(materializedView);
+    if (materializedView !== '') return refuseMaterializedView(this.#service, context, materializedView);
     const { framing, reverseScans, reportsProgress } = decodeForm(out.form);
     const { notes, reservation } = context;
     if (notes !== undefined) noteRead(notes, request);

@@ -10,7 +10,8 @@ import { refuseAuthorizedView, refuseMaterializedView, withAppProfile } from './
 export function registerSampleRowKeys(methods: MethodTable, service: Service): void {
   methods.stream(Bigtable.method.sampleRowKeys, async (context, request, send) => {
     refuseAuthorizedView(request.authorizedViewName);
-    refuseMaterializedView(request.materializedViewName);
+    const { materializedViewName: view } = request;
+    if (view !== '') await refuseMaterializedView(service, context, view);
     const range = request.rowRange && rowRangeOf(request.rowRange);
     const { tableName, appProfileId } = request;
     const profiled = withAppProfile(context, service.appProfiles, 'read', tableName, appProfileId);

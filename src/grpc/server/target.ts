@@ -1,16 +1,27 @@
 /** The fields that calls on data have in common: the views they may name instead of a table, and the app profile. */
-import { notFound } from '../../base/index.ts';
+import { BigtableError, Code, notFound } from '../../base/index.ts';
 import { CallContext, type RequestContext } from '../../env/index.ts';
-import type { AppProfileRules, CallKind } from '../../service/index.ts';
+import type { AppProfileRules, CallKind, Service } from '../../service/index.ts';
+import { idsOf, MATERIALIZED_VIEW } from '../convert/names.ts';
 
 export function refuseAuthorizedView(name: string): void {
   if (name !== '')
     throw notFound(`authorized view ${JSON.stringify(name)} not found: Edubba has no authorized views yet`);
 }
 
-export function refuseMaterializedView(name: string): void {
-  if (name !== '')
-    throw notFound(`materialized view ${JSON.stringify(name)} not found: Edubba has no materialized views yet`);
+/** FAILED_PRECONDITION for a view that exists, which nothing computes yet; else NOT_FOUND. */
+export async function refuseMaterializedView(
+  { resources }: Pick<Service, 'resources'>,
+  context: RequestContext,
+  name: string,
+): Promise<never> {
+  idsOf(name, MATERIALIZED_VIEW, 'materialized_view_name');
+  if (resources === undefined) throw notFound(`${name} does not exist`);
+  await resources.find(context, 'materializedViews', name);
+  throw new BigtableError(
+    Code.FAILED_PRECONDITION,
+    `${name} cannot be read: it is defined by SQL, which Edubba does not run yet`,
+  );
 }
 
 /**
