@@ -54,6 +54,7 @@ import { Resources } from './resources.ts';
 import { Router } from './router.ts';
 import { RowWrites } from './row-writes.ts';
 import { ServerRows } from './server-rows.ts';
+import { ViewCache } from './view-cache.ts';
 
 export interface ClientOptions {
   readonly env: Env;
@@ -70,6 +71,7 @@ export class Client implements Service {
   readonly instances: Instances;
   readonly appProfiles: AppProfileCache;
   readonly resources: Resources;
+  readonly authorizedViews: ViewCache;
   readonly #env: Env;
   readonly #limits: Limits;
   /** Large requests are checked in slices. */
@@ -90,10 +92,11 @@ export class Client implements Service {
     this.resources = new Resources({
       ...env,
       ownerOf: async (context, kind, parent) =>
-        kind === 'schemaBundles'
+        kind === 'schemaBundles' || kind === 'authorizedViews'
           ? (await this.getTable(context, parent)).id
           : String((await this.instances.getInstance(context, parent)).createdMicros ?? 0),
     });
+    this.authorizedViews = new ViewCache({ ...env, schemaOf: (table) => this.#schemas.byName(table) });
     this.#slicer = (count, work) => inSlices(env.clock, count, work);
     this.#schemas = loggingSchemaCache(env);
     const locator = new Locator(cacheEntries === undefined ? env : { ...env, cacheEntries });

@@ -20,6 +20,7 @@ import { type KeptResource, MAX_RESOURCE_BYTES, type ResourceKind, type Resource
 
 /** The most resources of a parent, so that a list has a few megabytes. */
 const MAX_OF_PARENT: Readonly<Record<ResourceKind, number>> = {
+  authorizedViews: 100,
   logicalViews: 100,
   materializedViews: 100,
   schemaBundles: 10,

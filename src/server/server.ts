@@ -116,8 +116,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       onCall,
       onConnections: (connections) => turns?.changed(connections),
     });
-    await service.appProfiles?.start();
-    stops.push(() => service.appProfiles?.stop());
+    for (const followed of [service.appProfiles, service.authorizedViews]) {
+      await followed?.start();
+      stops.push(() => followed?.stop());
+    }
     const api = registerCloudApi(server, service, env, options.passer, options.decoder);
     const { listenerFd, connections } = options;
     if (listenerFd !== undefined) await server.listenOn(listenerFd);

@@ -3,6 +3,7 @@
  * data and admin calls in the terms of the model, and the checks of form and limits that are the same for all doors.
  */
 export { type AppProfilePriority, type AppProfileRules, type CallKind, InstanceRules } from './app-profile-rules.ts';
+export { AuthorizedView, clipSamples, type FamilySubset, type SubsetView } from './authorized-view.ts';
 export { checkDropRowRange, checkGcRule, checkModifyFamilies, checkNewTable, checkUpdateTable } from './check-admin.ts';
 export { checkTabletBound } from './check-control.ts';
 export {
@@ -38,6 +39,7 @@ export {
   type RowService,
 } from './raw-calls.ts';
 export {
+  type AuthorizedViewSource,
   type KeptResource,
   MAX_RESOURCE_BYTES,
   type ResourceKind,

@@ -10,7 +10,7 @@ import { BigtableError, type ByteString, Code } from '../base/index.ts';
 import type { PullStream, RequestContext } from '../env/index.ts';
 import type { RowRange } from '../model/index.ts';
 import type { AppProfileRules } from './app-profile-rules.ts';
-import type { ResourceStore } from './resource-store.ts';
+import type { AuthorizedViewSource, ResourceStore } from './resource-store.ts';
 import type { AdminService, DataService } from './service.ts';
 
 /** A change of one row. */
@@ -71,6 +71,7 @@ export type RowService = Pick<DataService, 'mutateRow' | 'checkAndMutateRow' | '
     /** Undefined where another server has checked them. */
     readonly appProfiles?: AppProfileRules;
     readonly resources?: ResourceStore;
+    readonly authorizedViews?: AuthorizedViewSource;
   };
 
 /** True when a read that failed so may continue after its last whole row: its tablet has moved, or its server ended. */

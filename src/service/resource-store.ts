@@ -1,11 +1,11 @@
 /**
- * Resources of the API that are kept as they are, because nothing in this database acts upon them yet: views that are
+ * Resources of the API that are kept as they are: authorized views, which the front doors keep to, views that are
  * defined by SQL, and schema bundles. What their contents mean is the door's own matter.
  */
 import type { RequestContext } from '../env/index.ts';
 
 /** The kinds, as the API names their collections. */
-export type ResourceKind = 'logicalViews' | 'materializedViews' | 'schemaBundles';
+export type ResourceKind = 'authorizedViews' | 'logicalViews' | 'materializedViews' | 'schemaBundles';
 
 export interface KeptResource {
   /** The full name: PARENT/KIND/ID. */
@@ -17,10 +17,20 @@ export interface KeptResource {
 
 /** Larger contents are not kept. */
 export const MAX_RESOURCE_BYTES: Readonly<Record<ResourceKind, number>> = {
+  authorizedViews: 64 * 1024,
   logicalViews: 64 * 1024,
   materializedViews: 64 * 1024,
   schemaBundles: 512 * 1024,
 };
+
+/** The authorized views, for the front doors of this database. */
+export interface AuthorizedViewSource {
+  /** Begins to follow the views; before this none is known. */
+  start(): Promise<void>;
+  stop(): void;
+  /** As known now: undefined proves nothing. The same object as long as the view is in the same state. */
+  find(name: string): KeptResource | undefined;
+}
 
 /** A resource goes with its parent, the instance or table that its name begins with. NOT_FOUND without the parent. */
 export interface ResourceStore {

@@ -26,7 +26,7 @@ import type { AppProfileRules } from './app-profile-rules.ts';
 import type { ControlService } from './control-service.ts';
 import type { InstanceService } from './instance-service.ts';
 import type { OperationStore } from './operation-store.ts';
-import type { ResourceStore } from './resource-store.ts';
+import type { AuthorizedViewSource, ResourceStore } from './resource-store.ts';
 
 export interface ReadRequest {
   readonly table: string;
@@ -133,6 +133,7 @@ export interface Service extends DataService, AdminService, ControlService {
   readonly instances?: InstanceService;
   /** For the front doors of this database. Undefined where it has none. */
   readonly resources?: ResourceStore;
+  readonly authorizedViews?: AuthorizedViewSource;
   /** For the front doors of this database. Undefined: everything is allowed. */
   readonly appProfiles?: AppProfileRules;
 }

@@ -146,11 +146,23 @@ const WRITES: WireRequest[] = [
     /rule/i,
   ),
   bad(
-    'a write through an authorized view',
+    'a write through an authorized view that does not exist',
     `${DATA}MutateRow`,
-    { ...mutateRow({}), 6: `${T}/authorizedViews/v` },
+    { ...mutateRow({ 1: '' }), 6: `${T}/authorizedViews/v` },
     /authorizedViews\/v/,
     NOT_FOUND,
+  ),
+  bad(
+    'a write to a table and an authorized view',
+    `${DATA}MutateRow`,
+    { ...mutateRow({}), 6: `${T}/authorizedViews/v` },
+    /only one of table_name and authorized_view_name/,
+  ),
+  bad(
+    'a write through an authorized view of another form',
+    `${DATA}MutateRow`,
+    { ...mutateRow({ 1: '' }), 6: `${T}/views/v` },
+    /authorized_view_name/,
   ),
 ];
 

@@ -63,10 +63,11 @@ describe('connect', () => {
     const asked: string[] = [];
     const service = new Proxy(opened.service, {
       get(target, name) {
-        const method = Reflect.get(target, name) as (...given: unknown[]) => unknown;
+        const method: unknown = Reflect.get(target, name);
+        if (typeof method !== 'function') return method;
         return (...given: unknown[]): unknown => {
           asked.push(String(name));
-          return method.apply(target, given);
+          return method.apply(target, given) as unknown;
         };
       },
     });

@@ -29,7 +29,7 @@ describe('a remote service', () => {
   before(async () => {
     const service = new Proxy({} as Service, {
       get: (_target, name) =>
-        name === 'appProfiles'
+        name === 'appProfiles' || name === 'resources'
           ? undefined
           : name === 'readRows'
             ? stream

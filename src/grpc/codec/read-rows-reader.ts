@@ -77,6 +77,10 @@ export class ReadRowsReader {
     return this.#table;
   }
 
+  get authorizedView(): string {
+    return this.#authorizedView;
+  }
+
   get appProfile(): string {
     return this.#appProfile;
   }

@@ -12,6 +12,9 @@ export const INSTANCE = formOf('projects/PROJECT/instances/INSTANCE');
 export const CLUSTER = formOf('projects/PROJECT/instances/INSTANCE/clusters/CLUSTER');
 export const APP_PROFILE = formOf('projects/PROJECT/instances/INSTANCE/appProfiles/APP_PROFILE');
 export const TABLE = formOf('projects/PROJECT/instances/INSTANCE/tables/TABLE');
+export const AUTHORIZED_VIEW = formOf(
+  'projects/PROJECT/instances/INSTANCE/tables/TABLE/authorizedViews/AUTHORIZED_VIEW',
+);
 export const SCHEMA_BUNDLE = formOf('projects/PROJECT/instances/INSTANCE/tables/TABLE/schemaBundles/SCHEMA_BUNDLE');
 export const LOGICAL_VIEW = formOf('projects/PROJECT/instances/INSTANCE/logicalViews/LOGICAL_VIEW');
 export const MATERIALIZED_VIEW = formOf('projects/PROJECT/instances/INSTANCE/materializedViews/MATERIALIZED_VIEW');

@@ -87,6 +87,11 @@ const IMPLEMENTED = new Set([
   'ListMaterializedViews',
   'UpdateMaterializedView',
   'DeleteMaterializedView',
+  'CreateAuthorizedView',
+  'GetAuthorizedView',
+  'ListAuthorizedViews',
+  'UpdateAuthorizedView',
+  'DeleteAuthorizedView',
   'CreateSchemaBundle',
   'GetSchemaBundle',
   'ListSchemaBundles',
@@ -306,16 +311,21 @@ describe('the Cloud API', () => {
       Bigtable.method.readRows,
       Bigtable.method.sampleRowKeys,
     ] as (typeof Bigtable.method.readRows)[]) {
-      assert.match(
-        (await ask(method, { authorizedViewName: 'x/views/v' })).message,
-        /authorized view "x\/views\/v" not found/,
-      );
+      const authorized = await ask(method, { authorizedViewName: 'x/views/v' });
+      assert.equal(authorized.code, Code.INVALID_ARGUMENT);
+      assert.match(authorized.message, /^authorized_view_name "x\/views\/v" must be projects\/PROJECT/);
       const materialized = await ask(method, { materializedViewName: 'm' });
       assert.equal(materialized.code, Code.INVALID_ARGUMENT);
       assert.match(materialized.message, /^materialized_view_name "m" must be projects\/PROJECT/);
     }
-    assert.equal((await ask(Bigtable.method.mutateRow, { authorizedViewName: 'v' })).code, Code.NOT_FOUND);
-    assert.equal((await ask(Bigtable.method.mutateRows, { authorizedViewName: 'v' })).code, Code.NOT_FOUND);
+    const name = `${TABLE}/authorizedViews/v`;
+    for (const [view, code] of [
+      ['v', Code.INVALID_ARGUMENT],
+      [name, Code.NOT_FOUND],
+    ] as const) {
+      assert.equal((await ask(Bigtable.method.mutateRow, { authorizedViewName: view })).code, code);
+      assert.equal((await ask(Bigtable.method.mutateRows, { authorizedViewName: view })).code, code);
+    }
   });
 
   const admin = BigtableTableAdmin.method;

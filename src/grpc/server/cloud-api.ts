@@ -35,7 +35,7 @@ export function registerCloudApi(
 ): CloudApi {
   const health = new Health(API_SERVICES.filter((name) => !name.startsWith('grpc.reflection.')));
   const data = dataApi(service, env, decoder, passer);
-  const cold = new ColdMethods(service, env, health);
+  const cold = new ColdMethods(service, env, health, decoder);
   for (const { path, kind } of API_METHODS) {
     server.register(path, {
       ...(data.get(path) ?? coldMethod(path, kind, cold)),
@@ -56,12 +56,14 @@ class ColdMethods {
   readonly #service: Service;
   readonly #env: ApiEnv;
   readonly #health: Health;
+  readonly #decoder: RequestDecoder;
   #methods: ReadonlyMap<string, RpcMethod> | undefined;
 
-  constructor(service: Service, env: ApiEnv, health: Health) {
+  constructor(service: Service, env: ApiEnv, health: Health, decoder: RequestDecoder) {
     this.#service = service;
     this.#env = env;
     this.#health = health;
+    this.#decoder = decoder;
   }
 
   /** By path. */
@@ -69,7 +71,7 @@ class ColdMethods {
     if (this.#methods !== undefined) return this.#methods;
     await loadGenerated('all', this.#env.clock);
     const { coldMethods } = await import('./cold-methods.ts');
-    this.#methods ??= coldMethods(this.#service, this.#env, this.#health);
+    this.#methods ??= coldMethods(this.#service, this.#env, this.#health, this.#decoder);
     return this.#methods;
   }
 }

@@ -11,6 +11,7 @@ import { Operations as OperationsService } from '../generated/google/longrunning
 import { Health as HealthService } from '../generated/grpc/health/v1/health_pb.ts';
 import type { ApiEnv, RpcMethod } from '../../wire/index.ts';
 import { registerAppProfiles } from './app-profiles.ts';
+import { registerAuthorizedViews } from './authorized-views.ts';
 import { registerControl } from './control.ts';
 import type { Health } from './health.ts';
 import { registerHealth } from './health-calls.ts';
@@ -23,6 +24,8 @@ import { registerSampleRowKeys } from './sample-row-keys.ts';
 import { registerSchemaBundles } from './schema-bundles.ts';
 import { registerSqlViews } from './sql-views.ts';
 import { registerTableAdmin } from './table-admin.ts';
+import { Views } from './views.ts';
+import type { RequestDecoder } from '../codec/request-decoder.ts';
 
 const SERVICES = [
   Bigtable,
@@ -34,16 +37,22 @@ const SERVICES = [
 ] as const;
 
 /** By path. */
-export function coldMethods(service: Service, env: ApiEnv, health: Health): ReadonlyMap<string, RpcMethod> {
+export function coldMethods(
+  service: Service,
+  env: ApiEnv,
+  health: Health,
+  decoder: RequestDecoder,
+): ReadonlyMap<string, RpcMethod> {
   const all = new Map<string, RpcMethod>();
   const methods = new MethodTable({ register: (path, method) => void all.set(path, method) });
   const operations = new Operations(env, service.operations);
-  registerSampleRowKeys(methods, service);
+  registerSampleRowKeys(methods, service, new Views(service, decoder));
   methods.unary(Bigtable.method.pingAndWarm, async () => ({}));
   registerSessionCalls(methods);
   registerTableAdmin(methods, service, operations);
   registerInstanceAdmin(methods, service, operations);
   registerAppProfiles(methods, service, operations);
+  registerAuthorizedViews(methods, service, operations);
   registerSqlViews(methods, service, operations);
   registerSchemaBundles(methods, service, operations);
   registerControl(methods, service);

@@ -1,12 +1,13 @@
 /** The calls of google.bigtable.v2.Bigtable that move data, in terms of the service. */
-import type { BigtableError } from '../../base/index.ts';
-import type { RequestContext } from '../../env/index.ts';
-import type { RawCallPasser, RawWrite, Service } from '../../service/index.ts';
+import { type BigtableError, toBigtableError } from '../../base/index.ts';
+import { inSlices, type RequestContext } from '../../env/index.ts';
+import type { RowMutations } from '../../model/index.ts';
+import type { AuthorizedView, RawCallPasser, RawWrite, Service } from '../../service/index.ts';
 import { mutateRowsAnswer } from '../codec/answers.ts';
 import type { BatchFields } from '../codec/mutation-reader.ts';
 import type { RequestDecoder } from '../codec/request-decoder.ts';
 import type { ApiEnv, RpcCall, RpcMethod, RpcSink } from '../../wire/index.ts';
-import { ChangeRequests } from './change-requests.ts';
+import { ChangeRequests, type ChangeTarget } from './change-requests.ts';
 import { DecodedWrites } from './decoded-writes.ts';
 import { Reads } from './read-rows.ts';
 import { RowWrites } from './row-writes.ts';
@@ -68,7 +69,7 @@ class BatchWrites {
       bytes,
       'write',
       (reader) => reader.mutateRows(),
-      (context, batch, table) => this.#mutateEntries(context, table, batch),
+      (target, batch) => this.#mutateEntries(target, batch),
     );
     // the outcome of a write must be sent, however little memory is left: an entry's outcome is shorter than the entry
     // was
@@ -84,17 +85,15 @@ class BatchWrites {
 
   /** Outcomes by the entries' indexes in the request. */
   async #mutateEntries(
-    context: RequestContext,
-    table: string,
+    { context, table, view }: ChangeTarget,
     { entries, failures }: BatchFields,
   ): Promise<readonly (BigtableError | undefined)[]> {
     if (context.notes !== undefined) context.notes.rows = entries.length + failures.length;
-    if (failures.length === 0) return this.#service.mutateRows(context, table, entries);
-    // the table must exist even where no entry is left to be carried out
-    const answered =
-      entries.length > 0
-        ? await this.#service.mutateRows(context, table, entries)
-        : await this.#service.getTable(context, table).then(() => []);
+    // an empty batch is refused
+    if (entries.length + failures.length === 0) return this.#service.mutateRows(context, table, entries);
+    const mutate = (allowed: readonly RowMutations[]) => this.#mutateAllowed(context, table, allowed);
+    const answered = view === undefined ? await mutate(entries) : await this.#throughView(view, entries, mutate);
+    if (failures.length === 0) return answered;
     const outcomes: (BigtableError | undefined)[] = [];
     let at = 0;
     for (const { index, error } of failures) {
@@ -103,5 +102,40 @@ class BatchWrites {
     }
     while (at < entries.length) outcomes.push(answered[at++]);
     return outcomes;
+  }
+
+  /** The table must exist even where no entry is left to be carried out. */
+  async #mutateAllowed(
+    context: RequestContext,
+    table: string,
+    entries: readonly RowMutations[],
+  ): Promise<readonly (BigtableError | undefined)[]> {
+    if (entries.length > 0) return this.#service.mutateRows(context, table, entries);
+    await this.#service.getTable(context, table);
+    return [];
+  }
+
+  /** Entries that lie outside of the view fail by themselves. */
+  async #throughView(
+    view: AuthorizedView,
+    entries: readonly RowMutations[],
+    mutate: (allowed: readonly RowMutations[]) => Promise<readonly (BigtableError | undefined)[]>,
+  ): Promise<readonly (BigtableError | undefined)[]> {
+    const refusals: (BigtableError | undefined)[] = [];
+    await inSlices(this.#env.clock, entries.length, (from, to) => {
+      for (let at = from; at < to; at++) refusals.push(refusalOf(view, entries[at]!));
+    });
+    const answered = await mutate(entries.filter((_entry, at) => refusals[at] === undefined));
+    let next = 0;
+    return refusals.map((refusal) => refusal ?? answered[next++]);
+  }
+}
+
+function refusalOf(view: AuthorizedView, entry: RowMutations): BigtableError | undefined {
+  try {
+    view.checkRow(entry);
+    return undefined;
+  } catch (thrown) {
+    return toBigtableError(thrown);
   }
 }

@@ -47,8 +47,9 @@ export class DecodedWrites {
         bytes,
         'write',
         (reader) => reader.mutateRow(),
-        (context, mutations, table) => {
+        ({ context, table, view }, mutations) => {
           checkTarget(passed, table, mutations.row);
+          view?.checkRow(mutations);
           return this.#service.mutateRow(context, table, mutations);
         },
       )
@@ -62,8 +63,11 @@ export class DecodedWrites {
         bytes,
         'transaction',
         (reader) => reader.checkAndMutateRow(),
-        (context, { row, predicate, whenTrue, whenFalse }, table) => {
+        ({ context, table, view }, { row, predicate: given, whenTrue, whenFalse }) => {
           checkTarget(passed, table, row);
+          view?.checkRow({ row, mutations: whenTrue });
+          view?.checkRow({ row, mutations: whenFalse });
+          const predicate = view === undefined ? given : view.narrow(given);
           return this.#service.checkAndMutateRow(context, { table, row, predicate, whenTrue, whenFalse });
         },
       )
@@ -80,8 +84,9 @@ export class DecodedWrites {
       bytes,
       'transaction',
       (reader) => reader.readModifyWriteRow(),
-      (context, { row, rules }, table) => {
+      ({ context, table, view }, { row, rules }) => {
         checkTarget(passed, table, row);
+        view?.checkRules(row, rules);
         const call = (maxAnswerBytes: number | undefined) =>
           this.#service.readModifyWriteRow(context, table, row, rules, maxAnswerBytes);
         // the server that passed it on sends the answer, and has reserved space for it

@@ -12,6 +12,7 @@
 import { asBuffer, BigtableError, type ByteString, Code } from '../../base/index.ts';
 import {
   type CallNotes,
+  inSlices,
   Pacer,
   type PullStream,
   pullStreamOf,
@@ -29,7 +30,8 @@ import { misaddressed } from './decoded-writes.ts';
 import { PartStream, type ReadProgress } from './part-stream.ts';
 import { decodeForm, ReadForms } from './read-form.ts';
 import { Relay } from './relay.ts';
-import { refuseAuthorizedView, refuseMaterializedView, withAppProfile } from './target.ts';
+import { refuseMaterializedView, withAppProfile } from './target.ts';
+import { Views } from './views.ts';
 
 /** Rows that are ready wait at most this long for the message to fill. */
 const LINGER_MS = 5;
@@ -47,6 +49,7 @@ export class Reads {
   readonly #env: ApiEnv;
   readonly #decoder: RequestDecoder;
   readonly #passer: RawCallPasser | undefined;
+  readonly #views: Views;
   readonly #forms = new ReadForms();
 
   /** `passer`: passes reads of other servers' rows on; undefined where there are none. */
@@ -55,6 +58,7 @@ export class Reads {
     this.#env = env;
     this.#decoder = decoder;
     this.#passer = passer;
+    this.#views = new Views(service, decoder);
   }
 
   /**
@@ -99,7 +103,13 @@ export class Reads {
     form: number,
   ): PullStream<ReadPart> | undefined {
     const { table, onlyRange: range } = reader;
-    if (range === undefined || reader.fullStats || !passer.isElsewhere(table, range.start)) return undefined;
+    if (
+      range === undefined ||
+      reader.fullStats ||
+      reader.authorizedView !== '' ||
+      !passer.isElsewhere(table, range.start)
+    )
+      return undefined;
     const context = withAppProfile(given, this.#service.appProfiles, 'read', table, reader.appProfile);
     return passer.read(context, { table, range, form, request });
   }
@@ -126,7 +136,7 @@ export class Reads {
 
   #answer(context: RequestContext, asked: ReadRowsCall, out: AnswerParts): Promise<void> | undefined {
     const { request, authorizedView, materializedView, appProfile, fullStats } = asked;
-    refuseAuthorizedView(authorizedView);
+    if (authorizedView !== '') return this.#answerThrough(authorizedView, context, asked, out);
     if (materializedView !== '') return refuseMaterializedView(this.#service, context, materializedView);
     const { framing, reverseScans, reportsProgress } = decodeForm(out.form);
     const { notes, reservation } = context;
@@ -153,6 +163,15 @@ export class Reads {
       startMs: out.startMs,
       progress: out.progress,
     }).run();
+  }
+
+  /** A read through an authorized view, as one of what the view has of its table. */
+  async #answerThrough(view: string, context: RequestContext, asked: ReadRowsCall, out: AnswerParts): Promise<void> {
+    const { request } = asked;
+    const through = await this.#views.find(context, view, request.table);
+    const { clock } = this.#env;
+    const narrowed = await through.read(request, (count, work) => inSlices(clock, count, work));
+    await this.#answer(context, { ...asked, request: narrowed, authorizedView: '' }, out);
   }
 }
 

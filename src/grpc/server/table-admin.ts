@@ -15,6 +15,7 @@ import {
   type ModifyColumnFamiliesRequest_Modification as Modification,
 } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import { Table_View as View } from '../generated/google/bigtable/admin/v2/table_pb.ts';
+import { checkViewsOfTable } from './authorized-views.ts';
 import { forgetResources } from './forget-resources.ts';
 import { instancesOf } from './instances-of.ts';
 import type { MethodTable } from './method-table.ts';
@@ -37,6 +38,8 @@ export function registerTableAdmin(methods: MethodTable, service: Service, opera
   });
   methods.change(admin.updateTable, (context, request) => updateTable(service, operations, context, request));
   methods.change(admin.deleteTable, async (context, request) => {
+    await service.getTable(context, request.name);
+    await checkViewsOfTable(service, context, request.name);
     await service.deleteTable(context, request.name);
     await forgetResources(service, context, request.name);
     return {};

@@ -1,13 +1,8 @@
-/** The fields that calls on data have in common: the views they may name instead of a table, and the app profile. */
+/** Fields that calls on data have in common: the materialized view in place of a table, and the app profile. */
 import { BigtableError, Code, notFound } from '../../base/index.ts';
 import { CallContext, type RequestContext } from '../../env/index.ts';
 import type { AppProfileRules, CallKind, Service } from '../../service/index.ts';
 import { idsOf, MATERIALIZED_VIEW } from '../convert/names.ts';
-
-export function refuseAuthorizedView(name: string): void {
-  if (name !== '')
-    throw notFound(`authorized view ${JSON.stringify(name)} not found: Edubba has no authorized views yet`);
-}
 
 /** FAILED_PRECONDITION for a view that exists, which nothing computes yet; else NOT_FOUND. */
 export async function refuseMaterializedView(
