@@ -60,7 +60,7 @@ const INSTANCE: Instance = {
   labels: { team: 'a', constructor: 'b' },
   createdMicros: 1_704_067_200_000_000,
   clusters: [
-    { id: 'a', zone: 'z', nodes: 3, autoscaling: undefined, scalingFactor: 1, storage: 'ssd', revision: 1 },
+    { id: 'a', zone: 'z', nodes: 3, autoscaling: undefined, scalingFactor: undefined, storage: 'ssd', revision: 1 },
     {
       id: 'b',
       zone: 'y',

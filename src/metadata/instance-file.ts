@@ -48,10 +48,14 @@ function readCluster(object: PlainObject): Cluster {
     zone: object.text('zone'),
     nodes: object.count('nodes'),
     autoscaling: object.has('autoscaling') ? readAutoscaling(object.object('autoscaling')) : undefined,
-    scalingFactor: object.count('scalingFactor') === 2 ? 2 : 1,
+    scalingFactor: object.has('scalingFactor') ? scalingFactorOf(object.count('scalingFactor')) : undefined,
     storage: object.oneOf('storage', ['ssd', 'hdd']),
     revision: object.count('revision'),
   };
+}
+
+function scalingFactorOf(factor: number): 1 | 2 {
+  return factor === 2 ? 2 : 1;
 }
 
 function readAutoscaling(object: PlainObject): Autoscaling {

@@ -39,7 +39,8 @@ export interface Cluster extends Part {
   readonly nodes: number;
   /** Undefined: the number of nodes is fixed. */
   readonly autoscaling: Autoscaling | undefined;
-  readonly scalingFactor: 1 | 2;
+  /** Numbers of nodes are multiples of it. Undefined: 1, and no one has said so. */
+  readonly scalingFactor: 1 | 2 | undefined;
   readonly storage: 'ssd' | 'hdd';
 }
 
@@ -98,7 +99,7 @@ export function uncreatedInstance(name: string): Instance {
       zone: DEFAULT_ZONE,
       nodes: 1,
       autoscaling: undefined,
-      scalingFactor: 1,
+      scalingFactor: undefined,
       storage: 'ssd',
       revision: 0,
     },

@@ -100,7 +100,7 @@ export function checkCheckAndMutateRow(request: CheckAndMutateRequest, limits: L
   checkTableName(request.table, limits);
   checkRowKey(request.row, limits);
   if (request.whenTrue.length === 0 && request.whenFalse.length === 0) {
-    throw invalidArgument('a CheckAndMutateRow request must have true or false mutations');
+    throw invalidArgument('No mutations provided: a CheckAndMutateRow request must have true or false mutations');
   }
   for (const mutations of [request.whenTrue, request.whenFalse]) {
     checkCount(mutations.length, limits);

@@ -77,7 +77,7 @@ function checkDescription({ displayName, labels = {} }: Partial<Pick<Instance, '
   }
 }
 
-function checkCluster({ id, zone, nodes, autoscaling, scalingFactor, storage }: NewCluster): void {
+function checkCluster({ id, zone, nodes, autoscaling, scalingFactor = 1, storage }: NewCluster): void {
   if (!CLUSTER_ID.test(id))
     throw invalidArgument(`cluster id ${quote(id)} must be 1 to 64 characters of [-a-z0-9] and begin with a letter`);
   if (!ZONE.test(zone)) throw invalidArgument(`the zone ${quote(zone)} of cluster ${id} must be 1 to 100 characters`);

@@ -18,7 +18,7 @@ export function applyMask<Desc extends DescMessage>(
   onEmpty: readonly string[] = [],
 ): MessageShape<Desc> {
   const paths = mask === undefined || mask.paths.length === 0 ? onEmpty : mask.paths;
-  if (paths.length === 0) throw wrongMask('update_mask must name at least one field');
+  if (paths.length === 0) throw wrongMask("A non-empty 'update_mask' must be specified");
   const changed = clone(desc, present);
   for (const path of new Set(paths)) {
     const [first = '', ...rest] = path.split('.');

@@ -76,8 +76,7 @@ export function clusterMessage(instance: Instance, cluster: Cluster): ClusterMes
     location: `projects/${projectOf(instance.name)}/locations/${cluster.zone}`,
     state: ClusterState.READY,
     serveNodes: cluster.nodes,
-    nodeScalingFactor:
-      cluster.scalingFactor === 1 ? ScalingFactor.NODE_SCALING_FACTOR_1X : ScalingFactor.NODE_SCALING_FACTOR_2X,
+    nodeScalingFactor: SCALING_FACTORS[cluster.scalingFactor ?? 0],
     defaultStorageType: cluster.storage === 'ssd' ? StorageType.SSD : StorageType.HDD,
     ...(autoscaling && {
       config: {
@@ -96,6 +95,12 @@ export function clusterMessage(instance: Instance, cluster: Cluster): ClusterMes
   });
 }
 
+const SCALING_FACTORS = [
+  ScalingFactor.NODE_SCALING_FACTOR_UNSPECIFIED,
+  ScalingFactor.NODE_SCALING_FACTOR_1X,
+  ScalingFactor.NODE_SCALING_FACTOR_2X,
+] as const;
+
 /** Without a number of nodes it has the least that its scaling allows: there is no footprint to compute one from. */
 export function clusterOf(id: string, message: ClusterMessage): NewCluster {
   if (message.encryptionConfig?.kmsKeyName)
@@ -105,7 +110,7 @@ export function clusterOf(id: string, message: ClusterMessage): NewCluster {
   const [, zone] = idsOf(message.location, LOCATION, 'cluster.location');
   const autoscaling = autoscalingOf(message);
   const scalingFactor = scalingFactorOf(message.nodeScalingFactor);
-  const nodes = message.serveNodes || (autoscaling?.minNodes ?? scalingFactor);
+  const nodes = message.serveNodes || (autoscaling?.minNodes ?? scalingFactor ?? 1);
   return { id, zone, nodes, autoscaling, scalingFactor, storage: storageOf(message.defaultStorageType) };
 }
 
@@ -125,9 +130,10 @@ function autoscalingOf({ config }: ClusterMessage): Autoscaling | undefined {
   };
 }
 
-function scalingFactorOf(factor: ScalingFactor): 1 | 2 {
+function scalingFactorOf(factor: ScalingFactor): Cluster['scalingFactor'] {
   switch (factor) {
     case ScalingFactor.NODE_SCALING_FACTOR_UNSPECIFIED:
+      return undefined;
     case ScalingFactor.NODE_SCALING_FACTOR_1X:
       return 1;
     case ScalingFactor.NODE_SCALING_FACTOR_2X:
@@ -149,11 +155,11 @@ function storageOf(type: StorageType): Cluster['storage'] {
   }
 }
 
+/** Without an etag, as in the cloud. */
 export function appProfileMessage(instance: Instance, profile: AppProfile): AppProfileMessage {
   const { routing, isolation } = profile;
   return create(AppProfileSchema, {
     name: `${instance.name}/appProfiles/${profile.id}`,
-    etag: etagOf(instance, profile),
     description: profile.description,
     routingPolicy:
       routing.kind === 'single'
@@ -246,11 +252,6 @@ function priorityOf(priority: Priority): 'low' | 'medium' | 'high' {
     default:
       throw unknown('app_profile.priority', priority);
   }
-}
-
-/** Another one for each change, also after the instance was deleted and created again. */
-function etagOf({ createdMicros = 0 }: Instance, { revision }: AppProfile): string {
-  return Buffer.from(`${createdMicros}.${revision}`).toString('base64');
 }
 
 export function projectOf(instance: string): string {

@@ -25,6 +25,7 @@ export function rowRangeOf(message: Pick<RowRangeMessage, 'startKey' | 'endKey'>
 }
 
 export function rowKeyRangeOf(key: ByteString, at: number): RowRange {
-  if (key === '') throw invalidArgument(`row key ${at}: row keys must not be empty`, { field: `rows.row_keys[${at}]` });
+  if (key === '')
+    throw invalidArgument(`Row keys must be non-empty: row key ${at} is empty`, { field: `rows.row_keys[${at}]` });
   return rangeOfRow(key);
 }

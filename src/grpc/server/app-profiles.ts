@@ -4,7 +4,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
-import { BigtableError, Code, invalidArgument } from '../../base/index.ts';
+import { BigtableError, Code, invalidArgument, quote } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import { type AppProfile, DEFAULT_APP_PROFILE, type Instance } from '../../model/index.ts';
 import { partOf, type Service } from '../../service/index.ts';
@@ -105,10 +105,9 @@ class AppProfiles {
     if (given === undefined) throw invalidArgument('app_profile must be set', { field: 'app_profile' });
     const { instance, profile } = await this.find(context, given.name, 'app_profile.name');
     const present = appProfileMessage(instance, profile);
-    if (given.etag !== '' && given.etag !== present.etag)
-      throw new BigtableError(Code.ABORTED, `${given.name} has changed since its etag ${given.etag} was read`);
-    const all = FIELDS.filter((field) => isIn(given, field));
-    const next = appProfileOf(profile.id, applyMask(AppProfileSchema, { present, given, mask }, FIELDS, all));
+    if (given.etag !== '')
+      throw new BigtableError(Code.ABORTED, `${given.name} was never answered with etag ${quote(given.etag, 100)}`);
+    const next = appProfileOf(profile.id, applyMask(AppProfileSchema, { present, given, mask }, FIELDS));
     const changed = await instancesOf(this.#service).changeInstance(context, instance.name, {
       kind: 'replaceAppProfile',
       profile: next,
@@ -134,10 +133,4 @@ class AppProfiles {
       id,
     });
   }
-}
-
-/** True for `description`, and for the members of routing and isolation that are set. */
-function isIn({ routingPolicy, isolation }: AppProfileMessage, field: string): boolean {
-  const schema = AppProfileSchema.fields.find(({ name }) => name === field);
-  return field === 'description' || schema?.localName === routingPolicy.case || schema?.localName === isolation.case;
 }

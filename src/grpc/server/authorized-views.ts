@@ -42,7 +42,7 @@ export function registerAuthorizedViews(methods: MethodTable, service: Service, 
     );
   });
   methods.unary(admin.getAuthorizedView, async (context, { name, view }) =>
-    seenIn(await views.get(context, name), view || View.BASIC),
+    seenIn(await views.get(context, name), view),
   );
   methods.unary(admin.listAuthorizedViews, async (context, request) => {
     const { items, nextPageToken } = await views.list(context, request.parent, request);
@@ -130,8 +130,9 @@ function checkView({ authorizedView }: AuthorizedView): void {
   }
 }
 
+/** All of it without a view of the response, as in the cloud; the API's definition says BASIC. */
 function seenIn(view: AuthorizedView, responseView: View): AuthorizedView {
   const { name, etag, deletionProtection } = view;
-  if (responseView === View.FULL) return view;
+  if (responseView === View.FULL || responseView === View.RESPONSE_VIEW_UNSPECIFIED) return view;
   return create(AuthorizedViewSchema, responseView === View.NAME_ONLY ? { name } : { name, etag, deletionProtection });
 }

@@ -397,12 +397,18 @@ describe('the Cloud API', () => {
     assert.equal(table?.changeStreamConfig?.retentionPeriod?.seconds, 86_400n);
     const metadata = first.answer.metadata && anyUnpack(first.answer.metadata, UpdateTableMetadataSchema);
     assert.equal(metadata?.name, TABLE);
-    await update({ rowKeySchema: { fields: [{ fieldName: 'f' }] } }, ['row_key_schema']);
+    const key = { kind: { case: 'bytesType', value: { encoding: { encoding: { case: 'raw', value: {} } } } } } as const;
+    const encoding = { encoding: { case: 'singleton', value: {} } } as const;
+    await update({ rowKeySchema: { fields: [{ fieldName: 'f', type: key }], encoding } }, ['row_key_schema']);
     const kept = (await ask(admin.getTable, { name: TABLE })).answer;
     assert.deepEqual(
       [kept.deletionProtection, kept.rowKeySchema?.fields.length, kept.changeStreamConfig?.retentionPeriod?.seconds],
       [true, 1, 86_400n],
     );
+    const modifications = [{ id: 'f', mod: { case: 'create' as const, value: {} } }];
+    const clash = await ask(admin.modifyColumnFamilies, { name: TABLE, modifications });
+    assert.equal(clash.code, Code.INVALID_ARGUMENT);
+    assert.match(clash.message, /field "f" has the name of a column family/);
     await update({}, ['change_stream_config']);
     assert.equal((await ask(admin.getTable, { name: TABLE })).answer.changeStreamConfig, undefined);
     const families = await update({}, ['column_families']);

@@ -4,8 +4,9 @@
  */
 import { type ByteString, fromBytes, invalidArgument, ownOf, prefixEnd, utf8 } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
-import { ALL_ROWS, type RowRange } from '../../model/index.ts';
+import { ALL_ROWS, type RowRange, type TableSchema } from '../../model/index.ts';
 import type { FamilyChange, NewTable, Service } from '../../service/index.ts';
+import { checkRowKeySchema } from '../convert/row-key-schema.ts';
 import { extraOf, familyOf, granularityOf, showsClusters, tableMessage } from '../convert/table.ts';
 import {
   BigtableTableAdmin,
@@ -47,6 +48,8 @@ export function registerTableAdmin(methods: MethodTable, service: Service, opera
   methods.change(admin.modifyColumnFamilies, async (context, request) => {
     if (request.modifications.length === 0)
       throw invalidArgument('modifications must not be empty', { field: 'modifications' });
+    const created = request.modifications.filter(({ mod }) => mod.case === 'create').map(({ id }) => id);
+    if (created.length > 0) checkNewFamilies(await service.getTable(context, request.name), created);
     return tableMessage(
       await service.modifyFamilies(context, request.name, request.modifications.map(familyChangeOf)),
       View.SCHEMA_VIEW,
@@ -71,7 +74,9 @@ function newTableOf(request: CreateTableRequest): NewTable {
   const { table } = request;
   if (request.parent === '')
     throw invalidArgument('parent must name an instance: projects/P/instances/I', { field: 'parent' });
-  const families = Object.entries(table?.columnFamilies ?? {}).map(([name, family]) => familyOf(name, family));
+  const { rowKeySchema, columnFamilies = {} } = table ?? {};
+  if (rowKeySchema !== undefined) checkRowKeySchema(rowKeySchema, Object.keys(columnFamilies));
+  const families = Object.entries(columnFamilies).map(([name, family]) => familyOf(name, family));
   const extra = table && extraOf(table);
   return {
     name: `${request.parent}/tables/${request.tableId}`,
@@ -90,6 +95,12 @@ async function listTables(service: Service, context: RequestContext, request: Li
   const { items, nextPageToken } = pageOf(await service.listTables(context, prefix), request, prefix, MAX_PAGE);
   const clusters = items.length === 0 ? [] : await clustersIn(service, context, request.parent, request.view);
   return { tables: items.map((table) => tableMessage(table, request.view || View.NAME_ONLY, clusters)), nextPageToken };
+}
+
+/** INVALID_ARGUMENT where a family has the name of a field of the row keys: both are columns of SQL. */
+function checkNewFamilies(schema: TableSchema, created: readonly string[]): void {
+  const { rowKeySchema } = tableMessage(schema, View.SCHEMA_VIEW);
+  if (rowKeySchema !== undefined) checkRowKeySchema(rowKeySchema, created);
 }
 
 /** The ids of the instance's clusters, where the view shows them. */

@@ -4,9 +4,10 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
-import { BigtableError, Code, invalidArgument } from '../../base/index.ts';
+import { BigtableError, Code, invalidArgument, toText } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { Service, TableChange } from '../../service/index.ts';
+import { checkRowKeySchemaChange } from '../convert/row-key-schema.ts';
 import { extraOf, KEPT_FIELDS, tableMessage } from '../convert/table.ts';
 import {
   UpdateTableMetadataSchema,
@@ -25,12 +26,19 @@ export async function updateTable(
   context: RequestContext,
   request: UpdateTableRequest,
 ): Promise<Operation> {
-  const { table, updateMask } = request;
+  const { table, updateMask, ignoreWarnings } = request;
   if (!table) throw invalidArgument('table must be set', { field: 'table' });
   if (!updateMask || updateMask.paths.length === 0)
     throw invalidArgument('update_mask must name at least one field', { field: 'update_mask' });
   const fields = [...new Set(updateMask.paths.map(changeableField))];
   const present = await service.getTable(context, table.name);
+  if (fields.includes('row_key_schema'))
+    checkRowKeySchemaChange(
+      Boolean(present.extra?.row_key_schema),
+      table.rowKeySchema,
+      Object.keys(present.families).map(toText),
+      ignoreWarnings,
+    );
   const changed = await service.updateTable(context, table.name, changeOf(table, fields, present.extra ?? {}));
   const now = operations.now();
   return operations.done(
