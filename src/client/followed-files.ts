@@ -50,7 +50,6 @@ export class FollowedFiles<T> {
         });
       },
       readAgain: () => this.#refreshAll(),
-      onEnd: () => this.#parts.logger.error('changes of files are no longer reported', { prefix: this.#prefix }),
     });
     await this.#refreshAll();
   }

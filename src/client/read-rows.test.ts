@@ -3,8 +3,9 @@ import { describe, test } from 'node:test';
 import { type Cluster, type InterceptedStream, inCluster } from '../../test/cluster.ts';
 import { rejectsWith, setCell, TABLES, type Tables } from '../../test/tables.ts';
 import { BigtableError, Code, unavailable } from '../base/index.ts';
-import type { ReadBatch, RowRange } from '../model/index.ts';
+import { LIMITS, type ReadBatch, type RowRange } from '../model/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
+import { Client } from './client.ts';
 import { notServing, type ReadMessage } from '../protocol/index.ts';
 
 const T = `${TABLES}t`;
@@ -50,6 +51,22 @@ describe('a read', () => {
       assert.deepEqual(await tables.rows('t', { ranges, rowsLimit: 4 }), ['b', 'c', 'd', 'h']);
       assert.deepEqual(await tables.rows('t', { ranges, rowsLimit: 2, reversed: true }), ['j', 'i']);
       assert.deepEqual(await tables.rows('t', { ranges: [{ start: 'k', end: 'l' }], reversed: true }), []);
+    }),
+  );
+
+  test(
+    'whose filter names a family is NOT_FOUND without it, also where only the file of the schema shows it',
+    inCluster(async (cluster, tables) => {
+      await filled(tables);
+      const named = (family: string) => tables.rows('t', { filter: { kind: 'familyNameRegex', regex: family } });
+      await rejectsWith(Code.NOT_FOUND, () => named('late'), /t has no column family "late", which the filter names/);
+      assert.deepEqual(await named('late|f'), ROWS);
+      // another client adds it, and no watch tells this one
+      cluster.hidesChangesOf = 'schemas/';
+      const other = await Client.open({ env: cluster.env, limits: LIMITS.default });
+      await other.modifyFamilies(tables.context(), T, [{ kind: 'create', family: { name: 'late' } }]);
+      assert.deepEqual(await named('late'), []);
+      other.close();
     }),
   );
 

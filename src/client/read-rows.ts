@@ -7,7 +7,7 @@
  * Invariant: every row is returned once and whole. A read that is cut short inside a row cannot continue, since the row
  * may have changed: it fails with UNAVAILABLE.
  */
-import { assert, type ByteString, successor, unavailable } from '../base/index.ts';
+import { assert, type ByteString, notFound, quote, successor, unavailable } from '../base/index.ts';
 import {
   type Clock,
   PullStream,
@@ -16,10 +16,11 @@ import {
   type RequestContext,
   type Transport,
 } from '../env/index.ts';
-import { compileFilter, type RowFilter } from '../filter/index.ts';
+import { compileFilter, namedFamilies, type RowFilter } from '../filter/index.ts';
 import type { AssignedTablet, Locator } from '../locator/index.ts';
 import {
   ALL_ROWS,
+  familyOfTable,
   intersectRanges,
   isEmptyRange,
   type Limits,
@@ -37,6 +38,7 @@ import { orderedRanges } from './row-ranges.ts';
  */
 const MESSAGE_RANGES = 2048;
 const MESSAGE_KEY_BYTES = 1024 * 1024;
+const NO_FAMILIES: readonly string[] = [];
 /** Hot path: an assert takes a constant. */
 const TABLET_IS_READ = 'a read goes to a tablet that has a part of its ranges';
 
@@ -57,6 +59,8 @@ class RowsStream extends PullStream<ReadBatch> {
   readonly #parts: ReadRowsParts;
   readonly #context: RequestContext;
   readonly #request: ReadRequest;
+  /** Families that the filter needs. */
+  readonly #families: readonly string[];
   #position: ReadPosition | undefined;
   #retries: RetryPolicy | undefined;
   #tablet: AssignedTablet | undefined;
@@ -75,6 +79,7 @@ class RowsStream extends PullStream<ReadBatch> {
     this.#parts = parts;
     this.#context = context;
     this.#request = request;
+    this.#families = request.filter === undefined ? NO_FAMILIES : namedFamilies(request.filter);
   }
 
   pull(): ReadBatch | undefined | Promise<ReadBatch | undefined> {
@@ -120,6 +125,7 @@ class RowsStream extends PullStream<ReadBatch> {
       return undefined;
     }
     const schema = router.known(this.#request.table);
+    if (schema !== undefined && this.#missingFamily(schema) !== undefined) return undefined;
     const tablet = schema && position.cached(router, schema.id);
     return schema && tablet && this.#open(schema, tablet);
   }
@@ -191,7 +197,7 @@ class RowsStream extends PullStream<ReadBatch> {
         this.#startAt(await this.#beginning!);
         return this.pull();
       }
-      const schema = await router.table(table, this.#context);
+      const schema = await this.#schema();
       if (this.#needsNoRow) {
         compileFilter(filter, { limits, random });
         this.#ended = true;
@@ -207,6 +213,25 @@ class RowsStream extends PullStream<ReadBatch> {
       return this.#recover(error);
     }
     return this.pull();
+  }
+
+  /** The table's schema. NOT_FOUND where there is no table, or surely no family that the filter names. */
+  async #schema(): Promise<TableSchema> {
+    const { router } = this.#parts;
+    const { table } = this.#request;
+    const known = await router.table(table, this.#context);
+    if (this.#missingFamily(known) === undefined) return known;
+    await router.refresh(table, this.#context);
+    const schema = await router.table(table, this.#context);
+    const family = this.#missingFamily(schema);
+    if (family !== undefined)
+      throw notFound(`table ${table} has no column family ${quote(family)}, which the filter names`);
+    return schema;
+  }
+
+  #missingFamily(schema: TableSchema): string | undefined {
+    if (this.#families.length === 0) return undefined;
+    return this.#families.find((family) => familyOfTable(schema, family) === undefined);
   }
 
   /** Continues if the tablet was moved, else fails. */

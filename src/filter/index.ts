@@ -2,4 +2,5 @@
 export { checkFilter } from './check.ts';
 export { compileFilter, FilterCompiler } from './compile.ts';
 export type { Bound, RowFilter } from './filter.ts';
+export { namedFamilies } from './named-families.ts';
 export { type ColumnSpan, type FilterProgram, type FilterRun, Hint } from './program.ts';

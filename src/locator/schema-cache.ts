@@ -5,7 +5,7 @@
  * Invariant: one object for each state of a schema, so that a holder of derived data compares by identity. A miss
  * proves nothing: `find` reads the file.
  */
-import { assert, Code, toBigtableError, unavailable } from '../base/index.ts';
+import { assert, Code, toBigtableError } from '../base/index.ts';
 import { type Clock, followChanges, listFiles, type LockService, type Logger } from '../env/index.ts';
 import { decodeSchema, METADATA_SCHEMA, schemaPath } from '../metadata/index.ts';
 import type { TableSchema } from '../model/index.ts';
@@ -69,7 +69,6 @@ export class SchemaCache {
         });
       },
       readAgain: async () => void (await this.refreshAll()),
-      onEnd: () => this.#onError(unavailable('changes of schemas are no longer reported')),
     });
     try {
       for (const file of await listFiles(this.#parts.lockService, prefix)) {

@@ -257,6 +257,8 @@ function filterOf(columns: ReadonlyMap<string, readonly RowRange[]>): RowFilter 
       }),
     ),
   );
-  if (filters.length === 0) return { kind: 'blockAll' };
-  return filters.length === 1 ? filters[0]! : { kind: 'interleave', filters };
+  // alternatives, also where there is only one: a view may be of a family that does not exist
+  return filters.length === 0
+    ? { kind: 'blockAll' }
+    : { kind: 'interleave', filters: [...filters, { kind: 'blockAll' }] };
 }

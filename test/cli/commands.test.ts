@@ -234,7 +234,6 @@ for (const [name, make] of Object.entries(TARGETS)) {
         'f:ab,f:ab': '2',
         'fam:x:y': '4',
         'f.*:a': '13',
-        'fa:': '',
       };
       for (const [columns, expected] of Object.entries(CASES)) {
         const rows = documents(await output([...words, 'read', 't', `columns=${columns}`, '--json'])) as {
@@ -246,6 +245,7 @@ for (const [name, make] of Object.entries(TARGETS)) {
       notUnderstood(await edubba([...words, 'read', 't', 'columns=']), /"columns=" has no value/);
       notUnderstood(await edubba([...words, 'read', 't', 'columns=,']), /names no column/);
       refused(await edubba([...words, 'read', 't', 'columns=f:(']), 'INVALID_ARGUMENT', /./);
+      refused(await edubba([...words, 'read', 't', 'columns=fa:']), 'NOT_FOUND', /no column family "fa"/);
       await close();
     });
 
