@@ -59,7 +59,7 @@ describe('an owner that follows changes', () => {
     assert.equal(listeners.length, 1);
   });
 
-  test('with an end of its own is told of it, once the first watch was established', async () => {
+  test('with an end of its own hears of it, after the first watch was established', async () => {
     const { lockService, clock, listeners } = watched();
     let ends = 0;
     const follower = { onChange: () => {}, readAgain: async () => {}, onEnd: () => void ends++ };
