@@ -215,7 +215,10 @@ class RowsStream extends PullStream<ReadBatch> {
     return this.pull();
   }
 
-  /** The table's schema. NOT_FOUND where there is no table, or surely no family that the filter names. */
+  /**
+   * The table's schema. NOT_FOUND where there is no table, or surely no family that the filter names; INVALID_ARGUMENT
+   * where that filter is wrong.
+   */
   async #schema(): Promise<TableSchema> {
     const { router } = this.#parts;
     const { table } = this.#request;
@@ -224,8 +227,11 @@ class RowsStream extends PullStream<ReadBatch> {
     await router.refresh(table, this.#context);
     const schema = await router.table(table, this.#context);
     const family = this.#missingFamily(schema);
-    if (family !== undefined)
+    if (family !== undefined) {
+      const { limits, random } = this.#parts;
+      compileFilter(this.#request.filter, { limits, random });
       throw notFound(`table ${table} has no column family ${quote(family)}, which the filter names`);
+    }
     return schema;
   }
 

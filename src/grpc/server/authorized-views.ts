@@ -70,6 +70,7 @@ export function registerAuthorizedViews(methods: MethodTable, service: Service, 
 /** FAILED_PRECONDITION where the table has a view that is protected against deletion. */
 export async function checkViewsOfTable(service: Service, context: RequestContext, table: string): Promise<void> {
   if (service.resources === undefined) return;
+  await service.getTable(context, table);
   for (let pageToken = ''; ; ) {
     const { items, nextPageToken } = await viewsOf(service).list(context, table, { pageSize: 0, pageToken });
     const kept = items.find(({ deletionProtection }) => deletionProtection);

@@ -39,7 +39,6 @@ export function registerTableAdmin(methods: MethodTable, service: Service, opera
   });
   methods.change(admin.updateTable, (context, request) => updateTable(service, operations, context, request));
   methods.change(admin.deleteTable, async (context, request) => {
-    await service.getTable(context, request.name);
     await checkViewsOfTable(service, context, request.name);
     await service.deleteTable(context, request.name);
     await forgetResources(service, context, request.name);
