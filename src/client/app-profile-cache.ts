@@ -1,6 +1,7 @@
 /** What the app profiles of all instances allow, as this process knows it: those of instances that have a file. */
+import type { Priority } from '../env/index.ts';
 import { decodeInstance, instancePath } from '../metadata/index.ts';
-import { type AppProfilePriority, type AppProfileRules, type CallKind, InstanceRules } from '../service/index.ts';
+import { type AppProfileRules, type CallKind, InstanceRules } from '../service/index.ts';
 import { FollowedFiles, type FollowedFilesParts } from './followed-files.ts';
 
 export class AppProfileCache implements AppProfileRules {
@@ -23,7 +24,7 @@ export class AppProfileCache implements AppProfileRules {
     this.#instances.stop();
   }
 
-  check(table: string, appProfile: string, kind: CallKind): AppProfilePriority | undefined {
+  check(table: string, appProfile: string, kind: CallKind): Priority | undefined {
     // nearly always there are none
     if (this.#instances.isEmpty) return undefined;
     return this.#instances.get(table.slice(0, table.lastIndexOf('/tables/')))?.check(appProfile, kind);

@@ -16,7 +16,13 @@ import {
   writeSettled,
 } from '../env/index.ts';
 import { decodeResource, encodeResource, type ResourceFile, resourcePath } from '../metadata/index.ts';
-import { type KeptResource, MAX_RESOURCE_BYTES, type ResourceKind, type ResourceStore } from '../service/index.ts';
+import {
+  changedSinceRead,
+  type KeptResource,
+  MAX_RESOURCE_BYTES,
+  type ResourceKind,
+  type ResourceStore,
+} from '../service/index.ts';
 
 /** The most resources of a parent, so that a list has a few megabytes. */
 const MAX_OF_PARENT: Readonly<Record<ResourceKind, number>> = {
@@ -63,7 +69,7 @@ export class Resources implements ResourceStore {
   async find(context: RequestContext, kind: ResourceKind, name: string): Promise<KeptResource> {
     const owner = await this.#parts.ownerOf(context, kind, parentOf(kind, name));
     const found = await this.#within(context, this.#read(kind, name));
-    if (found?.owner !== owner) throw missing(name);
+    if (found?.owner !== owner) throw notFound(`${name} does not exist`);
     return keptOf(found);
   }
 
@@ -79,16 +85,15 @@ export class Resources implements ResourceStore {
   ): Promise<KeptResource> {
     const owner = await this.#parts.ownerOf(context, kind, parentOf(kind, name));
     const made = await this.#within(context, this.#write(kind, { name, owner, contents }, version));
-    if (made === undefined) throw changed(name);
+    if (made === undefined) throw changedSinceRead(name);
     return made;
   }
 
   async remove(context: RequestContext, kind: ResourceKind, name: string, version: number): Promise<void> {
-    await this.find(context, kind, name);
     try {
       await this.#within(context, removeSettled(this.#parts, resourcePath(kind, name), { version }));
     } catch (thrown) {
-      throw toBigtableError(thrown).code === Code.ABORTED ? changed(name) : thrown;
+      throw toBigtableError(thrown).code === Code.ABORTED ? changedSinceRead(name) : thrown;
     }
   }
 
@@ -149,12 +154,4 @@ function parentOf(kind: ResourceKind, name: string): string {
 
 function keptOf({ name, contents, version }: Found): KeptResource {
   return { name, contents, version };
-}
-
-function missing(name: string): BigtableError {
-  return notFound(`${name} does not exist`);
-}
-
-function changed(name: string): BigtableError {
-  return new BigtableError(Code.ABORTED, `${name} has changed since it was read: read it again, and repeat the change`);
 }

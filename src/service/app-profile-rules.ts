@@ -3,6 +3,7 @@
  * its own: programs that name profiles run before anyone has created these.
  */
 import { BigtableError, Code, notFound, quote } from '../base/index.ts';
+import type { Priority } from '../env/index.ts';
 import { type AppProfile, DEFAULT_APP_PROFILE, type Instance } from '../model/index.ts';
 
 /** Which kinds of calls there are. */
@@ -16,14 +17,12 @@ export interface AppProfileRules {
    * The profile's priority; undefined where nothing is known of it. NOT_FOUND: the table's instance has other profiles,
    * and not this one. FAILED_PRECONDITION: it does not allow such calls. `appProfile`: '' = the default one.
    */
-  check(table: string, appProfile: string, kind: CallKind): AppProfilePriority | undefined;
+  check(table: string, appProfile: string, kind: CallKind): Priority | undefined;
 }
-
-export type AppProfilePriority = 'low' | 'medium' | 'high';
 
 /** What an app profile allows. */
 interface Rule {
-  readonly priority: AppProfilePriority;
+  readonly priority: Priority;
   readonly allowsWrites: boolean;
   readonly allowsTransactions: boolean;
 }
@@ -41,7 +40,7 @@ export class InstanceRules {
     this.#isOpen = appProfiles.every(({ id }) => id === DEFAULT_APP_PROFILE);
   }
 
-  check(appProfile: string, kind: CallKind): AppProfilePriority | undefined {
+  check(appProfile: string, kind: CallKind): Priority | undefined {
     const id = appProfile === '' ? DEFAULT_APP_PROFILE : appProfile;
     const rule = this.#byId.get(id);
     if (rule === undefined) {

@@ -2,7 +2,7 @@
  * service: the interface that every door (embedded library, gRPC, command line) uses and the client library implements:
  * data and admin calls in the terms of the model, and the checks of form and limits that are the same for all doors.
  */
-export { type AppProfilePriority, type AppProfileRules, type CallKind, InstanceRules } from './app-profile-rules.ts';
+export { type AppProfileRules, type CallKind, InstanceRules } from './app-profile-rules.ts';
 export { AuthorizedView, clipSamples, type FamilySubset, type SubsetView } from './authorized-view.ts';
 export { checkDropRowRange, checkGcRule, checkModifyFamilies, checkNewTable, checkUpdateTable } from './check-admin.ts';
 export { checkTabletBound } from './check-control.ts';
@@ -29,6 +29,7 @@ export type {
   NewInstance,
 } from './instance-service.ts';
 export { type KeptOperation, MAX_OPERATION_BYTES, type OperationStore } from './operation-store.ts';
+export { changedSinceRead } from './stale-change.ts';
 export {
   canReadOn,
   type RawCallHandler,

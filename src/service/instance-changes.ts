@@ -2,6 +2,7 @@
 import { BigtableError, Code, notFound } from '../base/index.ts';
 import { type AppProfile, type Cluster, defaultAppProfile, type Instance } from '../model/index.ts';
 import type { InstanceChange, NewAppProfile, NewInstance } from './instance-service.ts';
+import { changedSinceRead } from './stale-change.ts';
 
 const MAX_CLUSTERS = 64;
 const MAX_APP_PROFILES = 500;
@@ -65,11 +66,7 @@ function added<K extends PartsKind>(instance: Instance, kind: K, part: PartOf<K>
 
 function replaced<K extends PartsKind>(instance: Instance, kind: K, part: PartOf<K>, revision: number): PartOf<K>[] {
   const present = partOf(instance, kind, part.id);
-  if (present.revision !== revision)
-    throw new BigtableError(
-      Code.ABORTED,
-      `${instance.name}/${kind}/${part.id} has changed since it was read: read it again, and repeat the change`,
-    );
+  if (present.revision !== revision) throw changedSinceRead(`${instance.name}/${kind}/${part.id}`);
   const parts: readonly PartOf<K>[] = instance[kind];
   return parts.map((each) => (each.id === part.id ? part : each));
 }

@@ -42,7 +42,7 @@ export interface ResourceStore {
   list(context: RequestContext, kind: ResourceKind, parent: string): Promise<readonly KeptResource[]>;
   /** ABORTED where it has another version by now. */
   replace(context: RequestContext, kind: ResourceKind, resource: KeptResource): Promise<KeptResource>;
-  /** ABORTED where it has another version by now; NOT_FOUND where there is none. */
+  /** ABORTED where it has another version by now, or is gone. */
   remove(context: RequestContext, kind: ResourceKind, name: string, version: number): Promise<void>;
   /** Removes what is left of those whose name begins with that of a parent which is deleted. */
   removeAllOf(context: RequestContext, parent: string): Promise<void>;

@@ -2,8 +2,6 @@
  * google.bigtable.admin.v2.BigtableInstanceAdmin: app profiles. Which calls a profile allows is checked by
  * `withAppProfile`.
  */
-import { create } from '@bufbuild/protobuf';
-import { anyPack } from '@bufbuild/protobuf/wkt';
 import { BigtableError, Code, invalidArgument, quote } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import { type AppProfile, DEFAULT_APP_PROFILE, type Instance } from '../../model/index.ts';
@@ -97,7 +95,7 @@ class AppProfiles {
       .sort((a, b) => (a.name < b.name ? -1 : 1));
     const prefix = id === ANY ? `projects/${project}/instances/` : `${parent}/appProfiles/`;
     const { items, nextPageToken } = pageOf(profiles, request, prefix, MAX_PAGE);
-    return { appProfiles: [...items], nextPageToken };
+    return { appProfiles: items, nextPageToken };
   }
 
   async update(context: RequestContext, request: UpdateAppProfileRequest): Promise<Operation> {
@@ -115,9 +113,8 @@ class AppProfiles {
     });
     return this.#operations.done(
       context,
-      given.name,
-      anyPack(UpdateAppProfileMetadataSchema, create(UpdateAppProfileMetadataSchema)),
-      anyPack(AppProfileSchema, appProfileMessage(changed, partOf(changed, 'appProfiles', profile.id))),
+      [UpdateAppProfileMetadataSchema, {}],
+      [AppProfileSchema, appProfileMessage(changed, partOf(changed, 'appProfiles', profile.id))],
     );
   }
 

@@ -3,7 +3,7 @@
  * data (views.ts).
  */
 import { create } from '@bufbuild/protobuf';
-import { anyPack, FieldMaskSchema } from '@bufbuild/protobuf/wkt';
+import { FieldMaskSchema } from '@bufbuild/protobuf/wkt';
 import { BigtableError, Code, invalidArgument, quote } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { Service } from '../../service/index.ts';
@@ -34,12 +34,7 @@ export function registerAuthorizedViews(methods: MethodTable, service: Service, 
     const requestTime = operations.now();
     const view = await views.create(context, request.parent, request.authorizedViewId, request.authorizedView);
     const times = { originalRequest: request, requestTime, finishTime: operations.now() };
-    return operations.done(
-      context,
-      view.name,
-      anyPack(CreateAuthorizedViewMetadataSchema, create(CreateAuthorizedViewMetadataSchema, times)),
-      anyPack(AuthorizedViewSchema, view),
-    );
+    return operations.done(context, [CreateAuthorizedViewMetadataSchema, times], [AuthorizedViewSchema, view]);
   });
   methods.unary(admin.getAuthorizedView, async (context, { name, view }) =>
     seenIn(await views.get(context, name), view),
@@ -54,12 +49,7 @@ export function registerAuthorizedViews(methods: MethodTable, service: Service, 
     const paths = pathsOf(given, mask?.paths ?? []);
     const view = await views.update(context, given, create(FieldMaskSchema, { paths }));
     const times = { originalRequest: request, requestTime, finishTime: operations.now() };
-    return operations.done(
-      context,
-      view.name,
-      anyPack(UpdateAuthorizedViewMetadataSchema, create(UpdateAuthorizedViewMetadataSchema, times)),
-      anyPack(AuthorizedViewSchema, view),
-    );
+    return operations.done(context, [UpdateAuthorizedViewMetadataSchema, times], [AuthorizedViewSchema, view]);
   });
   methods.change(admin.deleteAuthorizedView, async (context, { name, etag }) => {
     await views.delete(context, name, etag);
@@ -70,18 +60,12 @@ export function registerAuthorizedViews(methods: MethodTable, service: Service, 
 /** FAILED_PRECONDITION where the table has a view that is protected against deletion. */
 export async function checkViewsOfTable(service: Service, context: RequestContext, table: string): Promise<void> {
   if (service.resources === undefined) return;
-  await service.getTable(context, table);
-  for (let pageToken = ''; ; ) {
-    const { items, nextPageToken } = await viewsOf(service).list(context, table, { pageSize: 0, pageToken });
-    const kept = items.find(({ deletionProtection }) => deletionProtection);
-    if (kept !== undefined)
-      throw new BigtableError(
-        Code.FAILED_PRECONDITION,
-        `table ${table} cannot be deleted: ${kept.name} is protected against deletion`,
-      );
-    pageToken = nextPageToken;
-    if (pageToken === '') return;
-  }
+  const kept = (await viewsOf(service).all(context, table)).find(({ deletionProtection }) => deletionProtection);
+  if (kept !== undefined)
+    throw new BigtableError(
+      Code.FAILED_PRECONDITION,
+      `table ${table} cannot be deleted: ${kept.name} is protected against deletion`,
+    );
 }
 
 function viewsOf(service: Service): KeptResources<typeof AuthorizedViewSchema> {
@@ -105,8 +89,8 @@ function pathsOf(given: AuthorizedView | undefined, paths: readonly string[]): s
   const set = FIELDS.filter((field) =>
     field === 'subset_view' ? given.authorizedView.case === 'subsetView' : given.deletionProtection,
   );
-  // nothing is set: nothing changes
-  return set.length > 0 ? set : FIELDS.filter((field) => field === 'deletion_protection');
+  // a flag that is false is as one that is not set: it is all that the message can mean
+  return set.length > 0 ? set : ['deletion_protection'];
 }
 
 function checkView({ authorizedView }: AuthorizedView): void {

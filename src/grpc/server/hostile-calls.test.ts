@@ -224,14 +224,14 @@ describe('requests made from the descriptors', () => {
   const send = (method: DescMethod, bytes: Uint8Array) => wire.call(pathOf(method), [Buffer.from(bytes)]);
 
   test(`each of the 84 calls answers ${count} of them with a documented status, from seed ${seed}`, async () => {
-    const create1 = BigtableTableAdmin.method.createTable;
+    const createTable = BigtableTableAdmin.method.createTable;
     const table = { parent: INSTANCE, tableId: 't', table: { columnFamilies: { f: {} } } };
     const row = { tableName: TABLE, rowKey: Buffer.from('r1') };
     const codes = new Map<string, number>();
     const requests = new Requests(new SeededRandom(seed));
     for (let sent = 0; sent < count; ) {
       // hostile requests delete it
-      await send(create1, toBinary(create1.input, create(create1.input, table)));
+      await send(createTable, toBinary(createTable.input, create(createTable.input, table)));
       const batch = METHODS.slice(0, count - sent);
       await Promise.all(
         batch.map(async (method) => {
@@ -251,7 +251,7 @@ describe('requests made from the descriptors', () => {
     const well = [...codes.keys()].filter((key) => key.endsWith(' OK')).length;
     assert.ok(well >= Math.min(15, count / 200), `${well} of the calls are answered OK at least once`);
     const { mutateRow } = Bigtable.method;
-    await send(create1, toBinary(create1.input, create(create1.input, table)));
+    await send(createTable, toBinary(createTable.input, create(createTable.input, table)));
     const { code } = await send(mutateRow, toBinary(mutateRow.input, create(mutateRow.input, row)));
     assert.equal(code, Code.INVALID_ARGUMENT, 'the server still serves');
   });

@@ -2,8 +2,6 @@
  * google.bigtable.admin.v2.BigtableInstanceAdmin: instances and clusters. All clusters are the servers of this one
  * database: a cluster's figures describe it and act upon nothing.
  */
-import { create } from '@bufbuild/protobuf';
-import { anyPack } from '@bufbuild/protobuf/wkt';
 import { invalidArgument } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { Cluster, Instance } from '../../model/index.ts';
@@ -111,9 +109,8 @@ class InstanceAdmin {
     const metadata = { originalRequest: request, requestTime, finishTime: this.#operations.now() };
     return this.#operations.done(
       context,
-      name,
-      anyPack(CreateInstanceMetadataSchema, create(CreateInstanceMetadataSchema, metadata)),
-      anyPack(InstanceSchema, instanceMessage(instance)),
+      [CreateInstanceMetadataSchema, metadata],
+      [InstanceSchema, instanceMessage(instance)],
     );
   }
 
@@ -143,9 +140,8 @@ class InstanceAdmin {
     const metadata = { originalRequest: request, requestTime, finishTime: this.#operations.now() };
     return this.#operations.done(
       context,
-      given.name,
-      anyPack(UpdateInstanceMetadataSchema, create(UpdateInstanceMetadataSchema, metadata)),
-      anyPack(InstanceSchema, instanceMessage(changed)),
+      [UpdateInstanceMetadataSchema, metadata],
+      [InstanceSchema, instanceMessage(changed)],
     );
   }
 
@@ -160,9 +156,8 @@ class InstanceAdmin {
     const metadata = { originalRequest: request, requestTime, finishTime: this.#operations.now() };
     return this.#operations.done(
       context,
-      name,
-      anyPack(CreateClusterMetadataSchema, create(CreateClusterMetadataSchema, metadata)),
-      anyPack(ClusterSchema, clusterMessage(changed, partOf(changed, 'clusters', request.clusterId))),
+      [CreateClusterMetadataSchema, metadata],
+      [ClusterSchema, clusterMessage(changed, partOf(changed, 'clusters', request.clusterId))],
     );
   }
 
@@ -178,50 +173,37 @@ class InstanceAdmin {
   /** Changes the number of nodes alone, as the API says. */
   async updateCluster(context: RequestContext, given: ClusterMessage): Promise<Operation> {
     const requestTime = this.#operations.now();
-    const changed = await this.#replaceCluster(context, given, (present) => {
-      const next = create(ClusterSchema, { ...present, serveNodes: given.serveNodes });
-      return clusterOf(idsOf(given.name, CLUSTER, 'name')[2], next);
-    });
+    const { serveNodes } = given;
+    const changed = await this.#replaceCluster(context, given, (present) => ({ ...present, serveNodes }));
     const metadata = { originalRequest: given, requestTime, finishTime: this.#operations.now() };
-    return this.#operations.done(
-      context,
-      given.name,
-      anyPack(UpdateClusterMetadataSchema, create(UpdateClusterMetadataSchema, metadata)),
-      anyPack(ClusterSchema, changed),
-    );
+    return this.#operations.done(context, [UpdateClusterMetadataSchema, metadata], [ClusterSchema, changed]);
   }
 
   async partialUpdateCluster(context: RequestContext, request: PartialUpdateClusterRequest): Promise<Operation> {
     const requestTime = this.#operations.now();
     const { cluster: given, updateMask: mask } = request;
     if (given === undefined) throw missing('cluster');
-    const changed = await this.#replaceCluster(context, given, (present) => {
-      const next = applyMask(ClusterSchema, { present, given, mask }, CLUSTER_FIELDS);
-      return clusterOf(idsOf(given.name, CLUSTER, 'cluster.name')[2], next);
-    });
-    const metadata = { originalRequest: request, requestTime, finishTime: this.#operations.now() };
-    return this.#operations.done(
-      context,
-      given.name,
-      anyPack(PartialUpdateClusterMetadataSchema, create(PartialUpdateClusterMetadataSchema, metadata)),
-      anyPack(ClusterSchema, changed),
+    const changed = await this.#replaceCluster(context, given, (present) =>
+      applyMask(ClusterSchema, { present, given, mask }, CLUSTER_FIELDS),
     );
+    const metadata = { originalRequest: request, requestTime, finishTime: this.#operations.now() };
+    return this.#operations.done(context, [PartialUpdateClusterMetadataSchema, metadata], [ClusterSchema, changed]);
   }
 
   async #replaceCluster(
     context: RequestContext,
     { name }: ClusterMessage,
-    next: (present: ClusterMessage) => ReturnType<typeof clusterOf>,
+    next: (present: ClusterMessage) => ClusterMessage,
   ): Promise<ClusterMessage> {
     const { instance, cluster: present } = await this.findCluster(context, name);
-    const cluster = next(clusterMessage(instance, present));
-    const { revision } = present;
+    const { id, revision } = present;
+    const cluster = clusterOf(id, next(clusterMessage(instance, present)));
     const changed = await this.instances.changeInstance(context, instance.name, {
       kind: 'replaceCluster',
       cluster,
       revision,
     });
-    return clusterMessage(changed, partOf(changed, 'clusters', cluster.id));
+    return clusterMessage(changed, partOf(changed, 'clusters', id));
   }
 }
 

@@ -71,9 +71,13 @@ export class KeptResources<Desc extends DescMessage> {
   async list(context: RequestContext, parent: string, page: PageRequest) {
     const { kind, parentForm, pageItems } = this.#type;
     idsOf(parent, parentForm, 'parent');
-    const all = await this.#store.list(context, kind, parent);
-    const { items, nextPageToken } = pageOf(all, page, `${parent}/${kind}/`, pageItems);
-    return { items: items.map((kept) => this.#message(kept)), nextPageToken };
+    return pageOf(await this.all(context, parent), page, `${parent}/${kind}/`, pageItems);
+  }
+
+  /** Those of a parent, by name. The form of its name is that of an existing one. */
+  async all(context: RequestContext, parent: string): Promise<ResourceMessage<Desc>[]> {
+    const kept = await this.#store.list(context, this.#type.kind, parent);
+    return kept.map((each) => this.#message(each));
   }
 
   /** Without a mask all fields that may change are replaced. */

@@ -2,8 +2,15 @@
  * google.longrunning.Operations. Edubba's operations are done when the call that makes them answers; they are kept, for
  * a while, where every front door finds them (docs/decisions/0074-operations-of-every-door.md).
  */
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { type Any, AnySchema, type Timestamp } from '@bufbuild/protobuf/wkt';
+import {
+  create,
+  type DescMessage,
+  fromBinary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from '@bufbuild/protobuf';
+import { type Any, anyPack, AnySchema, type Timestamp } from '@bufbuild/protobuf/wkt';
 import { notFound, quote, toBigtableError } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import { type KeptOperation, MAX_OPERATION_BYTES, type OperationStore } from '../../service/index.ts';
@@ -31,8 +38,18 @@ export class Operations {
     this.#store = store;
   }
 
-  /** A new operation about `resource` that is done. It is answered also where it cannot be kept: its change stands. */
-  async done(context: RequestContext, resource: string, metadata: Any, response: Any): Promise<Operation> {
+  /**
+   * A new operation that is done, about the resource that is its response. It is answered also where it cannot be kept:
+   * its change stands.
+   */
+  async done<M extends DescMessage, R extends DescMessage>(
+    context: RequestContext,
+    [metadataSchema, metadataFields]: readonly [M, MessageInitShape<M>],
+    [responseSchema, resourceMessage]: readonly [R, MessageShape<R> & { readonly name: string }],
+  ): Promise<Operation> {
+    const resource = resourceMessage.name;
+    const metadata = anyPack(metadataSchema, create(metadataSchema, metadataFields));
+    const response = anyPack(responseSchema, resourceMessage);
     const operation = create(OperationSchema, { metadata, done: true, result: { case: 'response', value: response } });
     operation.name = `operations/${resource}/operations/not-kept`;
     try {

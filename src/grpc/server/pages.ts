@@ -9,7 +9,7 @@ export interface PageRequest {
 }
 
 export interface Page<T> {
-  readonly items: readonly T[];
+  readonly items: T[];
   /** '' = it is the last page. */
   readonly nextPageToken: string;
 }

@@ -1,6 +1,4 @@
 /** google.bigtable.admin.v2.BigtableTableAdmin: schema bundles, which are kept for the types of SQL. */
-import { create } from '@bufbuild/protobuf';
-import { anyPack } from '@bufbuild/protobuf/wkt';
 import type { Service } from '../../service/index.ts';
 import { SCHEMA_BUNDLE, TABLE } from '../convert/names.ts';
 import {
@@ -31,13 +29,11 @@ export function registerSchemaBundles(methods: MethodTable, service: Service, op
   methods.change(admin.createSchemaBundle, async (context, { parent, schemaBundleId, schemaBundle }) => {
     const startTime = operations.now();
     const bundle = await bundles.create(context, parent, schemaBundleId, schemaBundle);
-    const { name } = bundle;
-    const metadata = create(CreateSchemaBundleMetadataSchema, { name, startTime, endTime: operations.now() });
+    const times = { startTime, endTime: operations.now() };
     return operations.done(
       context,
-      name,
-      anyPack(CreateSchemaBundleMetadataSchema, metadata),
-      anyPack(SchemaBundleSchema, bundle),
+      [CreateSchemaBundleMetadataSchema, { name: bundle.name, ...times }],
+      [SchemaBundleSchema, bundle],
     );
   });
   methods.unary(admin.getSchemaBundle, (context, { name }) => bundles.get(context, name));
@@ -48,13 +44,11 @@ export function registerSchemaBundles(methods: MethodTable, service: Service, op
   methods.change(admin.updateSchemaBundle, async (context, { schemaBundle, updateMask, ignoreWarnings }) => {
     const startTime = operations.now();
     const bundle = await bundles.update(context, schemaBundle, updateMask, ignoreWarnings);
-    const { name } = bundle;
-    const metadata = create(UpdateSchemaBundleMetadataSchema, { name, startTime, endTime: operations.now() });
+    const times = { startTime, endTime: operations.now() };
     return operations.done(
       context,
-      name,
-      anyPack(UpdateSchemaBundleMetadataSchema, metadata),
-      anyPack(SchemaBundleSchema, bundle),
+      [UpdateSchemaBundleMetadataSchema, { name: bundle.name, ...times }],
+      [SchemaBundleSchema, bundle],
     );
   });
   methods.change(admin.deleteSchemaBundle, async (context, { name, etag }) => {

@@ -2,10 +2,7 @@
  * google.bigtable.admin.v2.BigtableInstanceAdmin: logical and materialized views. They are defined by SQL, which Edubba
  * does not run yet: they are kept, and cannot be read.
  */
-import { create, type DescMessage, type MessageShape } from '@bufbuild/protobuf';
-import { anyPack } from '@bufbuild/protobuf/wkt';
 import { invalidArgument } from '../../base/index.ts';
-import type { RequestContext } from '../../env/index.ts';
 import type { Service } from '../../service/index.ts';
 import { INSTANCE, LOGICAL_VIEW, MATERIALIZED_VIEW } from '../convert/names.ts';
 import {
@@ -16,7 +13,6 @@ import {
   UpdateMaterializedViewMetadataSchema,
 } from '../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts';
 import { LogicalViewSchema, MaterializedViewSchema } from '../generated/google/bigtable/admin/v2/instance_pb.ts';
-import type { Operation } from '../generated/google/longrunning/operations_pb.ts';
 import { KeptResources, type ResourceType } from './kept-resources.ts';
 import type { MethodTable } from './method-table.ts';
 import type { Operations } from './operations.ts';
@@ -56,19 +52,12 @@ export function registerSqlViews(methods: MethodTable, service: Service, operati
   const admin = BigtableInstanceAdmin.method;
   const logical = new KeptResources(service, LOGICAL);
   const materialized = new KeptResources(service, MATERIALIZED);
-  const done = <M extends DescMessage, R extends DescMessage>(
-    context: RequestContext,
-    [metadataSchema, metadata]: readonly [M, MessageShape<M>],
-    [schema, response]: readonly [R, MessageShape<R> & { readonly name: string }],
-  ): Promise<Operation> =>
-    operations.done(context, response.name, anyPack(metadataSchema, metadata), anyPack(schema, response));
 
   methods.change(admin.createLogicalView, async (context, request) => {
     const startTime = operations.now();
     const view = await logical.create(context, request.parent, request.logicalViewId, request.logicalView);
     const times = { originalRequest: request, startTime, endTime: operations.now() };
-    const metadata = create(CreateLogicalViewMetadataSchema, times);
-    return done(context, [CreateLogicalViewMetadataSchema, metadata], [LogicalViewSchema, view]);
+    return operations.done(context, [CreateLogicalViewMetadataSchema, times], [LogicalViewSchema, view]);
   });
   methods.unary(admin.getLogicalView, (context, { name }) => logical.get(context, name));
   methods.unary(admin.listLogicalViews, async (context, request) => {
@@ -79,8 +68,7 @@ export function registerSqlViews(methods: MethodTable, service: Service, operati
     const startTime = operations.now();
     const view = await logical.update(context, request.logicalView, request.updateMask);
     const times = { originalRequest: request, startTime, endTime: operations.now() };
-    const metadata = create(UpdateLogicalViewMetadataSchema, times);
-    return done(context, [UpdateLogicalViewMetadataSchema, metadata], [LogicalViewSchema, view]);
+    return operations.done(context, [UpdateLogicalViewMetadataSchema, times], [LogicalViewSchema, view]);
   });
   methods.change(admin.deleteLogicalView, async (context, { name, etag }) => {
     await logical.delete(context, name, etag);
@@ -92,8 +80,7 @@ export function registerSqlViews(methods: MethodTable, service: Service, operati
     const { parent, materializedViewId, materializedView } = request;
     const view = await materialized.create(context, parent, materializedViewId, materializedView);
     const times = { originalRequest: request, startTime, endTime: operations.now() };
-    const metadata = create(CreateMaterializedViewMetadataSchema, times);
-    return done(context, [CreateMaterializedViewMetadataSchema, metadata], [MaterializedViewSchema, view]);
+    return operations.done(context, [CreateMaterializedViewMetadataSchema, times], [MaterializedViewSchema, view]);
   });
   methods.unary(admin.getMaterializedView, (context, { name }) => materialized.get(context, name));
   methods.unary(admin.listMaterializedViews, async (context, request) => {
@@ -104,8 +91,7 @@ export function registerSqlViews(methods: MethodTable, service: Service, operati
     const startTime = operations.now();
     const view = await materialized.update(context, request.materializedView, request.updateMask);
     const times = { originalRequest: request, startTime, endTime: operations.now() };
-    const metadata = create(UpdateMaterializedViewMetadataSchema, times);
-    return done(context, [UpdateMaterializedViewMetadataSchema, metadata], [MaterializedViewSchema, view]);
+    return operations.done(context, [UpdateMaterializedViewMetadataSchema, times], [MaterializedViewSchema, view]);
   });
   methods.change(admin.deleteMaterializedView, async (context, { name, etag }) => {
     await materialized.delete(context, name, etag);

@@ -2,8 +2,6 @@
  * UpdateTable: deletion protection, and the fields of a table that are kept as they are. It answers an operation that
  * is done.
  */
-import { create } from '@bufbuild/protobuf';
-import { anyPack } from '@bufbuild/protobuf/wkt';
 import { BigtableError, Code, invalidArgument, toText } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { Service, TableChange } from '../../service/index.ts';
@@ -43,12 +41,8 @@ export async function updateTable(
   const now = operations.now();
   return operations.done(
     context,
-    table.name,
-    anyPack(
-      UpdateTableMetadataSchema,
-      create(UpdateTableMetadataSchema, { name: table.name, startTime: now, endTime: now }),
-    ),
-    anyPack(TableSchema, tableMessage(changed, View.SCHEMA_VIEW)),
+    [UpdateTableMetadataSchema, { name: table.name, startTime: now, endTime: now }],
+    [TableSchema, tableMessage(changed, View.SCHEMA_VIEW)],
   );
 }
 
