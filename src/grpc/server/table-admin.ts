@@ -1,6 +1,6 @@
 /**
  * google.bigtable.admin.v2.BigtableTableAdmin in terms of the service: tables, families, row ranges, consistency
- * tokens. The other calls of the service (views, backups, snapshots, rights) are UNIMPLEMENTED.
+ * tokens. Authorized views and schema bundles have files of their own; backups, snapshots and rights are UNIMPLEMENTED.
  */
 import { type ByteString, fromBytes, invalidArgument, ownOf, prefixEnd, utf8 } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
