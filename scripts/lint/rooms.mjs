@@ -44,7 +44,7 @@ export const ROOMS = [
   {
     floor: 3,
     room: 'metadata',
-    what: "METADATA's rows and keys; schemas and instances as files",
+    what: "METADATA's rows and keys; schemas as files",
     imports: ['base', 'model'],
   },
   { floor: 3, room: 'commitlog', what: 'redo records, group commit, reading logs', imports: ['base', 'env', 'model'] },
@@ -107,6 +107,13 @@ export const ROOMS = [
   },
 
   {
+    floor: 5,
+    room: 'resources',
+    what: 'instances, app profiles, views and schema bundles as files of the lock service; caches of them',
+    imports: ['base', 'env', 'metadata', 'model', 'service'],
+  },
+
+  {
     floor: 6,
     room: 'locator',
     what: 'where a row is served: the cached climb from `root` to user tablets',
@@ -135,7 +142,7 @@ export const ROOMS = [
     floor: 7,
     room: 'client',
     what: 'implements `service` over `protocol`',
-    imports: ['base', 'env', 'filter', 'locator', 'metadata', 'model', 'protocol', 'service'],
+    imports: ['base', 'env', 'filter', 'locator', 'metadata', 'model', 'protocol', 'resources', 'service'],
   },
 
   {

@@ -19,6 +19,7 @@ import type {
   TabletStatistics,
 } from '../model/index.ts';
 import { callServer, type MasterCalls } from '../protocol/index.ts';
+import { AppProfileCache, Instances, Resources, ViewCache } from '../resources/index.ts';
 import {
   checkDropRowRange,
   checkModifyFamilies,
@@ -40,21 +41,17 @@ import type {
   Slicer,
   TableChange,
 } from '../service/index.ts';
-import { AppProfileCache } from './app-profile-cache.ts';
 import { CallPasser } from './call-passer.ts';
 import { checkConsistencyToken, consistencyToken } from './consistency-token.ts';
 import { Control } from './control.ts';
 import { eachTablet, ofEachTablet } from './each-tablet.ts';
-import { Instances } from './instances.ts';
 import { MasterCaller } from './master-caller.ts';
 import { mutateRows } from './mutate-rows.ts';
 import { type ReadRowsParts, readRows } from './read-rows.ts';
 import { OperationFiles } from './operation-files.ts';
-import { Resources } from './resources.ts';
 import { Router } from './router.ts';
 import { RowWrites } from './row-writes.ts';
 import { ServerRows } from './server-rows.ts';
-import { ViewCache } from './view-cache.ts';
 
 export interface ClientOptions {
   readonly env: Env;

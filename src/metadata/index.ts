@@ -12,7 +12,6 @@ export {
   mutationsOf,
   type TabletPart,
 } from './commit.ts';
-export { decodeInstance, encodeInstance, type InstanceFile, instancePath } from './instance-file.ts';
 export { decodeDeletionMark, type DeletionMark, deletionPath, encodeDeletionMark } from './deletion-mark.ts';
 export {
   boundaryAfter,
@@ -52,5 +51,4 @@ export {
 } from './next-table-id.ts';
 export { assertDisjoint, assertPartition, continues } from './partition.ts';
 export { encodeDocument, PlainObject } from './plain-json.ts';
-export { decodeResource, encodeResource, type ResourceFile, resourcePath } from './resource-file.ts';
 export { decodeSchema, encodeSchema, schemaPath } from './schema-file.ts';

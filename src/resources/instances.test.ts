@@ -6,7 +6,7 @@ import { quickClock } from '../../test/simulated-time.ts';
 import { BigtableError, Code, codeName } from '../base/index.ts';
 import { ByteBudget, type LockService, MemoryLockService, requestContext, SeededRandom } from '../env/index.ts';
 import { encodeSchema, schemaPath } from '../metadata/index.ts';
-import type { Instance } from '../model/index.ts';
+import { DEFAULT_INSTANCE, DEFAULT_PROJECT, type Instance } from '../model/index.ts';
 import type { InstanceChange, NewAppProfile, NewCluster, NewInstance } from '../service/index.ts';
 import { Instances } from './instances.ts';
 
@@ -40,8 +40,8 @@ const newInstance = (name = NAME, ...clusters: NewCluster[]): NewInstance => ({
 function clients(count: number, seen: (lockService: LockService) => LockService = (lockService) => lockService) {
   const lockService = new MemoryLockService();
   const clock = quickClock();
-  const addTable = async (name: string): Promise<void> => {
-    const schema = { name, id: '00000010', granularity: 'millis', families: {}, deletionProtection: false } as const;
+  const addTable = async (name: string, deletionProtection = false): Promise<void> => {
+    const schema = { name, id: '00000010', granularity: 'millis', families: {}, deletionProtection } as const;
     await lockService.write(schemaPath(name), encodeSchema(schema));
   };
   const made = Array.from({ length: count }, (_, i) => {
@@ -94,6 +94,43 @@ describe('instances', () => {
     assert.equal(await outcomeOf(a.createInstance(context, newInstance())), 'ALREADY_EXISTS');
     await a.deleteInstance(context, NAME);
     assert.equal(await outcomeOf(a.getInstance(context, NAME)), 'NOT_FOUND');
+  });
+
+  test('the default one exists in its project, and in each project that has no other; it is not deleted', async () => {
+    const {
+      addTable,
+      clients: [a],
+    } = clients(1);
+    const idsOf = async (project: string): Promise<string[]> =>
+      (await a.listInstances(context, project)).map(({ name }) => name.split('/')[3]!);
+    const own = `projects/${DEFAULT_PROJECT}/instances/${DEFAULT_INSTANCE}`;
+    const other = `projects/p/instances/${DEFAULT_INSTANCE}`;
+    for (const name of [own, other]) {
+      assert.equal((await a.getInstance(context, name)).name, name);
+      assert.equal(await outcomeOf(a.deleteInstance(context, name)), 'FAILED_PRECONDITION');
+      assert.equal(await outcomeOf(a.createInstance(context, newInstance(name))), 'ALREADY_EXISTS');
+    }
+    assert.equal(await outcomeOf(a.getInstance(context, `projects/p/instances/xx`)), 'NOT_FOUND');
+    await addTable('projects/p/instances/xx/tables/t');
+    await a.createInstance(context, newInstance(`projects/${DEFAULT_PROJECT}/instances/xx`));
+    assert.deepEqual(await idsOf(DEFAULT_PROJECT), [DEFAULT_INSTANCE, 'xx'].sort());
+    assert.deepEqual(await idsOf('p'), ['xx']);
+    assert.deepEqual(await idsOf('q'), [DEFAULT_INSTANCE]);
+    assert.equal(await outcomeOf(a.getInstance(context, other)), 'NOT_FOUND');
+  });
+
+  test('with a protected table are not deleted, nor any of its tables', async () => {
+    const {
+      addTable,
+      clients: [a],
+    } = clients(1);
+    await addTable(`${NAME}/tables/a`);
+    await addTable(`${NAME}/tables/b`, true);
+    assert.equal(await outcomeOf(a.deleteInstance(context, NAME)), 'FAILED_PRECONDITION');
+    await addTable(`${NAME}/tables/b`);
+    assert.equal(await outcomeOf(a.deleteInstance(context, NAME)), 'OK');
+    assert.equal(await outcomeOf(a.getInstance(context, NAME)), 'NOT_FOUND');
+    assert.equal(await outcomeOf(a.deleteInstance(context, NAME)), 'NOT_FOUND');
   });
 
   test('deletion goes on when it is repeated, and a table that is deleted meanwhile does not stop it', async () => {

@@ -3,7 +3,7 @@
  * docs/formats/instances.md.
  */
 import type { AppProfile, Autoscaling, Cluster, Instance } from '../model/index.ts';
-import { encodeDocument, PlainObject } from './plain-json.ts';
+import { encodeDocument, PlainObject } from '../metadata/index.ts';
 
 const INSTANCE_DIRECTORY = 'instances/';
 

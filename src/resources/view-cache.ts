@@ -1,8 +1,8 @@
 /** The authorized views of all tables, as this process knows them. */
 import type { TableSchema } from '../model/index.ts';
-import { decodeResource, resourcePath } from '../metadata/index.ts';
 import type { AuthorizedViewSource, KeptResource } from '../service/index.ts';
 import { FollowedFiles, type FollowedFilesParts } from './followed-files.ts';
+import { decodeResource, resourcePath } from './resource-file.ts';
 
 const KIND = 'authorizedViews';
 

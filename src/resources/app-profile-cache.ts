@@ -1,8 +1,8 @@
 /** What the app profiles of all instances allow, as this process knows it: those of instances that have a file. */
 import type { Priority } from '../env/index.ts';
-import { decodeInstance, instancePath } from '../metadata/index.ts';
 import { type AppProfileRules, type CallKind, InstanceRules } from '../service/index.ts';
 import { FollowedFiles, type FollowedFilesParts } from './followed-files.ts';
+import { decodeInstance, instancePath } from './instance-file.ts';
 
 export class AppProfileCache implements AppProfileRules {
   /** By full name of the instance. */

@@ -15,7 +15,6 @@ import {
   within,
   writeSettled,
 } from '../env/index.ts';
-import { decodeResource, encodeResource, type ResourceFile, resourcePath } from '../metadata/index.ts';
 import {
   changedSinceRead,
   type KeptResource,
@@ -23,6 +22,7 @@ import {
   type ResourceKind,
   type ResourceStore,
 } from '../service/index.ts';
+import { decodeResource, encodeResource, type ResourceFile, resourcePath } from './resource-file.ts';
 
 /** The most resources of a parent, so that a list has a few megabytes. */
 const MAX_OF_PARENT: Readonly<Record<ResourceKind, number>> = {

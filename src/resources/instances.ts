@@ -16,14 +16,7 @@ import {
   within,
   writeSettled,
 } from '../env/index.ts';
-import {
-  decodeInstance,
-  decodeSchema,
-  encodeInstance,
-  type InstanceFile,
-  instancePath,
-  schemaPath,
-} from '../metadata/index.ts';
+import { decodeSchema, schemaPath } from '../metadata/index.ts';
 import { DEFAULT_INSTANCE, DEFAULT_PROJECT, type Instance, uncreatedInstance } from '../model/index.ts';
 import {
   changedInstance,
@@ -35,6 +28,7 @@ import {
   newInstance,
   type NewInstance,
 } from '../service/index.ts';
+import { decodeInstance, encodeInstance, type InstanceFile, instancePath } from './instance-file.ts';
 
 /** Names of writes that a file keeps: of those while an answer is lost and its call is sent again. */
 const KEPT_WRITES = 20;

@@ -3,9 +3,9 @@ import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type BigtableError, codeName } from '../base/index.ts';
 import { ManualClock, MemoryLockService, silentLogger } from '../env/index.ts';
-import { encodeInstance, instancePath } from '../metadata/index.ts';
 import { type AppProfile, uncreatedInstance } from '../model/index.ts';
 import { AppProfileCache } from './app-profile-cache.ts';
+import { encodeInstance, instancePath } from './instance-file.ts';
 
 const NAME = 'projects/p/instances/i';
 const TABLE = `${NAME}/tables/t`;

@@ -2,7 +2,7 @@
  * A resource of the API that is kept as it is, as a file of the lock service: `resources/KIND/<full name>`. Format:
  * docs/formats/resources.md.
  */
-import { encodeDocument, PlainObject } from './plain-json.ts';
+import { encodeDocument, PlainObject } from '../metadata/index.ts';
 
 export interface ResourceFile {
   /** The full name of the resource. */
