@@ -338,7 +338,11 @@ export class Master {
       this.#lookingAtMetadata = new AbortController();
       this.#recoveries.forget();
       this.#sorting.forget();
-      await this.#verification.ofMetadata({ ...this.#context(), signal: this.#lookingAtMetadata.signal });
+      // it may wait for loads of a server that needs one which died unnoticed
+      const again = this.#env.clock.timer(LOOK_PERIOD_MS, () => this.#lookAtMetadataAnew());
+      await this.#verification
+        .ofMetadata({ ...this.#context(), signal: this.#lookingAtMetadata.signal })
+        .finally(() => again.cancel());
       if (this.#servers.anySilent) this.#schedule.later('call silent servers', CALL_AGAIN_MS);
     });
   }

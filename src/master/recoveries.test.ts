@@ -93,6 +93,41 @@ describe('the recovery of a dead server', () => {
   );
 
   test(
+    'is not missed when the lock goes while its holder is being read, because the file went before',
+    inCluster(
+      async (cluster, tables) => {
+        const { others } = await fill(cluster, tables);
+        const index = others[0]!;
+        const row = (await rowsOf(cluster, tables)).find((each) => indexOf(each) === index);
+        const path = SERVERS_DIRECTORY + row!.server!.name;
+        let isRead = (): void => {};
+        const read = new Promise<void>((resolve) => (isRead = resolve));
+        let answer = (): void => {};
+        const answered = new Promise<void>((resolve) => (answer = resolve));
+        cluster.onLockCall = (name, of, go) => {
+          if (name !== 'holder' || of !== path) return undefined;
+          cluster.onLockCall = undefined;
+          return go().then(async (holder) => {
+            assert.ok(holder !== undefined, 'it was read before the lock went');
+            isRead();
+            await answered;
+            return holder;
+          });
+        };
+        await cluster.env.lockService.remove(path);
+        await read;
+        await cluster.kill(index);
+        await sleep(cluster.clock, 100);
+        answer();
+        await sleep(cluster.clock, 3000);
+        assert.ok(!ownersOf(await rowsOf(cluster, tables)).has(index));
+        assert.equal((await tables.rows('t')).length, SPLITS.length);
+      },
+      { servers: 3 },
+    ),
+  );
+
+  test(
     'goes on when another server dies',
     inCluster(
       async (cluster, tables) => {

@@ -33,6 +33,8 @@ export class Recoveries {
   readonly #options: RecoveriesOptions;
   /** Dead servers whose recovery has begun. `under way` also between two attempts. */
   readonly #begun = new Map<string, 'under way' | 'done'>();
+  /** Those whose lock or file has changed again since their attempt under way began. */
+  readonly #changed = new Set<string>();
   /** By server, the next attempt of a recovery that has failed. */
   readonly #retries = new Map<string, Timer>();
   #ended = false;
@@ -44,7 +46,10 @@ export class Recoveries {
   /** The server's lock or file has gone: they go one after the other. */
   serverGone(name: string): void {
     this.#options.servers.lockChanged(name);
-    if (this.#begun.has(name) || this.#ended) return;
+    if (this.#ended) return;
+    const state = this.#begun.get(name);
+    if (state === 'under way') this.#changed.add(name);
+    if (state !== undefined) return;
     this.#begun.set(name, 'under way');
     void this.#recover(name);
   }
@@ -82,7 +87,10 @@ export class Recoveries {
   async #begin(name: string): Promise<void> {
     const { env, servers, queue, loads, sorting, lookAtAll, context } = this.#options;
     assert(this.#begun.get(name) === 'under way', 'one recovery of a server runs at a time');
+    this.#changed.delete(name);
     if (!(await servers.isDead(name))) {
+      // its lock may have gone since it was read
+      if (this.#changed.has(name)) return this.#begin(name);
       // it has its lock again, or its file is gone and its lock will be
       this.#begun.delete(name);
       return;
