@@ -108,8 +108,14 @@ export const ROOMS = [
 
   {
     floor: 5,
+    room: 'access',
+    what: 'rights: a guard before the service that keeps to the policies, and logs changes and refusals',
+    imports: ['base', 'env', 'filter', 'model', 'service'],
+  },
+  {
+    floor: 5,
     room: 'resources',
-    what: 'instances, app profiles, views and schema bundles as files of the lock service; caches of them',
+    what: 'instances, app profiles, views, schema bundles and policies as files of the lock service; caches of them',
     imports: ['base', 'env', 'metadata', 'model', 'service'],
   },
 
@@ -178,7 +184,7 @@ export const ROOMS = [
     floor: 9,
     room: 'server',
     what: 'the gRPC server',
-    imports: ['auth', 'base', 'boot', 'env', 'grpc', 'monitor', 'service', 'wire'],
+    imports: ['access', 'auth', 'base', 'boot', 'env', 'grpc', 'monitor', 'service', 'wire'],
   },
 
   {

@@ -3,7 +3,7 @@
  * on tables go to the master; schemas are read from the lock service. The form of requests is checked here; the server
  * checks the conditions that depend on the schema.
  */
-import { type BigtableError, type ByteString, notFound } from '../base/index.ts';
+import { type BigtableError, type ByteString, notFound, ownOf, quote } from '../base/index.ts';
 import { type Env, inSlices, type RequestContext, within } from '../env/index.ts';
 import { Locator, loggingSchemaCache, MetadataClient, type SchemaCache } from '../locator/index.ts';
 import type {
@@ -19,7 +19,15 @@ import type {
   TabletStatistics,
 } from '../model/index.ts';
 import { callServer, type MasterCalls } from '../protocol/index.ts';
-import { AppProfileCache, Instances, Resources, ViewCache } from '../resources/index.ts';
+import {
+  AppProfileCache,
+  Instances,
+  ownerText,
+  Policies,
+  PolicyCache,
+  Resources,
+  ViewCache,
+} from '../resources/index.ts';
 import {
   checkDropRowRange,
   checkModifyFamilies,
@@ -33,9 +41,12 @@ import type {
   CompactionProgress,
   FamilyChange,
   KeySample,
+  NamedKind,
+  NamedResource,
   NewTable,
   RawCallPasser,
   ReadRequest,
+  ResourceKind,
   RowService,
   Service,
   Slicer,
@@ -60,6 +71,14 @@ export interface ClientOptions {
   readonly cacheEntries?: number;
 }
 
+/** Named resources that are kept as they are. */
+const KEPT_KINDS: Readonly<Partial<Record<NamedKind, ResourceKind>>> = {
+  authorizedView: 'authorizedViews',
+  schemaBundle: 'schemaBundles',
+  logicalView: 'logicalViews',
+  materializedView: 'materializedViews',
+};
+
 /** The approximate distance between two samples. */
 const SAMPLE_PART_BYTES = 8 * 1024 * 1024;
 
@@ -69,6 +88,8 @@ export class Client implements Service {
   readonly appProfiles: AppProfileCache;
   readonly resources: Resources;
   readonly authorizedViews: ViewCache;
+  readonly policies: Policies;
+  readonly policySource: PolicyCache;
   readonly #env: Env;
   readonly #limits: Limits;
   /** Large requests are checked in slices. */
@@ -94,6 +115,13 @@ export class Client implements Service {
           : String((await this.instances.getInstance(context, parent)).createdMicros ?? 0),
     });
     this.authorizedViews = new ViewCache({ ...env, schemaOf: (table) => this.#schemas.byName(table) });
+    const policySource = new PolicyCache({ ...env, schemaOf: (table) => this.#schemas.byName(table) });
+    this.policySource = policySource;
+    this.policies = new Policies({
+      ...env,
+      ownerOf: this.#ownerOf.bind(this),
+      onChange: (resource) => policySource.refresh(resource),
+    });
     this.#slicer = (count, work) => inSlices(env.clock, count, work);
     this.#schemas = loggingSchemaCache(env);
     const locator = new Locator(cacheEntries === undefined ? env : { ...env, cacheEntries });
@@ -274,6 +302,21 @@ export class Client implements Service {
     const { id } = await this.getTable(context, name);
     checkConsistencyToken(token, name, id);
     return true;
+  }
+
+  /** What tells a resource with a policy from a later one of that name. NOT_FOUND where there is none. */
+  async #ownerOf(context: RequestContext, { kind, name, instance, table, id }: NamedResource): Promise<string> {
+    const kept = KEPT_KINDS[kind];
+    if (kept !== undefined) await this.resources.find(context, kept, name);
+    if (table === '') {
+      await this.instances.getInstance(context, instance);
+      return '';
+    }
+    const schema = await this.getTable(context, table);
+    if (kind !== 'columnFamily') return ownerText(schema);
+    const family = ownOf(schema.families, id);
+    if (family === undefined) throw notFound(`table ${table} has no family ${quote(id)}`);
+    return ownerText(schema, family);
   }
 
   /** Calls the master, and reads the new schema before it answers. */

@@ -95,3 +95,4 @@ export {
 export { carriesServerTime, cutToGranularity, needsServerTime, resolveTimestamps } from './server-time.ts';
 export type { PastEvent, TabletHistory } from './tablet-history.ts';
 export type { TabletStatistics } from './tablet-statistics.ts';
+export type { Policy, PolicyBinding } from './policy.ts';

@@ -30,6 +30,7 @@ export class FollowedFiles<T> {
   /** By path without the prefix. */
   readonly #entries = new Map<string, Entry<T>>();
   #reads = 0;
+  #changes = 0;
   #readsUnderWay = 0;
   #stopWatching: (() => void) | undefined;
 
@@ -44,7 +45,7 @@ export class FollowedFiles<T> {
     this.#stopWatching = await followChanges(this.#parts, this.#prefix, {
       onChange: (event, missed) => {
         if (event.kind !== 'changed' && event.kind !== 'deleted') return;
-        this.#refresh(event.path.slice(this.#prefix.length)).catch((thrown: unknown) => {
+        this.refresh(event.path.slice(this.#prefix.length)).catch((thrown: unknown) => {
           this.#log(event.path, thrown);
           missed();
         });
@@ -63,6 +64,15 @@ export class FollowedFiles<T> {
     return this.#entries.size === 0;
   }
 
+  /** Another number whenever a value may have changed. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  names(): Iterable<string> {
+    return this.#entries.keys();
+  }
+
   get(name: string): T | undefined {
     return this.#entries.get(name)?.value;
   }
@@ -79,7 +89,8 @@ export class FollowedFiles<T> {
     });
   }
 
-  #refresh(name: string): Promise<void> {
+  /** Reads that file again. */
+  refresh(name: string): Promise<void> {
     return this.#reading(async (read) => {
       this.#set(name, read, await this.#parts.lockService.read(this.#prefix + name));
     });
@@ -97,6 +108,7 @@ export class FollowedFiles<T> {
 
   #set(name: string, read: number, file: SmallFile | undefined): void {
     if ((this.#entries.get(name)?.read ?? 0) > read) return;
+    this.#changes++;
     this.#entries.set(name, { read, value: file && this.#decoded(file) });
   }
 

@@ -4,6 +4,7 @@ import { goldenFile } from '../../test/golden/golden-file.ts';
 import { Code } from '../base/index.ts';
 import { type Instance, uncreatedInstance } from '../model/index.ts';
 import { decodeInstance, encodeInstance, instancePath } from './instance-file.ts';
+import { decodePolicy, encodePolicy, policyPath } from './policy-file.ts';
 import { decodeResource, encodeResource, resourcePath } from './resource-file.ts';
 
 const INSTANCE: Instance = {
@@ -61,5 +62,18 @@ describe('the golden files of resources', () => {
     assert.deepEqual(decodeResource(resourcePath('logicalViews', name), golden), file);
     const damaged = Buffer.from(golden.toString().replace(/"contents":"[^"]*"/, '"contents":"*"'));
     assert.throws(() => decodeResource('x', damaged), { code: Code.DATA_LOSS });
+  });
+
+  test('a policy is the same, byte for byte, and is read back', () => {
+    const name = 'projects/p/instances/i/tables/t/columnFamilies/größe';
+    const bindings = [
+      { role: 'roles/bigtable.reader', members: ['token:a', 'allUsers'] },
+      { role: 'roles/bigtable.admin', members: ['cert:CN=x'] },
+    ];
+    const file = { owner: '0000002a/2', bindings, write: 'w1' };
+    const written = encodePolicy(file);
+    const golden = goldenFile('policy-v1.json', written);
+    assert.equal(Buffer.from(written).toString(), golden.toString());
+    assert.deepEqual(decodePolicy(policyPath(name), golden), file);
   });
 });

@@ -1,8 +1,10 @@
 /**
  * resources: what the API names beside tables and their rows: instances with their clusters and app profiles, views,
- * schema bundles. Each is a file of the lock service. Caches of what calls need of them follow these files.
+ * schema bundles, policies. Each is a file of the lock service. Caches of what calls need of them follow these files.
  */
 export { AppProfileCache } from './app-profile-cache.ts';
 export { Instances } from './instances.ts';
+export { Policies } from './policies.ts';
+export { ownerText, PolicyCache } from './policy-cache.ts';
 export { Resources } from './resources.ts';
 export { ViewCache } from './view-cache.ts';

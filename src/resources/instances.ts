@@ -28,6 +28,7 @@ import {
   newInstance,
   type NewInstance,
 } from '../service/index.ts';
+import { removePolicies } from './remove-policies.ts';
 import { decodeInstance, encodeInstance, type InstanceFile, instancePath } from './instance-file.ts';
 
 /** Names of writes that a file keeps: of those while an answer is lost and its call is sent again. */
@@ -170,6 +171,8 @@ export class Instances implements InstanceService {
     if ((await listFiles(lockService, instancePath(''))).length >= MAX_INSTANCES)
       throw new BigtableError(Code.RESOURCE_EXHAUSTED, `there are ${MAX_INSTANCES} instances, and may be no more`);
     const instance = newInstance(given, clock.nowMicros());
+    // what was left of one that was deleted
+    await removePolicies(this.#parts, given.name);
     if (!(await this.#write(instance, { version: 0, writes: [] }))) throw exists;
     return instance;
   }
@@ -202,6 +205,7 @@ export class Instances implements InstanceService {
   }
 
   async #remove(name: string): Promise<void> {
+    await removePolicies(this.#parts, name);
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       const found = await this.#read(name);
       if (found === undefined) return;

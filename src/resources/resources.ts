@@ -22,6 +22,7 @@ import {
   type ResourceKind,
   type ResourceStore,
 } from '../service/index.ts';
+import { removePolicies } from './remove-policies.ts';
 import { decodeResource, encodeResource, type ResourceFile, resourcePath } from './resource-file.ts';
 
 /** The most resources of a parent, so that a list has a few megabytes. */
@@ -91,7 +92,7 @@ export class Resources implements ResourceStore {
 
   async remove(context: RequestContext, kind: ResourceKind, name: string, version: number): Promise<void> {
     try {
-      await this.#within(context, removeSettled(this.#parts, resourcePath(kind, name), { version }));
+      await this.#within(context, this.#remove(kind, name, version));
     } catch (thrown) {
       throw toBigtableError(thrown).code === Code.ABORTED ? changedSinceRead(name) : thrown;
     }
@@ -138,7 +139,13 @@ export class Resources implements ResourceStore {
     }
   }
 
+  async #remove(kind: ResourceKind, name: string, version: number): Promise<void> {
+    await removePolicies(this.#parts, name);
+    await removeSettled(this.#parts, resourcePath(kind, name), { version });
+  }
+
   async #removeAllOf(parent: string): Promise<void> {
+    await removePolicies(this.#parts, parent);
     for (const kind of KINDS) {
       for (const { path, version } of await listFiles(this.#parts.lockService, resourcePath(kind, `${parent}/`)))
         await removeSettled(this.#parts, path, { version });

@@ -2,6 +2,7 @@
  * A server: the Cloud Bigtable API on an address, over a service. On loopback callers need no credentials unless the
  * options say so. An address that other machines can reach needs TLS and authentication, or `insecurePublic`.
  */
+import { guardOf, type GuardOptions } from '../access/index.ts';
 import { invalidArgument } from '../base/index.ts';
 import { AcceptTurns, type AcceptTurnsOptions, connectionLimit } from '../boot/index.ts';
 import type { Logger } from '../env/index.ts';
@@ -74,6 +75,8 @@ export interface ServerOptions {
   readonly maxIdleMs?: number;
   /** Number of compactions that the database runs concurrently: they need descriptors too. Default: 1. */
   readonly compactionsAtOnce?: number;
+  /** Rights of callers. Default: without owners; reads of families that the caller may not read are refused. */
+  readonly rights?: Pick<GuardOptions, 'owners' | 'unreadableFamilies'>;
   /** Logging of calls. Default: neither slow calls nor an access log. */
   readonly callLog?: Pick<CallLogOptions, 'accessLog' | 'slowMs'>;
   /** Time for calls in progress to end when the server stops, ms. Default: 5000. */
@@ -116,11 +119,13 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       onCall,
       onConnections: (connections) => turns?.changed(connections),
     });
-    for (const followed of [service.appProfiles, service.authorizedViews]) {
+    for (const followed of [service.appProfiles, service.authorizedViews, service.policySource]) {
       await followed?.start();
       stops.push(() => followed?.stop());
     }
-    const api = registerCloudApi(server, service, env, options.passer, options.decoder);
+    const guard = guardOf({ ...options.rights, ...env, service });
+    const passer = options.passer && guard ? guard.passerOf(options.passer) : options.passer;
+    const api = registerCloudApi(server, guard ?? service, env, passer, options.decoder);
     const { listenerFd, connections } = options;
     if (listenerFd !== undefined) await server.listenOn(listenerFd);
     if (listenerFd !== undefined && connections !== undefined) {

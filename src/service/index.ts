@@ -18,6 +18,7 @@ export {
 export { checkGroupLayout } from './check-groups.ts';
 export { checkInstanceChange, checkInstanceName, checkNewInstance } from './check-instances.ts';
 export { checkTableName } from './check-names.ts';
+export { checkMember, checkPolicy } from './check-policies.ts';
 export { checkMutations, checkRules, effectiveMutations } from './check-schema.ts';
 export type { CompactionProgress, ControlService } from './control-service.ts';
 export { changedInstance, newInstance, partOf } from './instance-changes.ts';
@@ -29,6 +30,9 @@ export type {
   NewInstance,
 } from './instance-service.ts';
 export { type KeptOperation, MAX_OPERATION_BYTES, type OperationStore } from './operation-store.ts';
+export { changedPolicy, type KeptPolicy, type PolicySource, type PolicyStore } from './policy-store.ts';
+export { type NamedKind, type NamedResource, parseResourceName } from './resource-names.ts';
+export { type FamilyRight, PERMISSIONS, PERMISSIONS_OF_RIGHTS, PERMITTED_AS, ROLES } from './roles.ts';
 export { changedSinceRead } from './stale-change.ts';
 export {
   canReadOn,

@@ -69,9 +69,9 @@ export interface RawCallHandler {
 export type RowService = Pick<DataService, 'mutateRow' | 'checkAndMutateRow' | 'readModifyWriteRow' | 'readRows'> &
   Pick<AdminService, 'getTable'> & {
     /** Undefined where another server has checked them. */
-    readonly appProfiles?: AppProfileRules;
-    readonly resources?: ResourceStore;
-    readonly authorizedViews?: AuthorizedViewSource;
+    readonly appProfiles?: AppProfileRules | undefined;
+    readonly resources?: ResourceStore | undefined;
+    readonly authorizedViews?: AuthorizedViewSource | undefined;
   };
 
 /** True when a read that failed so may continue after its last whole row: its tablet has moved, or its server ended. */

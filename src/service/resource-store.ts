@@ -44,6 +44,6 @@ export interface ResourceStore {
   replace(context: RequestContext, kind: ResourceKind, resource: KeptResource): Promise<KeptResource>;
   /** ABORTED where it has another version by now, or is gone. */
   remove(context: RequestContext, kind: ResourceKind, name: string, version: number): Promise<void>;
-  /** Removes what is left of those whose name begins with that of a parent which is deleted. */
+  /** Removes what is left of those whose name begins with that of a parent which is deleted, and its policy. */
   removeAllOf(context: RequestContext, parent: string): Promise<void>;
 }

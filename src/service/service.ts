@@ -26,6 +26,7 @@ import type { AppProfileRules } from './app-profile-rules.ts';
 import type { ControlService } from './control-service.ts';
 import type { InstanceService } from './instance-service.ts';
 import type { OperationStore } from './operation-store.ts';
+import type { PolicySource, PolicyStore } from './policy-store.ts';
 import type { AuthorizedViewSource, ResourceStore } from './resource-store.ts';
 
 export interface ReadRequest {
@@ -128,12 +129,16 @@ export interface AdminService {
 
 export interface Service extends DataService, AdminService, ControlService {
   /** For the front doors of this database. Undefined where it has none. */
-  readonly operations?: OperationStore;
+  readonly operations?: OperationStore | undefined;
   /** Undefined where they cannot be reached. */
-  readonly instances?: InstanceService;
+  readonly instances?: InstanceService | undefined;
   /** For the front doors of this database. Undefined where it has none. */
-  readonly resources?: ResourceStore;
-  readonly authorizedViews?: AuthorizedViewSource;
+  readonly resources?: ResourceStore | undefined;
+  readonly authorizedViews?: AuthorizedViewSource | undefined;
   /** For the front doors of this database. Undefined: everything is allowed. */
-  readonly appProfiles?: AppProfileRules;
+  readonly appProfiles?: AppProfileRules | undefined;
+  /** Undefined where they cannot be reached. */
+  readonly policies?: PolicyStore | undefined;
+  /** For the guards of this database's front doors. */
+  readonly policySource?: PolicySource | undefined;
 }

@@ -63,12 +63,13 @@ export const DOORS: readonly { readonly name: string; readonly isServer: boolean
   { name: 'a server of two threads', isServer: true, open: threaded },
 ];
 
-/** A client of a server's door that sends what bytes it likes. */
-export function wireClientOf({ address }: OpenDoor, seed = 1): WireClient {
+/** A client of a server's door that sends what bytes it likes. `token`: goes with every call. */
+export function wireClientOf({ address }: Pick<OpenDoor, 'address'>, seed = 1, token?: string): WireClient {
   return new WireClient({
     address: address as string,
     clock: systemClock,
     random: new SeededRandom(seed),
     errorOf: ({ code, message }) => new BigtableError(code, message),
+    ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }),
   });
 }

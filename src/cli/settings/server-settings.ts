@@ -245,6 +245,21 @@ const SECURITY = {
     group: 'Authentication',
     doc: 'The issuer’s keys: a file or an https URL (the `jwks_uri` of an OpenID provider).',
   },
+  owners: {
+    kind: 'text',
+    placeholder: 'member,…',
+    group: 'Authentication',
+    doc: 'Callers who may do everything, whatever policies say: `token:NAME`, `jwt:SUBJECT`, `cert:NAME`, `allUsers`. With owners, what has no policy is theirs alone; without, it is everyone’s (see [RIGHTS.md](RIGHTS.md)).',
+    brief: 'callers who may do everything, whatever policies say',
+  },
+  unreadableFamilies: {
+    kind: 'choice',
+    choices: ['refuse', 'hide'],
+    default: 'refuse',
+    group: 'Authentication',
+    brief: 'what a read does that needs families which the caller may not read',
+    doc: 'A read that needs column families which its caller may not read is refused, or does not see their cells.',
+  },
   insecurePublic: {
     kind: 'boolean',
     default: false,

@@ -19,6 +19,8 @@ export interface RequestContext {
   /** The authenticated caller; 'anonymous' until there is authentication. */
   readonly principal: string;
   readonly appProfile: string;
+  /** The authorized view through which the call reads and changes its table; '' or undefined = the table itself. */
+  readonly authorizedView?: string;
   readonly priority: Priority;
   /** Trace id for logs; empty where the caller sent none. */
   readonly trace: string;
@@ -90,6 +92,8 @@ export class CallContext implements RequestContext {
   readonly principal: string;
   /** Known once the request is decoded: the decoder fills it in. */
   appProfile = '';
+  /** The same: once the view is found. */
+  authorizedView = '';
   /** A call from another process has it in a header: the transport fills it in. */
   priority: Priority;
   readonly trace: string;

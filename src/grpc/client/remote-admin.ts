@@ -3,7 +3,8 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { BigtableError, Code, prefixEnd, toBytes, toText } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import { isEmptyRange, type RowRange, type TableSchema } from '../../model/index.ts';
-import type { AdminService, FamilyChange, NewTable, TableChange } from '../../service/index.ts';
+import type { AdminService, FamilyChange, NewTable, PolicyStore, TableChange } from '../../service/index.ts';
+import type { RpcClient } from '../../wire/index.ts';
 import { applyExtra, columnFamiliesOf, familyMessage, schemaOf } from '../convert/table.ts';
 import {
   BigtableTableAdmin,
@@ -16,10 +17,18 @@ import {
 } from '../generated/google/bigtable/admin/v2/table_pb.ts';
 import { errorOfStatus } from '../rpc/error-of-status.ts';
 import { call, RemoteControl } from './remote-control.ts';
+import { RemotePolicies } from './remote-policies.ts';
 
 const admin = BigtableTableAdmin.method;
 
 export class RemoteAdmin extends RemoteControl implements AdminService {
+  readonly policies: PolicyStore;
+
+  constructor(client: RpcClient) {
+    super(client);
+    this.policies = new RemotePolicies(client);
+  }
+
   async createTable(context: RequestContext, table: NewTable): Promise<TableSchema> {
     const [parent, tableId] = parts(table.name);
     const message = create(TableMessageSchema, {

@@ -18,6 +18,7 @@ import { registerHealth } from './health-calls.ts';
 import { registerInstanceAdmin } from './instance-admin.ts';
 import { MethodTable } from './method-table.ts';
 import { Operations } from './operations.ts';
+import { registerPolicies } from './policies.ts';
 import { Reflection } from './reflection.ts';
 import { registerSessionCalls } from './session-calls.ts';
 import { registerSampleRowKeys } from './sample-row-keys.ts';
@@ -55,6 +56,7 @@ export function coldMethods(
   registerAuthorizedViews(methods, service, operations);
   registerSqlViews(methods, service, operations);
   registerSchemaBundles(methods, service, operations);
+  registerPolicies(methods, service);
   registerControl(methods, service);
   operations.register(methods);
   registerHealth(methods, health);

@@ -24,8 +24,9 @@ export interface ApiClient {
   close(): void;
 }
 
-export function apiClientOf(door: OpenDoor): ApiClient {
-  const client = wireClientOf(door);
+/** `token`: goes with every call. */
+export function apiClientOf(door: Pick<OpenDoor, 'address' | 'context'>, token?: string): ApiClient {
+  const client = wireClientOf(door, 1, token);
   const pathOf = (method: DescMethod): string => `/${method.parent.typeName}/${method.name}`;
   const bytesOf = (method: DescMethod, request: object): Uint8Array =>
     toBinary(method.input, create(method.input, request as never));

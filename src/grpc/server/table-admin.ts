@@ -1,8 +1,18 @@
 /**
  * google.bigtable.admin.v2.BigtableTableAdmin in terms of the service: tables, families, row ranges, consistency
- * tokens. Authorized views and schema bundles have files of their own; backups, snapshots and rights are UNIMPLEMENTED.
+ * tokens. Authorized views, schema bundles and policies have files of their own; backups and snapshots are
+ * UNIMPLEMENTED.
  */
-import { type ByteString, fromBytes, invalidArgument, ownOf, prefixEnd, utf8 } from '../../base/index.ts';
+import {
+  type ByteString,
+  Code,
+  fromBytes,
+  invalidArgument,
+  ownOf,
+  prefixEnd,
+  toBigtableError,
+  utf8,
+} from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import { ALL_ROWS, type RowRange, type TableSchema } from '../../model/index.ts';
 import type { FamilyChange, NewTable, Service } from '../../service/index.ts';
@@ -102,7 +112,7 @@ function checkNewFamilies(schema: TableSchema, created: readonly string[]): void
   if (rowKeySchema !== undefined) checkRowKeySchema(rowKeySchema, created);
 }
 
-/** The ids of the instance's clusters, where the view shows them. */
+/** The ids of the instance's clusters, where the view shows them, and the caller may see the instance. */
 async function clustersIn(
   service: Service,
   context: RequestContext,
@@ -110,7 +120,12 @@ async function clustersIn(
   view: View,
 ): Promise<readonly string[]> {
   if (!showsClusters(view)) return [];
-  return (await instancesOf(service).getInstance(context, instance)).clusters.map(({ id }) => id);
+  try {
+    return (await instancesOf(service).getInstance(context, instance)).clusters.map(({ id }) => id);
+  } catch (thrown) {
+    if (toBigtableError(thrown).code === Code.PERMISSION_DENIED) return [];
+    throw thrown;
+  }
 }
 
 const FIELDS: Readonly<Record<string, 'gcRule' | 'valueType'>> = { gc_rule: 'gcRule', value_type: 'valueType' };

@@ -1,6 +1,6 @@
 /** The authorized views that calls on data name in place of a table. */
 import { invalidArgument } from '../../base/index.ts';
-import type { RequestContext } from '../../env/index.ts';
+import { CallContext, type RequestContext } from '../../env/index.ts';
 import type { AuthorizedView, KeptResource, RowService } from '../../service/index.ts';
 import { AUTHORIZED_VIEW, idsOf } from '../convert/names.ts';
 import type { RequestDecoder } from '../codec/request-decoder.ts';
@@ -29,6 +29,7 @@ export class Views {
     const { authorizedViews, resources } = this.#service;
     if (resources === undefined) throw invalidArgument('a call that was passed on names a table, not a view');
     // another door may have made it just now
+    if (context instanceof CallContext) context.authorizedView = name;
     const kept = authorizedViews?.find(name) ?? (await resources.find(context, 'authorizedViews', name));
     const known = this.#made.get(kept);
     if (known !== undefined) return known;

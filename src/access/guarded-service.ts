@@ -1,0 +1,337 @@
+/**
+ * A service as callers with rights have it: each call is refused, narrowed or passed on, by the policies of what it
+ * names (docs/decisions/0100-rights.md). It stands between a front door and its database, so that no call passes it by.
+ */
+import type { BigtableError, ByteString } from '../base/index.ts';
+import type { Clock, Logger, RequestContext } from '../env/index.ts';
+import type {
+  Cell,
+  FamilyUsage,
+  ReadBatch,
+  ReadModifyWriteRule,
+  RowMutations,
+  RowRange,
+  TableSchema,
+  TabletHistory,
+  TabletStatistics,
+} from '../model/index.ts';
+import {
+  type AppProfileRules,
+  type AuthorizedViewSource,
+  checkMember,
+  type CheckAndMutateRequest,
+  type CompactionProgress,
+  type FamilyChange,
+  type InstanceService,
+  type KeySample,
+  type NewTable,
+  type OperationStore,
+  type PolicySource,
+  type PolicyStore,
+  type RawCallPasser,
+  type ReadRequest,
+  type ResourceStore,
+  type Service,
+  type TableChange,
+} from '../service/index.ts';
+import { Audit, isRefusal } from './audit.ts';
+import { GuardedInstances } from './guarded-instances.ts';
+import { GuardedOperations } from './guarded-operations.ts';
+import { GuardedPasser } from './guarded-passer.ts';
+import { GuardedPolicies } from './guarded-policies.ts';
+import { GuardedResources } from './guarded-resources.ts';
+import { coversFamily, denied, Rights } from './rights.ts';
+import { RowGuard, type UnreadableFamilies } from './row-guard.ts';
+
+export interface GuardOptions {
+  readonly service: Service;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Members who may do everything, as in a policy. Without any, what has no policy is everyone's. */
+  readonly owners?: readonly string[] | undefined;
+  /** Default: refuse. */
+  readonly unreadableFamilies?: UnreadableFamilies | undefined;
+}
+
+/**
+ * INVALID_ARGUMENT for an owner that is no member. Undefined where the service has no policies: then it has no rights
+ * that could be checked.
+ */
+export function guardOf(options: GuardOptions): GuardedService | undefined {
+  const { policySource } = options.service;
+  for (const owner of options.owners ?? []) checkMember(owner);
+  return policySource && new GuardedService(options, policySource);
+}
+
+export class GuardedService implements Service {
+  readonly operations: OperationStore | undefined;
+  readonly instances: InstanceService | undefined;
+  readonly resources: ResourceStore | undefined;
+  readonly authorizedViews: AuthorizedViewSource | undefined;
+  readonly appProfiles: AppProfileRules | undefined;
+  readonly policies: PolicyStore | undefined;
+  readonly policySource: PolicySource;
+  readonly #service: Service;
+  readonly #rights: Rights;
+  readonly #rows: RowGuard;
+  readonly #audit: Audit;
+
+  constructor(options: GuardOptions, source: PolicySource) {
+    const { service, clock, logger, owners = [], unreadableFamilies = 'refuse' } = options;
+    this.#service = service;
+    const rights = new Rights(source, owners);
+    this.#rights = rights;
+    this.#audit = new Audit(logger, clock);
+    this.#rows = new RowGuard({ service, rights, clock, unreadableFamilies });
+    const parts = { rights, audit: this.#audit };
+    this.policySource = source;
+    this.authorizedViews = service.authorizedViews;
+    this.appProfiles = service.appProfiles;
+    this.operations = service.operations && new GuardedOperations(service.operations, rights);
+    this.instances = service.instances && new GuardedInstances(service.instances, parts);
+    this.resources = service.resources && new GuardedResources(service.resources, parts);
+    this.policies = service.policies && new GuardedPolicies(service.policies, parts);
+  }
+
+  /** A passer that passes on the calls of callers with rights on all families; the others are decoded here. */
+  passerOf(passer: RawCallPasser): RawCallPasser {
+    return new GuardedPasser(passer, this.#rows);
+  }
+
+  mutateRow(context: RequestContext, table: string, mutations: RowMutations): Promise<void> {
+    return this.#noted(context, 'MutateRow', table, this.#rows.mutateRow(context, table, mutations));
+  }
+
+  mutateRows(
+    context: RequestContext,
+    table: string,
+    entries: readonly RowMutations[],
+  ): Promise<readonly (BigtableError | undefined)[]> {
+    return this.#rows.mutateRows(context, table, entries).then((outcomes) => {
+      if (!this.#rights.isOpen && outcomes.some(isRefusal)) this.#audit.refusal(context, 'MutateRows', table);
+      return outcomes;
+    });
+  }
+
+  readRows(context: RequestContext, request: ReadRequest): AsyncIterable<ReadBatch> {
+    if (this.#rows.hasAll(context, 'read', request.table)) return this.#service.readRows(context, request);
+    return this.#notedRead(context, request);
+  }
+
+  sampleRowKeys(context: RequestContext, table: string): Promise<readonly KeySample[]> {
+    return this.#noted(context, 'SampleRowKeys', table, this.#rows.sampleRowKeys(context, table));
+  }
+
+  checkAndMutateRow(context: RequestContext, request: CheckAndMutateRequest): Promise<boolean> {
+    return this.#noted(context, 'CheckAndMutateRow', request.table, this.#rows.checkAndMutateRow(context, request));
+  }
+
+  readModifyWriteRow(
+    context: RequestContext,
+    table: string,
+    row: ByteString,
+    rules: readonly ReadModifyWriteRule[],
+    maxAnswerBytes?: number,
+  ): Promise<readonly Cell[]> {
+    const call = this.#rows.readModifyWriteRow(context, table, row, rules, maxAnswerBytes);
+    return this.#noted(context, 'ReadModifyWriteRow', table, call);
+  }
+
+  createTable(context: RequestContext, table: NewTable): Promise<TableSchema> {
+    return this.#change(context, 'CreateTable', 'bigtable.tables.create', instanceOf(table.name), () =>
+      this.#service.createTable(context, table),
+    );
+  }
+
+  /** Those that the caller may see. PERMISSION_DENIED where the instance is closed to it, and none is seen. */
+  async listTables(context: RequestContext, prefix: string): Promise<readonly TableSchema[]> {
+    const all = await this.#service.listTables(context, prefix);
+    const seen = all.flatMap((schema) => this.#seen(context, schema) ?? []);
+    if (seen.length === 0) this.#checkList(context, prefix);
+    return seen;
+  }
+
+  async listTableNames(context: RequestContext, prefix: string): Promise<readonly string[]> {
+    if (this.#rights.isOpen) return this.#service.listTableNames(context, prefix);
+    return (await this.listTables(context, prefix)).map(({ name }) => name);
+  }
+
+  /** To a caller who may see the table by rights on families alone, with these. */
+  async getTable(context: RequestContext, name: string): Promise<TableSchema> {
+    const schema = await this.#service.getTable(context, name).catch((thrown: unknown) => {
+      // what is missing is nobody's: only who may see the table may know that
+      this.#check(context, 'GetTable', 'bigtable.tables.get', name);
+      throw thrown;
+    });
+    const seen = this.#seen(context, schema);
+    if (seen === undefined) this.#check(context, 'GetTable', 'bigtable.tables.get', name);
+    return seen ?? schema;
+  }
+
+  updateTable(context: RequestContext, name: string, change: TableChange): Promise<TableSchema> {
+    return this.#change(context, 'UpdateTable', 'bigtable.tables.update', name, () =>
+      this.#service.updateTable(context, name, change),
+    );
+  }
+
+  /** A family with a policy that keeps the caller out is not deleted with its table. */
+  deleteTable(context: RequestContext, name: string): Promise<void> {
+    return this.#change(context, 'DeleteTable', 'bigtable.tables.delete', name, () => {
+      const { kind, families } = this.#rights.onFamilies(context.principal, 'admin', name, '');
+      if (kind === 'allBut')
+        throw denied(context.principal, 'bigtable.tables.update', `${name}/columnFamilies/${[...families].join(', ')}`);
+      return this.#service.deleteTable(context, name);
+    });
+  }
+
+  /** Who may administer a family may change and drop it; new ones are the table's matter. */
+  modifyFamilies(context: RequestContext, name: string, changes: readonly FamilyChange[]): Promise<TableSchema> {
+    return this.#audit.change(context, 'ModifyColumnFamilies', name, async () => {
+      const rights = this.#rights.onFamilies(context.principal, 'admin', name, '');
+      if (changes.length === 0) this.#rights.check(context, 'bigtable.tables.update', name);
+      for (const change of changes) {
+        const family = change.kind === 'drop' ? change.name : change.family.name;
+        if (change.kind === 'create') this.#rights.check(context, 'bigtable.tables.update', name);
+        else if (!coversFamily(rights, family))
+          throw denied(context.principal, 'bigtable.tables.update', `${name}/columnFamilies/${family}`);
+      }
+      return this.#service.modifyFamilies(context, name, changes);
+    });
+  }
+
+  dropRowRange(context: RequestContext, name: string, range: RowRange): Promise<void> {
+    return this.#change(context, 'DropRowRange', 'bigtable.tables.mutateRows', name, () => {
+      if (!this.#rows.hasAll(context, 'write', name))
+        throw denied(context.principal, 'bigtable.tables.mutateRows', name);
+      return this.#service.dropRowRange(context, name, range);
+    });
+  }
+
+  async generateConsistencyToken(context: RequestContext, name: string): Promise<string> {
+    this.#check(context, 'GenerateConsistencyToken', 'bigtable.tables.generateConsistencyToken', name);
+    return this.#service.generateConsistencyToken(context, name);
+  }
+
+  async checkConsistency(context: RequestContext, name: string, token: string): Promise<boolean> {
+    this.#check(context, 'CheckConsistency', 'bigtable.tables.checkConsistency', name);
+    return this.#service.checkConsistency(context, name, token);
+  }
+
+  async *compactTables(context: RequestContext, table?: string): AsyncGenerator<CompactionProgress, void> {
+    if (table === undefined) this.#checkOperator(context, 'CompactTables');
+    else this.#check(context, 'CompactTables', 'bigtable.tables.update', table);
+    yield* this.#service.compactTables(context, table);
+  }
+
+  async flush(context: RequestContext): Promise<void> {
+    this.#checkOperator(context, 'Flush');
+    return this.#service.flush(context);
+  }
+
+  splitTablets(context: RequestContext, table: string, row?: ByteString): Promise<void> {
+    return this.#change(context, 'SplitTablets', 'bigtable.tables.update', table, () =>
+      this.#service.splitTablets(context, table, row),
+    );
+  }
+
+  mergeTablets(context: RequestContext, table: string, row: ByteString): Promise<void> {
+    return this.#change(context, 'MergeTablets', 'bigtable.tables.update', table, () =>
+      this.#service.mergeTablets(context, table, row),
+    );
+  }
+
+  /** Tablets begin and end at keys of rows: who may sample these may see them. */
+  async listTablets(context: RequestContext, table: string): Promise<readonly TabletStatistics[]> {
+    this.#checkKeys(context, 'ListTablets', table);
+    return this.#service.listTablets(context, table);
+  }
+
+  async *listTabletEvents(context: RequestContext, table: string): AsyncGenerator<TabletHistory, void> {
+    this.#checkKeys(context, 'ListTabletEvents', table);
+    yield* this.#service.listTabletEvents(context, table);
+  }
+
+  async familyUsage(context: RequestContext, table: string): Promise<readonly FamilyUsage[]> {
+    const { families } = await this.getTable(context, table);
+    const usage = await this.#service.familyUsage(context, table);
+    return this.#rights.isOpen ? usage : usage.filter(({ family }) => Object.hasOwn(families, family));
+  }
+
+  async counters(context: RequestContext): Promise<Readonly<Record<string, number>>> {
+    this.#checkOperator(context, 'GetCounters');
+    return this.#service.counters(context);
+  }
+
+  /** The table as the caller may see it. */
+  #seen(context: RequestContext, schema: TableSchema): TableSchema | undefined {
+    if (this.#rights.allows(context.principal, 'bigtable.tables.get', schema.name)) return schema;
+    const { authorizedView: view = '' } = context;
+    const names = Object.keys(schema.families).filter((family) =>
+      (['read', 'write', 'readModifyWrite', 'admin'] as const).some((right) =>
+        coversFamily(this.#rights.onFamilies(context.principal, right, schema.name, view), family),
+      ),
+    );
+    if (names.length === 0) return undefined;
+    const families = Object.fromEntries(names.map((name) => [name, schema.families[name]!]));
+    return { ...schema, families };
+  }
+
+  #checkList(context: RequestContext, prefix: string): void {
+    const end = prefix.indexOf('/tables/');
+    if (end >= 0) this.#check(context, 'ListTables', 'bigtable.tables.list', prefix.slice(0, end));
+  }
+
+  #checkKeys(context: RequestContext, call: string, table: string): void {
+    this.#check(context, call, 'bigtable.tables.sampleRowKeys', table);
+    if (this.#rows.hasAll(context, 'read', table)) return;
+    this.#audit.refusal(context, call, table);
+    throw denied(context.principal, 'bigtable.tables.readRows', table);
+  }
+
+  #check(context: RequestContext, call: string, permission: string, resource: string): void {
+    if (this.#rights.allows(context.principal, permission, resource)) return;
+    this.#audit.refusal(context, call, resource);
+    throw denied(context.principal, permission, resource);
+  }
+
+  #checkOperator(context: RequestContext, call: string): void {
+    if (this.#rights.isOperator(context.principal)) return;
+    this.#audit.refusal(context, call, 'the database');
+    throw denied(context.principal, 'bigtable.instances.update', 'the database');
+  }
+
+  #change<T>(
+    context: RequestContext,
+    call: string,
+    permission: string,
+    resource: string,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    return this.#audit.change(context, call, resource, async () => {
+      this.#rights.check(context, permission, resource);
+      return work();
+    });
+  }
+
+  /** Notes refusals of calls on data. Without policies there are none. */
+  #noted<T>(context: RequestContext, call: string, table: string, work: Promise<T>): Promise<T> {
+    if (this.#rights.isOpen) return work;
+    return work.catch((thrown: unknown) => {
+      if (isRefusal(thrown)) this.#audit.refusal(context, call, table);
+      throw thrown;
+    });
+  }
+
+  async *#notedRead(context: RequestContext, request: ReadRequest): AsyncGenerator<ReadBatch, void> {
+    try {
+      yield* this.#rows.readRows(context, request);
+    } catch (thrown) {
+      if (isRefusal(thrown)) this.#audit.refusal(context, 'ReadRows', request.table);
+      throw thrown;
+    }
+  }
+}
+
+function instanceOf(table: string): string {
+  return table.slice(0, Math.max(0, table.lastIndexOf('/tables/')));
+}
