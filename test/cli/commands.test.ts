@@ -24,6 +24,37 @@ function refused(outcome: Outcome, code: string, message: RegExp): void {
 
 for (const [name, make] of Object.entries(TARGETS)) {
   describe(`the commands on ${name}`, () => {
+    test('roles are given, shown and taken', async (t) => {
+      const { words, close } = await make(t);
+      await output([...words, 'createtable', 'web', 'families=f:never']);
+      const policy = async (...resource: string[]): Promise<string> => output([...words, 'getpolicy', ...resource]);
+      assert.equal(await policy('web'), 'no policy\n');
+      // who has no name stays in
+      await output([...words, 'grant', 'owner', 'allUsers', 'web']);
+      await output([...words, 'grant', 'bigtable.reader', 'token:crawler', 'web']);
+      await output([...words, 'grant', 'roles/bigtable.reader', 'token:crawler', 'web']);
+      assert.equal(await policy('web'), 'roles/owner  allUsers\nroles/bigtable.reader  token:crawler\n');
+      await output([...words, 'revoke', 'bigtable.reader', 'token:crawler', 'web']);
+      assert.deepEqual(JSON.parse(await output([...words, 'getpolicy', 'web', '--json'])), {
+        bindings: [{ role: 'roles/owner', members: ['allUsers'] }],
+      });
+      refused(await edubba([...words, 'revoke', 'bigtable.reader', 'token:crawler', 'web']), 'NOT_FOUND', /crawler/);
+      refused(
+        await edubba([...words, 'grant', 'king', 'token:a', 'web']),
+        'INVALID_ARGUMENT',
+        /roles\/bigtable.reader/,
+      );
+      refused(await edubba([...words, 'grant', 'owner', 'me', 'web']), 'INVALID_ARGUMENT', /token:NAME/);
+      refused(await edubba([...words, 'getpolicy', 'none']), 'NOT_FOUND', /none/);
+      await output([...words, 'grant', 'owner', 'allUsers', 'web/columnFamilies/f']);
+      await output([...words, 'grant', 'owner', 'allUsers']);
+      for (const resource of [['web/columnFamilies/f'], []])
+        assert.equal(await policy(...resource), 'roles/owner  allUsers\n');
+      await output([...words, 'revoke', 'owner', 'allUsers']);
+      assert.equal(await policy(), 'no policy\n');
+      await close();
+    });
+
     test('tables and families are made, listed, changed and deleted', async (t) => {
       const { words, close } = await make(t);
       const made = await edubba([

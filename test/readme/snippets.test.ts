@@ -215,6 +215,7 @@ const PAGES: Readonly<Record<string, readonly Snippet[]>> = {
   'docs/MOVING.md': MOVING,
   'docs/OPERATIONS.md': OPERATIONS,
   'docs/REPAIR.md': REPAIR,
+  'docs/RIGHTS.md': [{ begins: 'bin/edubba token add tokens.txt ops --out ops.token', run: onFreePort }],
   'docs/SETTINGS.md': SETTINGS,
   'docs/UPGRADING.md': UPGRADING,
   'docs/clients.md': CLIENTS,

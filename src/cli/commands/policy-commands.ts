@@ -14,7 +14,8 @@ const RESOURCE = 'a table, TABLE/columnFamilies/FAMILY, TABLE/authorizedViews/VI
 
 const MORE = `
 Members are principals as a server knows them, token:NAME, jwt:SUBJECT or cert:NAME, or allUsers or
-allAuthenticatedUsers. Roles: ${[...ROLES.keys()].map((role) => role.slice('roles/'.length)).join(', ')}.
+allAuthenticatedUsers. The roles:
+${[...ROLES.keys()].map((role) => `  ${role.slice('roles/'.length)}\n`).join('')}
 
 What has no policy, and is in nothing that has one, is everyone's. Servers enforce policies; a directory that is
 opened by this command is not guarded, so that a policy that keeps everyone out can be mended.
