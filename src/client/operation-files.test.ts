@@ -3,8 +3,15 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { losingAnswers } from '../../test/contracts/lost-answers.ts';
 import { quickClock } from '../../test/simulated-time.ts';
-import { Code } from '../base/index.ts';
-import { ByteBudget, ManualClock, MemoryLockService, requestContext, SeededRandom } from '../env/index.ts';
+import { Code, unavailable } from '../base/index.ts';
+import {
+  ByteBudget,
+  type LockService,
+  ManualClock,
+  MemoryLockService,
+  requestContext,
+  SeededRandom,
+} from '../env/index.ts';
 import { OPERATION_FILES } from '../protocol/index.ts';
 import { OperationFiles } from './operation-files.ts';
 
@@ -42,6 +49,30 @@ describe('operations', () => {
       assert.equal(await door.forget(context, y), false);
       assert.equal((await door.list(context, '')).length, 1);
     }
+  });
+
+  test('are forgotten once, though two doors forget one at the same time, and one sends its call again', async () => {
+    const { lockService, doors: made } = doors(1);
+    const [a] = made as [OperationFiles];
+    const name = await a.keep(context, 'r', contents('1'));
+    let others = Promise.resolve(false);
+    let isFirst = true;
+    const unreached = new Proxy(lockService, {
+      get: (target, method: keyof LockService) => {
+        const value = target[method] as unknown;
+        if (typeof value !== 'function') return value;
+        if (method !== 'write' || !isFirst) return value.bind(target) as unknown;
+        return async () => {
+          isFirst = false;
+          others = a.forget(context, name);
+          await others;
+          throw unavailable('the call did not arrive');
+        };
+      },
+    });
+    const b = new OperationFiles({ lockService: unreached, clock: quickClock(), random: new SeededRandom(2) });
+    assert.deepEqual([await b.forget(context, name), await others], [false, true]);
+    assert.equal(await a.find(context, name), undefined);
   });
 
   test('of names that were never given are not found', async () => {

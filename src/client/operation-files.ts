@@ -117,13 +117,18 @@ export class OperationFiles implements OperationStore {
       if (found === undefined) return false;
       try {
         const path = operationPath(Number.parseInt(ID_FORM.exec(name)![1]!, 16));
-        await writeSettled(this.#parts, path, NO_BYTES, { version: found.version });
+        await writeSettled(this.#parts, path, this.#freeFile(), { version: found.version });
         return true;
       } catch (thrown) {
         // another operation has taken its place
         if (toBigtableError(thrown).code !== Code.ABORTED) throw thrown;
       }
     }
+  }
+
+  /** Too old to be an operation, and unlike that of any other door: so each of them knows its own write. */
+  #freeFile(): Uint8Array {
+    return encodeOperationFile({ name: this.#parts.random.uniqueName(), contents: NO_BYTES, madeMicros: 0 });
   }
 
   #files(): Promise<SmallFile[]> {
