@@ -88,7 +88,8 @@ export class Policies implements PolicyStore {
       if (wanted !== undefined && wanted !== found.version) throw changedPolicy(resource);
       const version = await this.#write(resource, owner, policy, found.fileVersion);
       if (version === undefined) continue;
-      await this.#parts.onChange(resource);
+      // the change stands in any case, and a watch reports it later
+      await this.#parts.onChange(resource).catch(() => {});
       return { ...policy, version };
     }
     throw new BigtableError(Code.ABORTED, `the policy of ${resource} is being changed by many others: try again`);
