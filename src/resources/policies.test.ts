@@ -165,6 +165,29 @@ describe('the policies that a process knows', () => {
     return { table, cache, put, isKnown };
   }
 
+  test('give nothing where their files cannot be read, and can be set again', async () => {
+    const {
+      lockService,
+      clients: [a],
+    } = clients(1);
+    const cache = new PolicyCache({
+      lockService,
+      clock: new ManualClock(),
+      logger: silentLogger,
+      schemaOf: () => schema('00000010', 0),
+    });
+    await lockService.write(policyPath(TABLE), Buffer.from('{"format":1,"requires":0,"owner":1}'));
+    await cache.start();
+    assert.deepEqual(cache.find(TABLE)?.bindings, []);
+    assert.ok(!cache.isEmpty);
+    assert.equal(await outcomeOf(a.getPolicy(context, TABLE)), 'DATA_LOSS');
+    await a.setPolicy(context, TABLE, policy('token:a'));
+    assert.deepEqual((await a.getPolicy(context, TABLE)).bindings, policy('token:a').bindings);
+    await cache.refresh(TABLE);
+    assert.deepEqual(cache.find(TABLE)?.bindings, policy('token:a').bindings);
+    cache.stop();
+  });
+
   test('are in force unless their table or family is known to be a later one', async () => {
     const { table, cache, put, isKnown } = await started(undefined);
     const before = cache.changes;

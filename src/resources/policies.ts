@@ -75,8 +75,8 @@ export class Policies implements PolicyStore {
     const path = policyPath(resource);
     const file = await this.#parts.lockService.read(path);
     if (file === undefined) return { bindings: [], version: 0, fileVersion: 0 };
-    const found = decodePolicy(path, file.contents);
     const fileVersion = file.version;
+    const found = decodePolicy(path, file.contents);
     return found.owner === owner
       ? { bindings: found.bindings, version: fileVersion, fileVersion }
       : { bindings: [], version: 0, fileVersion };
@@ -84,7 +84,11 @@ export class Policies implements PolicyStore {
 
   async #set(resource: string, owner: string, policy: Policy, wanted: number | undefined): Promise<KeptPolicy> {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-      const found = await this.#read(resource, owner);
+      const found = await this.#read(resource, owner).catch((thrown: unknown) => {
+        // one that cannot be read is replaced
+        if (toBigtableError(thrown).code !== Code.DATA_LOSS || wanted !== undefined) throw thrown;
+        return this.#unreadable(resource);
+      });
       if (wanted !== undefined && wanted !== found.version) throw changedPolicy(resource);
       const version = await this.#write(resource, owner, policy, found.fileVersion);
       if (version === undefined) continue;
@@ -93,6 +97,11 @@ export class Policies implements PolicyStore {
       return { ...policy, version };
     }
     throw new BigtableError(Code.ABORTED, `the policy of ${resource} is being changed by many others: try again`);
+  }
+
+  async #unreadable(resource: string): Promise<Found> {
+    const file = await this.#parts.lockService.read(policyPath(resource));
+    return { bindings: [], version: 0, fileVersion: file?.version ?? 0 };
   }
 
   /** The new version, 0 of no policy; undefined where the file is of another version by now. */

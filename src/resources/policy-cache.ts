@@ -1,6 +1,6 @@
 /** The policies of all resources, as this process knows them. */
 import type { FamilySchema, Policy, TableSchema } from '../model/index.ts';
-import { ownOf } from '../base/index.ts';
+import { ownOf, toBigtableError } from '../base/index.ts';
 import { type NamedResource, parseResourceName, type PolicySource } from '../service/index.ts';
 import { FollowedFiles, type FollowedFilesParts } from './followed-files.ts';
 import { decodePolicy, type PolicyFile, policyPath } from './policy-file.ts';
@@ -17,6 +17,12 @@ interface Owner {
   readonly generation: number;
 }
 
+/** What closes a resource: as if the policy had no members. Its owner is later than every other. */
+const UNREADABLE = {
+  file: { owner: '', bindings: [], write: '' },
+  owner: { tableId: '\uffff', generation: Number.POSITIVE_INFINITY },
+} as const;
+
 /** The owner of a resource in that table, or of the family. */
 export function ownerText({ id }: TableSchema, family?: FamilySchema): string {
   return family === undefined ? id : `${id}/${family.generation ?? 0}`;
@@ -30,9 +36,15 @@ export class PolicyCache implements PolicySource {
   constructor(parts: PolicyCacheParts) {
     this.#parts = parts;
     this.#policies = new FollowedFiles(parts, policyPath(''), ({ path, contents }) => {
-      const file = decodePolicy(path, contents);
-      const [tableId = '', generation = '0'] = file.owner.split('/');
-      return { file, owner: { tableId, generation: Number(generation) } };
+      try {
+        const file = decodePolicy(path, contents);
+        const [tableId = '', generation = '0'] = file.owner.split('/');
+        return { file, owner: { tableId, generation: Number(generation) } };
+      } catch (thrown) {
+        const error = toBigtableError(thrown).message;
+        parts.logger.error('a policy cannot be read: it gives nothing until it is set again', { path, error });
+        return UNREADABLE;
+      }
     });
   }
 

@@ -14,7 +14,7 @@ import { assertWhole } from './whole.ts';
 import type { Witness } from './witness.ts';
 
 /** Every how manieth operation; EDUBBA_CRASH_STRIDE=1 is the long form. */
-const STRIDE = Number(process.env['EDUBBA_CRASH_STRIDE'] ?? 6);
+const STRIDE = Number(process.env['EDUBBA_CRASH_STRIDE'] ?? 8);
 const MAX_MS = STRIDE === 1 ? 3_600_000 : 600_000;
 const CHANGES: ReadonlySet<FileOperation> = new Set([
   'create',
