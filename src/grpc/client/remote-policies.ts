@@ -4,6 +4,7 @@ import type { RequestContext } from '../../env/index.ts';
 import type { Policy } from '../../model/index.ts';
 import type { KeptPolicy, PolicyStore } from '../../service/index.ts';
 import type { RpcClient } from '../../wire/index.ts';
+import { policyEtag, versionOfEtag } from '../convert/policy.ts';
 import { BigtableTableAdmin } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import type { Policy as PolicyMessage } from '../generated/google/iam/v1/policy_pb.ts';
 import { call } from './remote-control.ts';
@@ -23,7 +24,7 @@ export class RemotePolicies implements PolicyStore {
 
   async setPolicy(context: RequestContext, resource: string, policy: Policy, version?: number): Promise<KeptPolicy> {
     const bindings = policy.bindings.map(({ role, members }) => ({ role, members: [...members] }));
-    const etag = version === undefined ? {} : { etag: Buffer.from(String(version)) };
+    const etag = version === undefined ? {} : { etag: policyEtag(version) };
     return policyOf(await call(this.#client, context, admin.setIamPolicy, { resource, policy: { bindings, ...etag } }));
   }
 
@@ -35,8 +36,8 @@ export class RemotePolicies implements PolicyStore {
 
 /** UNIMPLEMENTED for the etag of another server: it is no number that a change could name. */
 function policyOf({ bindings, etag }: PolicyMessage): KeptPolicy {
-  const text = Buffer.from(etag).toString('latin1');
-  if (!/^\d{1,15}$/.test(text))
+  const version = versionOfEtag(etag);
+  if (version === undefined)
     throw new BigtableError(Code.UNIMPLEMENTED, 'the server is not one of Edubba: set its policies by its own tools');
-  return { bindings: bindings.map(({ role, members }) => ({ role, members })), version: Number(text) };
+  return { bindings: bindings.map(({ role, members }) => ({ role, members })), version };
 }

@@ -1,12 +1,11 @@
 /** Rights: the calls on policies that table admin and instance admin have in common (API: google.iam.v1). */
-import type { MessageInitShape } from '@bufbuild/protobuf';
 import { BigtableError, Code, invalidArgument } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { KeptPolicy, PolicyStore, Service } from '../../service/index.ts';
+import { policyMessage, versionOfEtag } from '../convert/policy.ts';
 import { BigtableInstanceAdmin } from '../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts';
 import { BigtableTableAdmin } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import type { SetIamPolicyRequest } from '../generated/google/iam/v1/iam_policy_pb.ts';
-import type { PolicySchema } from '../generated/google/iam/v1/policy_pb.ts';
 import type { MethodTable } from './method-table.ts';
 
 export function registerPolicies(methods: MethodTable, service: Service): void {
@@ -17,9 +16,9 @@ export function registerPolicies(methods: MethodTable, service: Service): void {
   };
   for (const admin of [BigtableTableAdmin.method, BigtableInstanceAdmin.method]) {
     methods.unary(admin.getIamPolicy, async (context, { resource }) =>
-      messageOf(await store().getPolicy(context, resource)),
+      policyMessage(await store().getPolicy(context, resource)),
     );
-    methods.change(admin.setIamPolicy, async (context, request) => messageOf(await set(store(), context, request)));
+    methods.change(admin.setIamPolicy, async (context, request) => policyMessage(await set(store(), context, request)));
     methods.unary(admin.testIamPermissions, async (context, { resource, permissions }) => {
       const wild = permissions.find((permission) => permission.includes('*'));
       if (wild !== undefined)
@@ -44,24 +43,7 @@ function set(store: PolicyStore, context: RequestContext, request: SetIamPolicyR
   const bindings = policy.bindings
     .filter(({ members }) => members.length > 0)
     .map(({ role, members }) => ({ role, members }));
-  return store.setPolicy(
-    context,
-    resource,
-    { bindings },
-    policy.etag.length === 0 ? undefined : versionOf(policy.etag),
-  );
-}
-
-/** -1, which no policy has, for the etag of something else. */
-function versionOf(etag: Uint8Array): number {
-  const text = Buffer.from(etag).toString('latin1');
-  return /^\d{1,15}$/.test(text) ? Number(text) : -1;
-}
-
-function messageOf({ bindings, version }: KeptPolicy): MessageInitShape<typeof PolicySchema> {
-  return {
-    version: 1,
-    etag: Buffer.from(String(version)),
-    bindings: bindings.map(({ role, members }) => ({ role, members: [...members] })),
-  };
+  // no policy has the version -1
+  const version = policy.etag.length === 0 ? undefined : (versionOfEtag(policy.etag) ?? -1);
+  return store.setPolicy(context, resource, { bindings }, version);
 }
