@@ -83,11 +83,6 @@ export const METADATA_BUGS: readonly PlantedBug[] = [
     changes: [
       { file: 'master/master.ts', text: 'onStall: () => this.#lookAtMetadataAnew(),', wrong: '' },
       {
-        file: 'master/master.ts',
-        text: 'clock.timer(LOOK_PERIOD_MS, () => this.#lookAtMetadataAnew());',
-        wrong: 'clock.timer(LOOK_PERIOD_MS, () => {});',
-      },
-      {
         file: 'master/recoveries.ts',
         text: 'else queue.recover(keys);',
         wrong: "else queue.recover(keys.filter((key) => !key.startsWith('00000000')));",

@@ -25,6 +25,8 @@ export interface LoadsOptions {
   readonly schemas: SchemaCache;
   readonly failures: LoadFailures;
   readonly context: () => RequestContext;
+  /** Called after each half a minute that the load of a tablet of METADATA takes. */
+  readonly onMetadataStall: () => void;
 }
 
 interface Load {
@@ -124,12 +126,13 @@ export class Loads {
 
   /** One call. A failure of it is that of each of its tablets. */
   async #call({ server, underWay }: Loading, loads: readonly Load[]): Promise<void> {
-    const { caller, context, failures } = this.#options;
+    const { caller, context, failures, onMetadataStall } = this.#options;
     assert(loads.length > 0 && loads.length <= MAX_TABLETS_PER_CALL, 'a call names a few tablets');
     for (const load of loads) underWay.add(load);
     const tablets = loads.map(({ ref }) => ref);
+    const onStall = isMetadataTablet(tablets[0]!.key) ? onMetadataStall : undefined;
     const answers = await caller
-      .callUntilDone(server, 'load', { tablets, schemas: this.#schemasOf(tablets) }, context())
+      .callUntilDone(server, 'load', { tablets, schemas: this.#schemasOf(tablets) }, context(), onStall)
       .then(
         (answer) => answer.map((error) => error && fromPlainError(error)),
         (thrown: unknown) => tablets.map(() => notDone(toBigtableError(thrown))),

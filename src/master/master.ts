@@ -162,6 +162,8 @@ export class Master {
       clock: env.clock,
       caller: this.#servers.caller,
       failures: new LoadFailures(env.logger),
+      // its server may wait for one that died unnoticed
+      onMetadataStall: () => this.#lookAtMetadataAnew(),
     });
     this.#sorting = new LogSorting({ ...parts, sizes: options.sortedLogs });
     this.#assignment = new Assignment({ ...parts, sorting: this.#sorting });
@@ -338,11 +340,7 @@ export class Master {
       this.#lookingAtMetadata = new AbortController();
       this.#recoveries.forget();
       this.#sorting.forget();
-      // it may wait for loads of a server that needs one which died unnoticed
-      const again = this.#env.clock.timer(LOOK_PERIOD_MS, () => this.#lookAtMetadataAnew());
-      await this.#verification
-        .ofMetadata({ ...this.#context(), signal: this.#lookingAtMetadata.signal })
-        .finally(() => again.cancel());
+      await this.#verification.ofMetadata({ ...this.#context(), signal: this.#lookingAtMetadata.signal });
       if (this.#servers.anySilent) this.#schedule.later('call silent servers', CALL_AGAIN_MS);
     });
   }

@@ -20,6 +20,9 @@ const STATUS_MS = 1000;
 /** Deadline of all other calls. */
 export const CALL_MS = 5000;
 
+/** So many calls take half a minute. */
+const STALL_CALLS = 6;
+
 /** A tablet server by its incarnation. */
 export type ServerName = Pick<PeerFile, 'name' | 'address'>;
 export type Message<M extends keyof TabletServerCalls> = Omit<TabletServerCalls[M]['message'], keyof FromMaster>;
@@ -56,15 +59,16 @@ export class ServerCaller {
 
   /**
    * A call that may take minutes, and that joins its own work when it is repeated: called again for as long as the
-   * server answers a status.
+   * server answers a status. `onStall`: called after each half a minute.
    */
   async callUntilDone<M extends 'load' | 'unload' | 'flush' | 'sortLog'>(
     server: ServerName,
     method: M,
     message: Message<M>,
     context: RequestContext,
+    onStall?: () => void,
   ): Promise<TabletServerCalls[M]['answer']> {
-    for (;;) {
+    for (let calls = 1; ; calls++) {
       try {
         return await this.call(server, method, message, context);
       } catch (thrown) {
@@ -72,6 +76,7 @@ export class ServerCaller {
         const isOver = this.#ended || context.deadlineMs <= this.#env.clock.monotonicMs();
         if (error.code !== Code.DEADLINE_EXCEEDED || isOver) throw error;
         if ((await this.status(server, context, { brief: true })) instanceof BigtableError) throw error;
+        if (calls % STALL_CALLS === 0) onStall?.();
       }
     }
   }
