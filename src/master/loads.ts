@@ -130,7 +130,9 @@ export class Loads {
     assert(loads.length > 0 && loads.length <= MAX_TABLETS_PER_CALL, 'a call names a few tablets');
     for (const load of loads) underWay.add(load);
     const tablets = loads.map(({ ref }) => ref);
-    const onStall = isMetadataTablet(tablets[0]!.key) ? onMetadataStall : undefined;
+    const isOfMetadata = tablets.some(({ key }) => isMetadataTablet(key));
+    assert(!isOfMetadata || tablets.length === 1, "METADATA's tablets are loaded by calls of their own");
+    const onStall = isOfMetadata ? onMetadataStall : undefined;
     const answers = await caller
       .callUntilDone(server, 'load', { tablets, schemas: this.#schemasOf(tablets) }, context(), onStall)
       .then(
