@@ -2,8 +2,7 @@
 import type { RequestContext } from '../env/index.ts';
 import type { Instance } from '../model/index.ts';
 import type { InstanceChange, InstanceService, NewInstance } from '../service/index.ts';
-import type { Audit } from './audit.ts';
-import type { Rights } from './rights.ts';
+import type { Gate } from './gate.ts';
 
 const CHANGES: Readonly<Record<InstanceChange['kind'], { readonly call: string; readonly permission: string }>> = {
   describe: { call: 'UpdateInstance', permission: 'bigtable.instances.update' },
@@ -15,53 +14,45 @@ const CHANGES: Readonly<Record<InstanceChange['kind'], { readonly call: string; 
   deleteAppProfile: { call: 'DeleteAppProfile', permission: 'bigtable.appProfiles.delete' },
 };
 
-export interface GuardParts {
-  readonly rights: Rights;
-  readonly audit: Audit;
-}
-
 export class GuardedInstances implements InstanceService {
   readonly #instances: InstanceService;
-  readonly #parts: GuardParts;
+  readonly #gate: Gate;
 
-  constructor(instances: InstanceService, parts: GuardParts) {
+  constructor(instances: InstanceService, gate: Gate) {
     this.#instances = instances;
-    this.#parts = parts;
+    this.#gate = gate;
   }
 
   async getInstance(context: RequestContext, name: string): Promise<Instance> {
-    this.#parts.rights.check(context, 'bigtable.instances.get', name);
+    this.#gate.check(context, 'GetInstance', 'bigtable.instances.get', name);
     return this.#instances.getInstance(context, name);
   }
 
   /** Those that the caller may see. */
   async listInstances(context: RequestContext, project: string): Promise<readonly Instance[]> {
     const all = await this.#instances.listInstances(context, project);
-    return all.filter(({ name }) => this.#parts.rights.allows(context.principal, 'bigtable.instances.get', name));
+    return all.filter(({ name }) => this.#gate.rights.allows(context.principal, 'bigtable.instances.get', name));
   }
 
   /** No project has a policy: where the database has owners, they alone create instances. */
   createInstance(context: RequestContext, instance: NewInstance): Promise<Instance> {
     const { name } = instance;
     const project = name.slice(0, Math.max(0, name.indexOf('/instances/')));
-    return this.#parts.audit.change(context, 'CreateInstance', name, async () => {
-      this.#parts.rights.check(context, 'bigtable.instances.create', project);
-      return this.#instances.createInstance(context, instance);
-    });
+    return this.#gate.change(context, 'CreateInstance', 'bigtable.instances.create', project, () =>
+      this.#instances.createInstance(context, instance),
+    );
   }
 
   changeInstance(context: RequestContext, name: string, change: InstanceChange): Promise<Instance> {
     const { call, permission } = CHANGES[change.kind];
-    return this.#parts.audit.change(context, call, name, async () => {
-      this.#parts.rights.check(context, permission, name);
-      return this.#instances.changeInstance(context, name, change);
-    });
+    return this.#gate.change(context, call, permission, name, () =>
+      this.#instances.changeInstance(context, name, change),
+    );
   }
 
   deleteInstance(context: RequestContext, name: string): Promise<void> {
-    return this.#parts.audit.change(context, 'DeleteInstance', name, async () => {
-      this.#parts.rights.check(context, 'bigtable.instances.delete', name);
-      return this.#instances.deleteInstance(context, name);
-    });
+    return this.#gate.change(context, 'DeleteInstance', 'bigtable.instances.delete', name, () =>
+      this.#instances.deleteInstance(context, name),
+    );
   }
 }

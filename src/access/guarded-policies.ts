@@ -10,30 +10,28 @@ import {
   PERMITTED_AS,
   type PolicyStore,
 } from '../service/index.ts';
-import type { GuardParts } from './guarded-instances.ts';
+import type { Gate } from './gate.ts';
 
 export class GuardedPolicies implements PolicyStore {
   readonly #policies: PolicyStore;
-  readonly #parts: GuardParts;
+  readonly #gate: Gate;
 
-  constructor(policies: PolicyStore, parts: GuardParts) {
+  constructor(policies: PolicyStore, gate: Gate) {
     this.#policies = policies;
-    this.#parts = parts;
+    this.#gate = gate;
   }
 
   async getPolicy(context: RequestContext, resource: string): Promise<KeptPolicy> {
-    this.#parts.rights.check(context, permissionOf(resource, 'getIamPolicy'), resource);
+    this.#gate.check(context, 'GetIamPolicy', permissionOf(resource, 'getIamPolicy'), resource);
     return this.#policies.getPolicy(context, resource);
   }
 
   /** FAILED_PRECONDITION where the caller would lose the right to do so again: nobody else might have it. */
-  setPolicy(context: RequestContext, resource: string, policy: Policy, version?: number): Promise<KeptPolicy> {
-    const { rights, audit } = this.#parts;
-    return audit.change(context, 'SetIamPolicy', resource, async () => {
-      checkPolicy(policy);
-      const permission = permissionOf(resource, 'setIamPolicy');
-      rights.check(context, permission, resource);
-      if (!rights.wouldAllow(context.principal, permission, resource, policy))
+  async setPolicy(context: RequestContext, resource: string, policy: Policy, version?: number): Promise<KeptPolicy> {
+    checkPolicy(policy);
+    const permission = permissionOf(resource, 'setIamPolicy');
+    return this.#gate.change(context, 'SetIamPolicy', permission, resource, async () => {
+      if (!this.#gate.rights.wouldAllow(context.principal, permission, resource, policy))
         throw new BigtableError(
           Code.FAILED_PRECONDITION,
           `the policy takes ${permission} on ${resource} from its own author, ${context.principal}: give yourself a role that has it`,
@@ -47,7 +45,7 @@ export class GuardedPolicies implements PolicyStore {
     // NOT_FOUND where there is none
     await this.#policies.getPolicy(context, resource);
     return permissions.filter(
-      (permission) => PERMISSIONS.has(permission) && this.#parts.rights.allows(context.principal, permission, resource),
+      (permission) => PERMISSIONS.has(permission) && this.#gate.rights.allows(context.principal, permission, resource),
     );
   }
 }

@@ -1,15 +1,15 @@
 /** Views and schema bundles, as far as the caller has rights on them. */
 import type { RequestContext } from '../env/index.ts';
 import type { KeptResource, ResourceKind, ResourceStore } from '../service/index.ts';
-import type { GuardParts } from './guarded-instances.ts';
+import type { Gate } from './gate.ts';
 
 export class GuardedResources implements ResourceStore {
   readonly #resources: ResourceStore;
-  readonly #parts: GuardParts;
+  readonly #gate: Gate;
 
-  constructor(resources: ResourceStore, parts: GuardParts) {
+  constructor(resources: ResourceStore, gate: Gate) {
     this.#resources = resources;
-    this.#parts = parts;
+    this.#gate = gate;
   }
 
   create(context: RequestContext, kind: ResourceKind, name: string, contents: Uint8Array): Promise<KeptResource> {
@@ -18,16 +18,16 @@ export class GuardedResources implements ResourceStore {
   }
 
   async find(context: RequestContext, kind: ResourceKind, name: string): Promise<KeptResource> {
-    this.#parts.rights.check(context, `bigtable.${kind}.get`, name);
+    this.#gate.check(context, `${kind}.get`, `bigtable.${kind}.get`, name);
     return this.#resources.find(context, kind, name);
   }
 
   /** Those that the caller may see; PERMISSION_DENIED where the parent is closed to it, and none is seen. */
   async list(context: RequestContext, kind: ResourceKind, parent: string): Promise<readonly KeptResource[]> {
-    const { rights } = this.#parts;
+    const { rights } = this.#gate;
     const all = await this.#resources.list(context, kind, parent);
     const seen = all.filter(({ name }) => rights.allows(context.principal, `bigtable.${kind}.get`, name));
-    if (seen.length === 0) rights.check(context, `bigtable.${kind}.list`, parent);
+    if (seen.length === 0) this.#gate.check(context, `${kind}.list`, `bigtable.${kind}.list`, parent);
     return seen;
   }
 
@@ -52,9 +52,6 @@ export class GuardedResources implements ResourceStore {
     resource: string,
     work: () => Promise<T>,
   ): Promise<T> {
-    return this.#parts.audit.change(context, `${kind}.${verb}`, resource, async () => {
-      this.#parts.rights.check(context, `bigtable.${kind}.${verb}`, resource);
-      return work();
-    });
+    return this.#gate.change(context, `${kind}.${verb}`, `bigtable.${kind}.${verb}`, resource, work);
   }
 }

@@ -26,6 +26,7 @@ import {
   type KeySample,
   type NewTable,
   type OperationStore,
+  parseResourceName,
   type PolicySource,
   type PolicyStore,
   type RawCallPasser,
@@ -35,6 +36,7 @@ import {
   type TableChange,
 } from '../service/index.ts';
 import { Audit, isRefusal } from './audit.ts';
+import { Gate } from './gate.ts';
 import { GuardedInstances } from './guarded-instances.ts';
 import { GuardedOperations } from './guarded-operations.ts';
 import { GuardedPasser } from './guarded-passer.ts';
@@ -73,6 +75,7 @@ export class GuardedService implements Service {
   readonly policySource: PolicySource;
   readonly #service: Service;
   readonly #rights: Rights;
+  readonly #gate: Gate;
   readonly #rows: RowGuard;
   readonly #audit: Audit;
 
@@ -83,14 +86,14 @@ export class GuardedService implements Service {
     this.#rights = rights;
     this.#audit = new Audit(logger, clock);
     this.#rows = new RowGuard({ service, rights, clock, unreadableFamilies });
-    const parts = { rights, audit: this.#audit };
+    this.#gate = new Gate(rights, this.#audit);
     this.policySource = source;
     this.authorizedViews = service.authorizedViews;
     this.appProfiles = service.appProfiles;
     this.operations = service.operations && new GuardedOperations(service.operations, rights);
-    this.instances = service.instances && new GuardedInstances(service.instances, parts);
-    this.resources = service.resources && new GuardedResources(service.resources, parts);
-    this.policies = service.policies && new GuardedPolicies(service.policies, parts);
+    this.instances = service.instances && new GuardedInstances(service.instances, this.#gate);
+    this.resources = service.resources && new GuardedResources(service.resources, this.#gate);
+    this.policies = service.policies && new GuardedPolicies(service.policies, this.#gate);
   }
 
   /** A passer that passes on the calls of callers with rights on all families; the others are decoded here. */
@@ -99,6 +102,7 @@ export class GuardedService implements Service {
   }
 
   mutateRow(context: RequestContext, table: string, mutations: RowMutations): Promise<void> {
+    if (this.#rows.hasAll(context, 'write', table)) return this.#service.mutateRow(context, table, mutations);
     return this.#noted(context, 'MutateRow', table, this.#rows.mutateRow(context, table, mutations));
   }
 
@@ -107,8 +111,9 @@ export class GuardedService implements Service {
     table: string,
     entries: readonly RowMutations[],
   ): Promise<readonly (BigtableError | undefined)[]> {
+    if (this.#rows.hasAll(context, 'write', table)) return this.#service.mutateRows(context, table, entries);
     return this.#rows.mutateRows(context, table, entries).then((outcomes) => {
-      if (!this.#rights.isOpen && outcomes.some(isRefusal)) this.#audit.refusal(context, 'MutateRows', table);
+      if (outcomes.some(isRefusal)) this.#audit.refusal(context, 'MutateRows', table);
       return outcomes;
     });
   }
@@ -123,7 +128,10 @@ export class GuardedService implements Service {
   }
 
   checkAndMutateRow(context: RequestContext, request: CheckAndMutateRequest): Promise<boolean> {
-    return this.#noted(context, 'CheckAndMutateRow', request.table, this.#rows.checkAndMutateRow(context, request));
+    const { table } = request;
+    if (this.#rows.hasAll(context, 'read', table) && this.#rows.hasAll(context, 'write', table))
+      return this.#service.checkAndMutateRow(context, request);
+    return this.#noted(context, 'CheckAndMutateRow', table, this.#rows.checkAndMutateRow(context, request));
   }
 
   readModifyWriteRow(
@@ -133,13 +141,19 @@ export class GuardedService implements Service {
     rules: readonly ReadModifyWriteRule[],
     maxAnswerBytes?: number,
   ): Promise<readonly Cell[]> {
+    if (this.#rows.hasAll(context, 'readModifyWrite', table))
+      return this.#service.readModifyWriteRow(context, table, row, rules, maxAnswerBytes);
     const call = this.#rows.readModifyWriteRow(context, table, row, rules, maxAnswerBytes);
     return this.#noted(context, 'ReadModifyWriteRow', table, call);
   }
 
   createTable(context: RequestContext, table: NewTable): Promise<TableSchema> {
-    return this.#change(context, 'CreateTable', 'bigtable.tables.create', instanceOf(table.name), () =>
-      this.#service.createTable(context, table),
+    return this.#gate.change(
+      context,
+      'CreateTable',
+      'bigtable.tables.create',
+      parseResourceName(table.name)?.instance ?? '',
+      () => this.#service.createTable(context, table),
     );
   }
 
@@ -160,23 +174,23 @@ export class GuardedService implements Service {
   async getTable(context: RequestContext, name: string): Promise<TableSchema> {
     const schema = await this.#service.getTable(context, name).catch((thrown: unknown) => {
       // what is missing is nobody's: only who may see the table may know that
-      this.#check(context, 'GetTable', 'bigtable.tables.get', name);
+      this.#gate.check(context, 'GetTable', 'bigtable.tables.get', name);
       throw thrown;
     });
     const seen = this.#seen(context, schema);
-    if (seen === undefined) this.#check(context, 'GetTable', 'bigtable.tables.get', name);
+    if (seen === undefined) this.#gate.check(context, 'GetTable', 'bigtable.tables.get', name);
     return seen ?? schema;
   }
 
   updateTable(context: RequestContext, name: string, change: TableChange): Promise<TableSchema> {
-    return this.#change(context, 'UpdateTable', 'bigtable.tables.update', name, () =>
+    return this.#gate.change(context, 'UpdateTable', 'bigtable.tables.update', name, () =>
       this.#service.updateTable(context, name, change),
     );
   }
 
   /** A family with a policy that keeps the caller out is not deleted with its table. */
   deleteTable(context: RequestContext, name: string): Promise<void> {
-    return this.#change(context, 'DeleteTable', 'bigtable.tables.delete', name, () => {
+    return this.#gate.change(context, 'DeleteTable', 'bigtable.tables.delete', name, () => {
       const { kind, families } = this.#rights.onFamilies(context.principal, 'admin', name, '');
       if (kind === 'allBut')
         throw denied(context.principal, 'bigtable.tables.update', `${name}/columnFamilies/${[...families].join(', ')}`);
@@ -200,7 +214,7 @@ export class GuardedService implements Service {
   }
 
   dropRowRange(context: RequestContext, name: string, range: RowRange): Promise<void> {
-    return this.#change(context, 'DropRowRange', 'bigtable.tables.mutateRows', name, () => {
+    return this.#gate.change(context, 'DropRowRange', 'bigtable.tables.mutateRows', name, () => {
       if (!this.#rows.hasAll(context, 'write', name))
         throw denied(context.principal, 'bigtable.tables.mutateRows', name);
       return this.#service.dropRowRange(context, name, range);
@@ -208,18 +222,18 @@ export class GuardedService implements Service {
   }
 
   async generateConsistencyToken(context: RequestContext, name: string): Promise<string> {
-    this.#check(context, 'GenerateConsistencyToken', 'bigtable.tables.generateConsistencyToken', name);
+    this.#gate.check(context, 'GenerateConsistencyToken', 'bigtable.tables.generateConsistencyToken', name);
     return this.#service.generateConsistencyToken(context, name);
   }
 
   async checkConsistency(context: RequestContext, name: string, token: string): Promise<boolean> {
-    this.#check(context, 'CheckConsistency', 'bigtable.tables.checkConsistency', name);
+    this.#gate.check(context, 'CheckConsistency', 'bigtable.tables.checkConsistency', name);
     return this.#service.checkConsistency(context, name, token);
   }
 
   async *compactTables(context: RequestContext, table?: string): AsyncGenerator<CompactionProgress, void> {
     if (table === undefined) this.#checkOperator(context, 'CompactTables');
-    else this.#check(context, 'CompactTables', 'bigtable.tables.update', table);
+    else this.#gate.check(context, 'CompactTables', 'bigtable.tables.update', table);
     yield* this.#service.compactTables(context, table);
   }
 
@@ -229,13 +243,13 @@ export class GuardedService implements Service {
   }
 
   splitTablets(context: RequestContext, table: string, row?: ByteString): Promise<void> {
-    return this.#change(context, 'SplitTablets', 'bigtable.tables.update', table, () =>
+    return this.#gate.change(context, 'SplitTablets', 'bigtable.tables.update', table, () =>
       this.#service.splitTablets(context, table, row),
     );
   }
 
   mergeTablets(context: RequestContext, table: string, row: ByteString): Promise<void> {
-    return this.#change(context, 'MergeTablets', 'bigtable.tables.update', table, () =>
+    return this.#gate.change(context, 'MergeTablets', 'bigtable.tables.update', table, () =>
       this.#service.mergeTablets(context, table, row),
     );
   }
@@ -278,44 +292,21 @@ export class GuardedService implements Service {
 
   #checkList(context: RequestContext, prefix: string): void {
     const end = prefix.indexOf('/tables/');
-    if (end >= 0) this.#check(context, 'ListTables', 'bigtable.tables.list', prefix.slice(0, end));
+    if (end >= 0) this.#gate.check(context, 'ListTables', 'bigtable.tables.list', prefix.slice(0, end));
   }
 
   #checkKeys(context: RequestContext, call: string, table: string): void {
-    this.#check(context, call, 'bigtable.tables.sampleRowKeys', table);
-    if (this.#rows.hasAll(context, 'read', table)) return;
-    this.#audit.refusal(context, call, table);
-    throw denied(context.principal, 'bigtable.tables.readRows', table);
-  }
-
-  #check(context: RequestContext, call: string, permission: string, resource: string): void {
-    if (this.#rights.allows(context.principal, permission, resource)) return;
-    this.#audit.refusal(context, call, resource);
-    throw denied(context.principal, permission, resource);
+    this.#gate.check(context, call, 'bigtable.tables.sampleRowKeys', table);
+    if (!this.#rows.hasAll(context, 'read', table)) this.#gate.refuse(context, call, 'bigtable.tables.readRows', table);
   }
 
   #checkOperator(context: RequestContext, call: string): void {
-    if (this.#rights.isOperator(context.principal)) return;
-    this.#audit.refusal(context, call, 'the database');
-    throw denied(context.principal, 'bigtable.instances.update', 'the database');
+    if (!this.#rights.isOperator(context.principal))
+      this.#gate.refuse(context, call, 'bigtable.instances.update', 'the database');
   }
 
-  #change<T>(
-    context: RequestContext,
-    call: string,
-    permission: string,
-    resource: string,
-    work: () => Promise<T>,
-  ): Promise<T> {
-    return this.#audit.change(context, call, resource, async () => {
-      this.#rights.check(context, permission, resource);
-      return work();
-    });
-  }
-
-  /** Notes refusals of calls on data. Without policies there are none. */
+  /** Notes refusals of calls on data. */
   #noted<T>(context: RequestContext, call: string, table: string, work: Promise<T>): Promise<T> {
-    if (this.#rights.isOpen) return work;
     return work.catch((thrown: unknown) => {
       if (isRefusal(thrown)) this.#audit.refusal(context, call, table);
       throw thrown;
@@ -330,8 +321,4 @@ export class GuardedService implements Service {
       throw thrown;
     }
   }
-}
-
-function instanceOf(table: string): string {
-  return table.slice(0, Math.max(0, table.lastIndexOf('/tables/')));
 }

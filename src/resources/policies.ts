@@ -13,6 +13,7 @@ import {
   type Random,
   removeSettled,
   type RequestContext,
+  type SmallFile,
   within,
   writeSettled,
 } from '../env/index.ts';
@@ -32,6 +33,7 @@ const MAX_POLICIES = 2000;
 const MAX_POLICY_BYTES = 32 * 1024;
 /** Other clients may change the file that was read. */
 const ATTEMPTS = 20;
+const NO_POLICY: KeptPolicy = { bindings: [], version: 0 };
 
 export interface PoliciesParts {
   readonly lockService: LockService;
@@ -43,11 +45,6 @@ export interface PoliciesParts {
   readonly onChange: (resource: string) => Promise<void>;
 }
 
-interface Found extends KeptPolicy {
-  /** The version of its file, which may be of another owner; 0 where there is none. */
-  readonly fileVersion: number;
-}
-
 export class Policies implements PolicyStore {
   readonly #parts: PoliciesParts;
 
@@ -57,8 +54,7 @@ export class Policies implements PolicyStore {
 
   async getPolicy(context: RequestContext, resource: string): Promise<KeptPolicy> {
     const owner = await this.#parts.ownerOf(context, namedResource(resource));
-    const { bindings, version } = await this.#within(context, this.#read(resource, owner));
-    return { bindings, version };
+    return policyIn(await this.#within(context, this.#file(resource)), owner);
   }
 
   async setPolicy(context: RequestContext, resource: string, policy: Policy, version?: number): Promise<KeptPolicy> {
@@ -71,37 +67,22 @@ export class Policies implements PolicyStore {
     return within(work, context, this.#parts.clock);
   }
 
-  async #read(resource: string, owner: string): Promise<Found> {
-    const path = policyPath(resource);
-    const file = await this.#parts.lockService.read(path);
-    if (file === undefined) return { bindings: [], version: 0, fileVersion: 0 };
-    const fileVersion = file.version;
-    const found = decodePolicy(path, file.contents);
-    return found.owner === owner
-      ? { bindings: found.bindings, version: fileVersion, fileVersion }
-      : { bindings: [], version: 0, fileVersion };
+  #file(resource: string): Promise<SmallFile | undefined> {
+    return this.#parts.lockService.read(policyPath(resource));
   }
 
   async #set(resource: string, owner: string, policy: Policy, wanted: number | undefined): Promise<KeptPolicy> {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-      const found = await this.#read(resource, owner).catch((thrown: unknown) => {
-        // one that cannot be read is replaced
-        if (toBigtableError(thrown).code !== Code.DATA_LOSS || wanted !== undefined) throw thrown;
-        return this.#unreadable(resource);
-      });
-      if (wanted !== undefined && wanted !== found.version) throw changedPolicy(resource);
-      const version = await this.#write(resource, owner, policy, found.fileVersion);
+      const file = await this.#file(resource);
+      // without a wanted version any file is replaced, also one that cannot be read
+      if (wanted !== undefined && wanted !== policyIn(file, owner).version) throw changedPolicy(resource);
+      const version = await this.#write(resource, owner, policy, file?.version ?? 0);
       if (version === undefined) continue;
       // the change stands in any case, and a watch reports it later
       await this.#parts.onChange(resource).catch(() => {});
       return { ...policy, version };
     }
     throw new BigtableError(Code.ABORTED, `the policy of ${resource} is being changed by many others: try again`);
-  }
-
-  async #unreadable(resource: string): Promise<Found> {
-    const file = await this.#parts.lockService.read(policyPath(resource));
-    return { bindings: [], version: 0, fileVersion: file?.version ?? 0 };
   }
 
   /** The new version, 0 of no policy; undefined where the file is of another version by now. */
@@ -129,6 +110,13 @@ export class Policies implements PolicyStore {
     if ((await listFiles(this.#parts.lockService, policyPath(''))).length >= MAX_POLICIES)
       throw new BigtableError(Code.RESOURCE_EXHAUSTED, `there are ${MAX_POLICIES} policies, and may be no more`);
   }
+}
+
+/** The policy in the file, if it is one of that owner. DATA_LOSS where it cannot be read. */
+function policyIn(file: SmallFile | undefined, owner: string): KeptPolicy {
+  if (file === undefined) return NO_POLICY;
+  const found = decodePolicy(file.path, file.contents);
+  return found.owner === owner ? { bindings: found.bindings, version: file.version } : NO_POLICY;
 }
 
 /** INVALID_ARGUMENT for a name of another form, and for a project: it has no policy. */
