@@ -21,6 +21,7 @@ function sourceOf(policies: ReadonlyMap<string, Policy>): PolicySource {
   return {
     start: async () => {},
     stop: () => {},
+    isCurrent: true,
     isEmpty: policies.size === 0,
     changes: 0,
     find: (resource) => policies.get(resource),

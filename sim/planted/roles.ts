@@ -62,8 +62,8 @@ export const ROLE_BUGS: readonly PlantedBug[] = [
     changes: [
       {
         file: 'master/servers.ts',
-        text: 'await Promise.all([...peers.values()].map((peer) => this.#confirmSchemaAt(peer, tableName, until)));',
-        wrong: "if (peers.size > 0) await this.callAll('schemaChanged', { tableName }, until);",
+        text: 'await Promise.all([...peers.values()].map((peer) => this.#confirmAt(peer, what, call, until)));',
+        wrong: 'if (peers.size > 0) await this.callAll(method, message, until);',
       },
     ],
   },

@@ -18,6 +18,7 @@ const RIGHTS = Object.keys(PERMISSIONS_OF_RIGHTS) as FamilyRight[];
 class Source implements PolicySource {
   readonly policies: Map<string, Policy>;
   changes = 0;
+  isCurrent = true;
 
   constructor(policies: Iterable<readonly [string, Policy]> = []) {
     this.policies = new Map(policies);

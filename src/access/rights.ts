@@ -5,7 +5,7 @@
  * policy, everyone may do everything, unless the database has owners: they may do everything, others what policies
  * give.
  */
-import { BigtableError, Code, quote } from '../base/index.ts';
+import { BigtableError, Code, quote, unavailable } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
 import { DEFAULT_PARENT, type Policy, type TableSchema } from '../model/index.ts';
 import {
@@ -31,6 +31,12 @@ export interface FamilyRights {
 
 const ALL: FamilyRights = { kind: 'all', families: new Set() };
 
+function notCurrent(): BigtableError {
+  return unavailable(
+    'this server may have missed changes of policies, since it has lost its lock: try again, or another',
+  );
+}
+
 /** True where the right is there for the family. */
 export function coversFamily({ kind, families }: FamilyRights, family: string): boolean {
   return kind === 'all' || (kind === 'only') === families.has(family);
@@ -55,8 +61,12 @@ export class Rights {
     this.#owners = owners.length > 0 ? new Set(owners) : undefined;
   }
 
-  /** True where everyone may do everything: there is nothing to check. */
+  /**
+   * True where everyone may do everything: there is nothing to check. UNAVAILABLE while policies may have changed
+   * without this server knowing: every decision asks this first.
+   */
   get isOpen(): boolean {
+    if (!this.#source.isCurrent) throw notCurrent();
     return this.#owners === undefined && this.#source.isEmpty;
   }
 

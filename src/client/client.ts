@@ -6,6 +6,7 @@
 import { type BigtableError, type ByteString, notFound, ownOf, quote } from '../base/index.ts';
 import { type Env, inSlices, type RequestContext, within } from '../env/index.ts';
 import { Locator, loggingSchemaCache, MetadataClient, type SchemaCache } from '../locator/index.ts';
+import { schemaPath } from '../metadata/index.ts';
 import type {
   Cell,
   FamilyUsage,
@@ -69,6 +70,8 @@ export interface ClientOptions {
   readonly limits: Limits;
   /** Most locations of tablets that are kept. Default: the locator's. */
   readonly cacheEntries?: number;
+  /** False while the front door over this client may have missed changes of policies. Default: it misses none. */
+  readonly isDoorCurrent?: () => boolean;
 }
 
 /** Named resources that are kept as they are. */
@@ -101,11 +104,12 @@ export class Client implements Service {
   readonly #control: Control;
   readonly #master: MasterCaller;
 
-  private constructor({ env, limits, cacheEntries }: ClientOptions) {
+  private constructor({ env, limits, cacheEntries, isDoorCurrent = () => true }: ClientOptions) {
     this.#env = env;
     this.#limits = limits;
     this.operations = new OperationFiles(env);
-    this.instances = new Instances({ ...env, deleteTable: this.deleteTable.bind(this) });
+    const onChange = this.#confirmDoorFiles.bind(this);
+    this.instances = new Instances({ ...env, deleteTable: this.deleteTable.bind(this), onChange });
     this.appProfiles = new AppProfileCache(env);
     this.resources = new Resources({
       ...env,
@@ -113,15 +117,12 @@ export class Client implements Service {
         kind === 'schemaBundles' || kind === 'authorizedViews'
           ? (await this.getTable(context, parent)).id
           : String((await this.instances.getInstance(context, parent)).createdMicros ?? 0),
+      onChange,
     });
-    this.authorizedViews = new ViewCache({ ...env, schemaOf: (table) => this.#schemas.byName(table) });
-    const policySource = new PolicyCache({ ...env, schemaOf: (table) => this.#schemas.byName(table) });
-    this.policySource = policySource;
-    this.policies = new Policies({
-      ...env,
-      ownerOf: this.#ownerOf.bind(this),
-      onChange: (resource) => policySource.refresh(resource),
-    });
+    const schemaOf = (table: string): TableSchema | undefined => this.#schemas.byName(table);
+    this.authorizedViews = new ViewCache({ ...env, schemaOf });
+    this.policySource = new PolicyCache({ ...env, schemaOf, isCurrent: isDoorCurrent });
+    this.policies = new Policies({ ...env, ownerOf: this.#ownerOf.bind(this), onChange });
     this.#slicer = (count, work) => inSlices(env.clock, count, work);
     this.#schemas = loggingSchemaCache(env);
     const locator = new Locator(cacheEntries === undefined ? env : { ...env, cacheEntries });
@@ -148,6 +149,28 @@ export class Client implements Service {
   close(): void {
     this.#router.close();
     this.#schemas.stop();
+  }
+
+  /**
+   * Reads these files of the lock service again: schemas, and what the front door over this client follows besides.
+   */
+  async doorFilesChanged(paths: readonly string[]): Promise<void> {
+    const schemas = schemaPath('');
+    await Promise.all(
+      paths.flatMap((path) => [
+        ...this.#doorFiles().map((files) => files.changed(path)),
+        ...(path.startsWith(schemas) ? [this.#schemas.refresh(path.slice(schemas.length))] : []),
+      ]),
+    );
+  }
+
+  /** Reads all files again that the front door over this client follows. */
+  async readDoorFilesAgain(): Promise<void> {
+    await Promise.all(this.#doorFiles().map((files) => files.readAgain()));
+  }
+
+  #doorFiles() {
+    return [this.appProfiles, this.authorizedViews, this.policySource];
   }
 
   /** Passes calls for rows of other servers than `ownAddress` on as bytes. */
@@ -317,6 +340,15 @@ export class Client implements Service {
     const family = ownOf(schema.families, id);
     if (family === undefined) throw notFound(`table ${table} has no family ${quote(id)}`);
     return ownerText(schema, family);
+  }
+
+  /**
+   * Resolves when the front doors of all servers know the files as they are now. UNAVAILABLE, naming a server, where
+   * one may not: the change stands.
+   */
+  async #confirmDoorFiles(context: RequestContext, paths: readonly string[]): Promise<void> {
+    await this.doorFilesChanged(paths);
+    await this.#master.call('confirmDoorFiles', { paths }, context);
   }
 
   /** Calls the master, and reads the new schema before it answers. */

@@ -22,6 +22,7 @@ export interface MasterHandlerOptions {
   readonly context: () => RequestContext;
   /** Throws while METADATA was not served yet. */
   readonly checkIsReady: () => void;
+  readonly confirmDoorFiles: (paths: readonly string[], context: RequestContext) => Promise<void>;
   readonly merge: (table: string, row: ByteString) => Promise<void>;
   readonly sweep: () => Promise<SweepResult>;
   /** Files may be left that no row refers to. */
@@ -76,6 +77,10 @@ function handlersOf(options: MasterHandlerOptions): Handlers<MasterCalls> {
     filesLeft: async (message) => {
       checkAddressed(message, name);
       sweepLater();
+      return undefined;
+    },
+    confirmDoorFiles: async ({ paths }, { deadlineMs }) => {
+      await options.confirmDoorFiles(paths, { ...ownContext(), deadlineMs });
       return undefined;
     },
     ...ownCalls(env),

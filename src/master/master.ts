@@ -448,6 +448,8 @@ export class Master {
       tables: this.#tables,
       context: () => this.#context(),
       checkIsReady: () => this.#checkIsReady(),
+      confirmDoorFiles: (paths, context) =>
+        this.#servers.confirm(paths.join(', '), 'doorFilesChanged', { paths }, context),
       merge: (name, row) => this.#schedule.oneByOne('merge', () => this.#merge(name, row)),
       sweep: () => this.#sweep(),
       sweepLater: () => this.#schedule.later('sweep', SWEEP_DELAY_MS),

@@ -22,7 +22,7 @@ import { LiveServer } from './live-server.ts';
 import { type Message, ServerCaller } from './server-caller.ts';
 import { TabletFigures } from './tablet-figures.ts';
 
-/** The interval of calls to a server that has not confirmed the change of a schema. */
+/** The interval of calls to a server that has not confirmed a change. */
 const CONFIRM_AGAIN_MS = 1000;
 /** A confirmation takes no longer: by then a server that is cut off has lost its lock. */
 const CONFIRM_MS = 20_000;
@@ -42,6 +42,8 @@ interface SilentServer {
 }
 
 type Peer = Pick<PeerFile, 'name' | 'address'>;
+/** The calls that a server answers once it has read a file of the lock service. */
+type ConfirmingCall = 'schemaChanged' | 'doorFilesChanged';
 
 export class Servers {
   readonly caller: ServerCaller;
@@ -302,10 +304,16 @@ export class Servers {
   }
 
   /**
-   * Resolves when no server acknowledges anything under an earlier schema of the table: each that holds its lock has
-   * read the schema's file since the call. UNAVAILABLE, naming a server, if one has not by the deadline.
+   * Resolves when no server acts on what a file of the lock service said before: each that holds its lock has answered
+   * a call that makes it read the file. UNAVAILABLE, naming a server, if one has not by the deadline. `what`: the thing
+   * that was changed, in words.
    */
-  async confirmSchema(tableName: string, context: RequestContext): Promise<void> {
+  async confirm<M extends ConfirmingCall>(
+    what: string,
+    method: M,
+    message: Message<M>,
+    context: RequestContext,
+  ): Promise<void> {
     const { lockService, clock } = this.#env;
     const deadlineMs = Math.min(context.deadlineMs - ANSWER_MS, clock.monotonicMs() + CONFIRM_MS);
     // a server that announces itself later is given tablets with the version of their schema
@@ -317,27 +325,33 @@ export class Servers {
       if (!this.#dead.has(server.name)) peers.set(SERVERS_DIRECTORY + server.name, server);
     for (const { peer } of this.#silent.values()) peers.set(SERVERS_DIRECTORY + peer.name, peer);
     const until = { ...context, deadlineMs };
-    await Promise.all([...peers.values()].map((peer) => this.#confirmSchemaAt(peer, tableName, until)));
+    const call = (peer: Peer) => this.caller.call(peer, method, message, until);
+    await Promise.all([...peers.values()].map((peer) => this.#confirmAt(peer, what, call, until)));
   }
 
-  async #confirmSchemaAt(peer: Peer, tableName: string, context: RequestContext): Promise<void> {
+  async #confirmAt(
+    peer: Peer,
+    what: string,
+    call: (peer: Peer) => Promise<unknown>,
+    { deadlineMs }: RequestContext,
+  ): Promise<void> {
     const { clock, logger } = this.#env;
     for (let isFirst = true; ; isFirst = false) {
       try {
-        await this.caller.call(peer, 'schemaChanged', { tableName }, context);
+        await call(peer);
         return;
       } catch (thrown) {
         const error = toBigtableError(thrown);
         if (isDeposed(error)) throw error;
         if (!(await this.#mayHoldLock(peer.name))) return;
         if (isFirst) {
-          const fields = { server: peer.name, table: tableName, error: error.message };
-          logger.warn('a tablet server has not confirmed the change of a schema; it will be called again', fields);
+          const fields = { server: peer.name, changed: what, error: error.message };
+          logger.warn('a tablet server has not confirmed a change; it will be called again', fields);
         }
-        if (this.#ended || clock.monotonicMs() + CONFIRM_AGAIN_MS >= context.deadlineMs) {
+        if (this.#ended || clock.monotonicMs() + CONFIRM_AGAIN_MS >= deadlineMs) {
           const message =
-            `the schema of table ${tableName} was changed, but tablet server ${peer.name} at ${peer.address} has not ` +
-            `confirmed it and may still use the earlier one (${error.message}): repeat the call`;
+            `${what} was changed, but tablet server ${peer.name} at ${peer.address} has not confirmed it and may still ` +
+            `use the earlier one (${error.message}): repeat the call`;
           throw unavailable(message, error);
         }
         await sleep(clock, CONFIRM_AGAIN_MS);

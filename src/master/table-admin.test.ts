@@ -51,7 +51,7 @@ test('a second attempt of a deletion keeps its mark while the failed first one i
       deletions,
       creations: new Creations(),
       metadata: { async *scan() {} } as unknown as MetadataClient,
-      servers: { confirmSchema: async () => {} } as unknown as Servers,
+      servers: { confirm: async () => {} } as unknown as Servers,
       assignment: {} as unknown as Assignment,
       queue: {} as unknown as AssignmentQueue,
       onRowsLeft: () => assert.fail('no row is left'),

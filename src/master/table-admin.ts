@@ -263,7 +263,7 @@ export class TableAdmin {
   async #confirm(name: string, context: RequestContext): Promise<void> {
     assert(this.#lastChange.has(name), 'no other change of the table comes before the confirmation');
     await this.#options.schemas.refresh(name);
-    await this.#options.servers.confirmSchema(name, context);
+    await this.#options.servers.confirm(`the schema of table ${name}`, 'schemaChanged', { tableName: name }, context);
     this.#unconfirmed.delete(name);
   }
 

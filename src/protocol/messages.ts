@@ -237,6 +237,8 @@ export interface TabletServerCalls {
   };
   /** The schema file was changed: answers once the server has read it. */
   schemaChanged: { message: FromMaster & { readonly tableName: string }; answer: undefined };
+  /** Files of the lock service that front doors follow were changed: answers once the server's own has read them. */
+  doorFilesChanged: { message: FromMaster & { readonly paths: readonly string[] }; answer: undefined };
 }
 
 /** Streams answered by tablet servers. */
@@ -267,6 +269,11 @@ export interface MasterCalls {
   counters: { message: Record<string, never>; answer: NamedCounters };
   /** Its wall clock, µs since 1970, at some instant within the call. */
   clock: { message: Record<string, never>; answer: { readonly nowMicros: number } };
+  /**
+   * Answers when the front doors of all servers have read the files of the lock service since the call. UNAVAILABLE,
+   * naming a server, if one has not by the deadline (docs/decisions/0052-confirmed-changes.md).
+   */
+  confirmDoorFiles: { message: { readonly paths: readonly string[] }; answer: undefined };
   /** Deletes files and logs that nothing refers to. Answers how many. */
   sweep: { message: Record<string, never>; answer: { readonly files: number; readonly logs: number } };
 }

@@ -24,6 +24,15 @@ export class AppProfileCache implements AppProfileRules {
     this.#instances.stop();
   }
 
+  readAgain(): Promise<void> {
+    return this.#instances.readAgain();
+  }
+
+  /** Reads the file of that path again if it is one of these. */
+  changed(path: string): Promise<void> {
+    return this.#instances.changed(path);
+  }
+
   check(table: string, appProfile: string, kind: CallKind): Priority | undefined {
     // nearly always there are none
     if (this.#instances.isEmpty) return undefined;

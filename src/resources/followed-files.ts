@@ -32,6 +32,7 @@ export class FollowedFiles<T> {
   #reads = 0;
   #changes = 0;
   #readsUnderWay = 0;
+  #isFollowing = false;
   #stopWatching: (() => void) | undefined;
 
   /** `decode` throws where a file cannot be understood: then it is as if there were none, which is logged. */
@@ -42,10 +43,11 @@ export class FollowedFiles<T> {
   }
 
   async start(): Promise<void> {
+    this.#isFollowing = true;
     this.#stopWatching = await followChanges(this.#parts, this.#prefix, {
       onChange: (event, missed) => {
         if (event.kind !== 'changed' && event.kind !== 'deleted') return;
-        this.refresh(event.path.slice(this.#prefix.length)).catch((thrown: unknown) => {
+        this.changed(event.path).catch((thrown: unknown) => {
           this.#log(event.path, thrown);
           missed();
         });
@@ -56,6 +58,7 @@ export class FollowedFiles<T> {
   }
 
   stop(): void {
+    this.#isFollowing = false;
     this.#stopWatching?.();
   }
 
@@ -89,8 +92,17 @@ export class FollowedFiles<T> {
     });
   }
 
-  /** Reads that file again. */
-  refresh(name: string): Promise<void> {
+  /** Reads all files again if this follows them. */
+  async readAgain(): Promise<void> {
+    if (this.#isFollowing) await this.#refreshAll();
+  }
+
+  /** Reads the file of that path again if this follows it. */
+  async changed(path: string): Promise<void> {
+    if (this.#isFollowing && path.startsWith(this.#prefix)) await this.#refresh(path.slice(this.#prefix.length));
+  }
+
+  #refresh(name: string): Promise<void> {
     return this.#reading(async (read) => {
       this.#set(name, read, await this.#parts.lockService.read(this.#prefix + name));
     });

@@ -49,7 +49,7 @@ function clients(count: number, seen: (lockService: LockService) => LockService 
     const deleteTable = async (_context: unknown, name: string): Promise<void> => {
       if (!(await lockService.remove(schemaPath(name)))) throw new BigtableError(Code.NOT_FOUND, name);
     };
-    return new Instances({ lockService: seen(lockService), clock, random, deleteTable });
+    return new Instances({ lockService: seen(lockService), clock, random, deleteTable, onChange: async () => {} });
   });
   return { lockService, addTable, clients: made as [Instances, ...Instances[]] };
 }
@@ -146,6 +146,7 @@ describe('instances', () => {
       lockService,
       clock: quickClock(),
       random: new SeededRandom(9),
+      onChange: async () => {},
       deleteTable: async (_context, name) => {
         if (name.endsWith('u') && fails) throw new BigtableError(Code.UNAVAILABLE, 'no');
         await lockService.remove(schemaPath(name));

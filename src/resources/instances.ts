@@ -44,6 +44,8 @@ export interface InstancesParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly deleteTable: (context: RequestContext, name: string) => Promise<void>;
+  /** Called with the paths of files that were changed. The caller of the change waits for it. */
+  readonly onChange: (context: RequestContext, paths: readonly string[]) => Promise<void>;
 }
 
 interface Found extends InstanceFile {
@@ -68,14 +70,18 @@ export class Instances implements InstanceService {
     return this.#within(context, this.#list(project));
   }
 
-  createInstance(context: RequestContext, instance: NewInstance): Promise<Instance> {
+  async createInstance(context: RequestContext, instance: NewInstance): Promise<Instance> {
     checkNewInstance(instance);
-    return this.#within(context, this.#create(instance));
+    const created = await this.#within(context, this.#create(instance));
+    await this.#parts.onChange(context, [instancePath(instance.name)]);
+    return created;
   }
 
-  changeInstance(context: RequestContext, name: string, change: InstanceChange): Promise<Instance> {
+  async changeInstance(context: RequestContext, name: string, change: InstanceChange): Promise<Instance> {
     checkInstanceChange(name, change);
-    return this.#within(context, this.#change(name, change));
+    const changed = await this.#within(context, this.#change(name, change));
+    await this.#parts.onChange(context, [instancePath(name)]);
+    return changed;
   }
 
   async deleteInstance(context: RequestContext, name: string): Promise<void> {
@@ -101,7 +107,8 @@ export class Instances implements InstanceService {
         if (toBigtableError(thrown).code !== Code.NOT_FOUND) throw thrown;
       }
     }
-    await this.#within(context, this.#remove(name));
+    const removed = await this.#within(context, this.#remove(name));
+    await this.#parts.onChange(context, removed);
   }
 
   #within<T>(context: RequestContext, work: Promise<T>): Promise<T> {
@@ -204,14 +211,15 @@ export class Instances implements InstanceService {
     }
   }
 
-  async #remove(name: string): Promise<void> {
-    await removePolicies(this.#parts, name);
+  /** Returns the paths of the files that it has removed. */
+  async #remove(name: string): Promise<readonly string[]> {
+    const removed = [...(await removePolicies(this.#parts, name)), instancePath(name)];
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       const found = await this.#read(name);
-      if (found === undefined) return;
+      if (found === undefined) return removed;
       try {
         await removeSettled(this.#parts, instancePath(name), { version: found.version });
-        return;
+        return removed;
       } catch (thrown) {
         isRefused(thrown);
       }

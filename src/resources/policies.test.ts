@@ -155,11 +155,12 @@ describe('the policies that a process knows', () => {
       clock: new ManualClock(),
       logger: silentLogger,
       schemaOf: (name) => (name === TABLE ? table.now : undefined),
+      isCurrent: () => true,
     });
     await cache.start();
     const put = async (resource: string, owner: string): Promise<void> => {
       await lockService.write(policyPath(resource), encodePolicy({ owner, ...policy('token:a'), write: 'w' }));
-      await cache.refresh(resource);
+      await cache.changed(policyPath(resource));
     };
     const isKnown = (resource: string): boolean => cache.find(resource) !== undefined;
     return { table, cache, put, isKnown };
@@ -175,6 +176,7 @@ describe('the policies that a process knows', () => {
       clock: new ManualClock(),
       logger: silentLogger,
       schemaOf: () => schema('00000010', 0),
+      isCurrent: () => true,
     });
     await lockService.write(policyPath(TABLE), Buffer.from('{"format":1,"requires":0,"owner":1}'));
     await cache.start();
@@ -183,7 +185,7 @@ describe('the policies that a process knows', () => {
     assert.equal(await outcomeOf(a.getPolicy(context, TABLE)), 'DATA_LOSS');
     await a.setPolicy(context, TABLE, policy('token:a'));
     assert.deepEqual((await a.getPolicy(context, TABLE)).bindings, policy('token:a').bindings);
-    await cache.refresh(TABLE);
+    await cache.changed(policyPath(TABLE));
     assert.deepEqual(cache.find(TABLE)?.bindings, policy('token:a').bindings);
     cache.stop();
   });

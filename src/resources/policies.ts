@@ -41,8 +41,8 @@ export interface PoliciesParts {
   readonly random: Random;
   /** What tells the resource from a later one of that name (policy-cache.ts). NOT_FOUND where there is none. */
   readonly ownerOf: (context: RequestContext, resource: NamedResource) => Promise<string>;
-  /** Told of a change before its caller is. */
-  readonly onChange: (resource: string) => Promise<void>;
+  /** Called with the paths of files that were changed. The caller of the change waits for it. */
+  readonly onChange: (context: RequestContext, paths: readonly string[]) => Promise<void>;
 }
 
 export class Policies implements PolicyStore {
@@ -60,7 +60,9 @@ export class Policies implements PolicyStore {
   async setPolicy(context: RequestContext, resource: string, policy: Policy, version?: number): Promise<KeptPolicy> {
     checkPolicy(policy);
     const owner = await this.#parts.ownerOf(context, namedResource(resource));
-    return this.#within(context, this.#set(resource, owner, policy, version));
+    const set = await this.#within(context, this.#set(resource, owner, policy, version));
+    await this.#parts.onChange(context, [policyPath(resource)]);
+    return set;
   }
 
   #within<T>(context: RequestContext, work: Promise<T>): Promise<T> {
@@ -78,8 +80,6 @@ export class Policies implements PolicyStore {
       if (wanted !== undefined && wanted !== policyIn(file, owner).version) throw changedPolicy(resource);
       const version = await this.#write(resource, owner, policy, file?.version ?? 0);
       if (version === undefined) continue;
-      // the change stands in any case, and a watch reports it later
-      await this.#parts.onChange(resource).catch(() => {});
       return { ...policy, version };
     }
     throw new BigtableError(Code.ABORTED, `the policy of ${resource} is being changed by many others: try again`);

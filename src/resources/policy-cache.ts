@@ -8,6 +8,8 @@ import { decodePolicy, type PolicyFile, policyPath } from './policy-file.ts';
 export interface PolicyCacheParts extends FollowedFilesParts {
   /** The table of that name, as known now. */
   readonly schemaOf: (table: string) => TableSchema | undefined;
+  /** False while changes that have returned may be unknown here. */
+  readonly isCurrent: () => boolean;
 }
 
 /** What tells a resource from a later one of its name: later ones have greater numbers. */
@@ -56,6 +58,19 @@ export class PolicyCache implements PolicySource {
     this.#policies.stop();
   }
 
+  readAgain(): Promise<void> {
+    return this.#policies.readAgain();
+  }
+
+  /** Reads the file of that path again if it is one of these. */
+  changed(path: string): Promise<void> {
+    return this.#policies.changed(path);
+  }
+
+  get isCurrent(): boolean {
+    return this.#parts.isCurrent();
+  }
+
   get isEmpty(): boolean {
     return this.#policies.isEmpty;
   }
@@ -66,11 +81,6 @@ export class PolicyCache implements PolicySource {
 
   schemaOf(table: string): TableSchema | undefined {
     return this.#parts.schemaOf(table);
-  }
-
-  /** Reads the policy of the resource again. */
-  refresh(resource: string): Promise<void> {
-    return this.#policies.refresh(resource);
   }
 
   find(resource: string): Policy | undefined {

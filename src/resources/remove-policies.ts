@@ -6,11 +6,12 @@ type Parts = Parameters<typeof removeSettled>[0];
 
 /**
  * Removes the policy of the resource and of all that is in it. Before the resource goes: a later one of its name must
- * not have it.
+ * not have it. Returns the paths of their files.
  */
-export async function removePolicies(parts: Parts, resource: string): Promise<void> {
+export async function removePolicies(parts: Parts, resource: string): Promise<string[]> {
   const own = await parts.lockService.read(policyPath(resource));
   const inside = await listFiles(parts.lockService, policyPath(`${resource}/`));
-  for (const { path, version } of own === undefined ? inside : [...inside, own])
-    await removeSettled(parts, path, { version });
+  const all = own === undefined ? inside : [...inside, own];
+  for (const { path, version } of all) await removeSettled(parts, path, { version });
+  return all.map(({ path }) => path);
 }

@@ -35,7 +35,13 @@ function clients(count: number, seen: (lockService: LockService) => LockService 
       if (owner === undefined) throw notFound(parent);
       return owner;
     };
-    return new Resources({ lockService: seen(lockService), clock, random: new SeededRandom(i + 1), ownerOf });
+    return new Resources({
+      lockService: seen(lockService),
+      clock,
+      random: new SeededRandom(i + 1),
+      ownerOf,
+      onChange: async () => {},
+    });
   });
   return { lockService, owners, clients: made as [Resources, ...Resources[]] };
 }

@@ -40,6 +40,8 @@ export interface ResourcesParts {
   readonly random: Random;
   /** What tells the parent of that name from a later one. NOT_FOUND where there is none. */
   readonly ownerOf: (context: RequestContext, kind: ResourceKind, parent: string) => Promise<string>;
+  /** Called with the paths of files that were changed. The caller of the change waits for it. */
+  readonly onChange: (context: RequestContext, paths: readonly string[]) => Promise<void>;
 }
 
 interface Found extends ResourceFile {
@@ -64,6 +66,7 @@ export class Resources implements ResourceStore {
       throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${parent} has ${max} ${kind}, and may have no more`);
     const made = await this.#within(context, this.#write(kind, { name, owner, contents }, found?.version ?? 0));
     if (made === undefined) throw exists;
+    await this.#parts.onChange(context, [resourcePath(kind, name)]);
     return made;
   }
 
@@ -87,19 +90,20 @@ export class Resources implements ResourceStore {
     const owner = await this.#parts.ownerOf(context, kind, parentOf(kind, name));
     const made = await this.#within(context, this.#write(kind, { name, owner, contents }, version));
     if (made === undefined) throw changedSinceRead(name);
+    await this.#parts.onChange(context, [resourcePath(kind, name)]);
     return made;
   }
 
   async remove(context: RequestContext, kind: ResourceKind, name: string, version: number): Promise<void> {
-    try {
-      await this.#within(context, this.#remove(kind, name, version));
-    } catch (thrown) {
+    const removed = await this.#within(context, this.#remove(kind, name, version)).catch((thrown: unknown) => {
       throw toBigtableError(thrown).code === Code.ABORTED ? changedSinceRead(name) : thrown;
-    }
+    });
+    await this.#parts.onChange(context, removed);
   }
 
-  removeAllOf(context: RequestContext, parent: string): Promise<void> {
-    return this.#within(context, this.#removeAllOf(parent));
+  async removeAllOf(context: RequestContext, parent: string): Promise<void> {
+    const removed = await this.#within(context, this.#removeAllOf(parent));
+    if (removed.length > 0) await this.#parts.onChange(context, removed);
   }
 
   #within<T>(context: RequestContext, work: Promise<T>): Promise<T> {
@@ -139,17 +143,23 @@ export class Resources implements ResourceStore {
     }
   }
 
-  async #remove(kind: ResourceKind, name: string, version: number): Promise<void> {
-    await removePolicies(this.#parts, name);
-    await removeSettled(this.#parts, resourcePath(kind, name), { version });
+  /** Returns the paths of the files that it has removed. */
+  async #remove(kind: ResourceKind, name: string, version: number): Promise<readonly string[]> {
+    const removed = await removePolicies(this.#parts, name);
+    const path = resourcePath(kind, name);
+    await removeSettled(this.#parts, path, { version });
+    return [...removed, path];
   }
 
-  async #removeAllOf(parent: string): Promise<void> {
-    await removePolicies(this.#parts, parent);
+  async #removeAllOf(parent: string): Promise<readonly string[]> {
+    const removed = await removePolicies(this.#parts, parent);
     for (const kind of KINDS) {
-      for (const { path, version } of await listFiles(this.#parts.lockService, resourcePath(kind, `${parent}/`)))
+      for (const { path, version } of await listFiles(this.#parts.lockService, resourcePath(kind, `${parent}/`))) {
         await removeSettled(this.#parts, path, { version });
+        removed.push(path);
+      }
     }
+    return removed;
   }
 }
 

@@ -32,6 +32,15 @@ export class ViewCache implements AuthorizedViewSource {
     this.#views.stop();
   }
 
+  readAgain(): Promise<void> {
+    return this.#views.readAgain();
+  }
+
+  /** Reads the file of that path again if it is one of these. */
+  changed(path: string): Promise<void> {
+    return this.#views.changed(path);
+  }
+
   find(name: string): KeptResource | undefined {
     const found = this.#views.get(name);
     if (found === undefined) return undefined;

@@ -28,7 +28,9 @@ export interface PolicySource {
   /** Begins to follow the policies; before this none is known. */
   start(): Promise<void>;
   stop(): void;
-  /** True where there surely is no policy. */
+  /** False while policies may have changed without this knowing. */
+  readonly isCurrent: boolean;
+  /** True where, as far as is known, there is no policy. */
   readonly isEmpty: boolean;
   /** Another number whenever a policy may have changed. */
   readonly changes: number;

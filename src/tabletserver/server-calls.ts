@@ -2,7 +2,7 @@
 import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
 import { type CallHandler, type Env, type PlainError, type RequestContext, toPlainError } from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
-import type { MetadataKey } from '../metadata/index.ts';
+import { type MetadataKey, schemaPath } from '../metadata/index.ts';
 import { rangeContains, type RowRange, type TabletStatistics } from '../model/index.ts';
 import {
   callHandler,
@@ -48,6 +48,7 @@ export interface ServerCallsOptions {
   readonly hasEnded: () => boolean;
   readonly serverContext: () => RequestContext;
   readonly rawCalls?: RawCallHandler | undefined;
+  readonly onDoorFiles?: ((paths: readonly string[]) => Promise<void>) | undefined;
   /** Called with each call of a master. */
   readonly onMaster: () => void;
 }
@@ -135,6 +136,10 @@ export class ServerCalls {
       }),
       schemaChanged: this.#fenced(async ({ tableName }) => {
         await this.#schemaChanged(tableName);
+        return undefined;
+      }),
+      doorFilesChanged: this.#fenced(async ({ paths }) => {
+        await this.#options.onDoorFiles?.(paths);
         return undefined;
       }),
     };
@@ -279,6 +284,8 @@ export class ServerCalls {
   async #schemaChanged(tableName: string): Promise<void> {
     const { schemas, tablets, compactions } = this.#options;
     await schemas.refresh(tableName);
+    const { onDoorFiles } = this.#options;
+    if (onDoorFiles !== undefined) await onDoorFiles([schemaPath(tableName)]);
     // families may have been moved to other locality groups
     for (const served of tablets.all())
       if (schemas.byId(served.tableId)?.name === tableName) compactions.changed(served);

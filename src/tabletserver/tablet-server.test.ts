@@ -89,6 +89,7 @@ const MASTER_CALLS: { readonly [M in keyof TabletServerCalls]?: TabletServerCall
   flush: { keys: [] },
   holdings: {},
   schemaChanged: { tableName: 't' },
+  doorFilesChanged: { paths: ['policies/projects/p/instances/i'] },
 };
 
 describe('a tablet server', () => {

@@ -62,6 +62,8 @@ export interface TabletServerOptions {
   readonly onEnd?: (reason: BigtableError) => void;
   /** Carries out calls that other servers pass on as bytes. Default: it takes none. */
   readonly rawCalls?: RawCallHandler | undefined;
+  /** Reads files of the lock service again that the front door of the process follows. Default: it has no door. */
+  readonly onDoorFiles?: ((paths: readonly string[]) => Promise<void>) | undefined;
 }
 
 /** A server that is closed may leave this many bytes to be replayed: that is quicker than many small files. */

@@ -1,6 +1,6 @@
 /**
  * The service behind each door, for tests of what the library's words cannot say: in this process, through the wire,
- * and through the wire of a server with two threads.
+ * and through the wire of a server with two threads, or of one server of a cluster.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,6 +12,7 @@ import { systemClock } from '../../src/platform/index.ts';
 import { startServer, startThreadedServer } from '../../src/server/index.ts';
 import type { Service } from '../../src/service/index.ts';
 import { WireClient } from '../../src/wire/index.ts';
+import { openClusterDoors } from './cluster-door.ts';
 
 export interface OpenDoor {
   readonly service: Service;
@@ -57,10 +58,16 @@ async function threaded(): Promise<OpenDoor> {
   });
 }
 
+async function clustered(): Promise<OpenDoor> {
+  const { addresses, close } = await openClusterDoors(3);
+  return through(addresses[1] as string, close);
+}
+
 export const DOORS: readonly { readonly name: string; readonly isServer: boolean; open(): Promise<OpenDoor> }[] = [
   { name: 'in this process', isServer: false, open: inProcess },
   { name: 'a server', isServer: true, open: served },
   { name: 'a server of two threads', isServer: true, open: threaded },
+  { name: 'a cluster of three servers', isServer: true, open: clustered },
 ];
 
 /** A client of a server's door that sends what bytes it likes. `token`: goes with every call. */

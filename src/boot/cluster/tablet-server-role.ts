@@ -36,6 +36,8 @@ export class TabletServerRole {
   readonly #client: Client;
   readonly #closing = new AbortController();
   #server: TabletServer | undefined;
+  /** The last incarnation under whose lock the door has read what it follows. */
+  #doorReadUnder: TabletServer | undefined;
   #restarting: Promise<void> | undefined;
 
   private constructor(options: TabletServerRoleOptions, client: Client) {
@@ -50,8 +52,10 @@ export class TabletServerRole {
   /** Resolves when the server takes tablets. Fails if its first incarnation cannot start. */
   static async start(options: TabletServerRoleOptions): Promise<TabletServerRole> {
     const { env, settings } = options;
-    const client = await Client.open({ env, limits: LIMITS[settings.limits] });
-    const role = new TabletServerRole(options, client);
+    let role: TabletServerRole | undefined;
+    const isDoorCurrent = (): boolean => (role === undefined ? false : role.#isDoorCurrent());
+    const client = await Client.open({ env, limits: LIMITS[settings.limits], isDoorCurrent });
+    role = new TabletServerRole(options, client);
     try {
       await role.#start();
     } catch (error) {
@@ -61,20 +65,35 @@ export class TabletServerRole {
     return role;
   }
 
+  /** A change of what the door follows waits for servers that hold their locks, and for no others. */
+  #isDoorCurrent(): boolean {
+    return this.#server?.leaseHeld() === true && this.#server === this.#doorReadUnder;
+  }
+
   async #start(): Promise<void> {
     const { env, address, settings } = this.#options;
-    this.#server = await TabletServer.start({
+    const server = await TabletServer.start({
       env,
       address,
       settings: tabletServerSettings(settings, 1),
       comparesClocks: true,
       rawCalls: rawCallHandler(this.#client.rowsOf(address), env, this.decoder),
+      onDoorFiles: (paths) => this.#client.doorFilesChanged(paths),
       onEnd: () => {
         this.#server = undefined;
         const again = { env, what: 'a tablet server', signal: this.#closing.signal, mostMs: MAX_RESTART_MS };
         this.#restarting = startAgain(again, () => this.#start());
       },
     });
+    this.#server = server;
+    // what was changed while no incarnation had its lock
+    const reading = { env, what: 'the front door', signal: this.#closing.signal, mostMs: MAX_RESTART_MS };
+    const read = async (): Promise<void> => {
+      if (this.#server !== server) return;
+      await this.#client.readDoorFilesAgain();
+      this.#doorReadUnder = server;
+    };
+    await startAgain(reading, read, 0);
   }
 
   /** Gives the tablets up, which are served elsewhere then. */

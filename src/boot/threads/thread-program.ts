@@ -189,12 +189,14 @@ class ThreadProgram implements CallHandler {
     const { env, onEnd } = this.#parts;
     const { index, settings, tabletServers } = this.#parts.start;
     const address = serverAddress(index);
-    this.#client = await Client.open({ env, limits: LIMITS[settings.limits] });
+    const client = await Client.open({ env, limits: LIMITS[settings.limits] });
+    this.#client = client;
     this.#server = await TabletServer.start({
       env,
       address,
       settings: tabletServerSettings(settings, tabletServers),
-      rawCalls: rawCallHandler(this.#client.rowsOf(address), env, this.#decoder),
+      rawCalls: rawCallHandler(client.rowsOf(address), env, this.#decoder),
+      onDoorFiles: (paths) => client.doorFilesChanged(paths),
       onEnd: ({ message }) => onEnd(message),
     });
   }

@@ -329,6 +329,13 @@ export const CALL_MESSAGES: CallMessages = {
     }),
     answer: nothing('SchemaChangedAnswer'),
   },
+  doorFilesChanged: {
+    message: message<Calls['doorFilesChanged']['message']>('DoorFilesChangedRequest', {
+      ...fromMaster,
+      paths: list(3, text),
+    }),
+    answer: nothing('DoorFilesChangedAnswer'),
+  },
 
   // answered by masters
   createTable: {
@@ -379,6 +386,10 @@ export const CALL_MESSAGES: CallMessages = {
     answer: nothing('TabletSplitAnswer'),
   },
   filesLeft: { message: message<Addressed>('FilesLeftRequest', addressed), answer: nothing('FilesLeftAnswer') },
+  confirmDoorFiles: {
+    message: message<Calls['confirmDoorFiles']['message']>('ConfirmDoorFilesRequest', { paths: list(1, text) }),
+    answer: nothing('ConfirmDoorFilesAnswer'),
+  },
   clock: {
     message: nothingAsked('ClockRequest'),
     answer: message<Calls['clock']['answer']>('ClockAnswer', { nowMicros: required(1, number) }),

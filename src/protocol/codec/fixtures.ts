@@ -276,6 +276,7 @@ export const SAMPLES: Samples = {
     answers: [undefined],
   },
   schemaChanged: { messages: [{ ...master, tableName }], answers: [undefined] },
+  doorFilesChanged: { messages: [{ ...master, paths: ['policies/projects/p/instances/i'] }], answers: [undefined] },
   createTable: {
     messages: [
       {
@@ -315,6 +316,7 @@ export const SAMPLES: Samples = {
     answers: [undefined],
   },
   filesLeft: { messages: [{ to: 'm1' }, {}], answers: [undefined] },
+  confirmDoorFiles: { messages: [{ paths: ['policies/projects/p/instances/i'] }], answers: [undefined] },
   clock: { messages: [{}], answers: [{ nowMicros: 1_700_000_000_000_000.5 }] },
   sweep: { messages: [{}], answers: [{ files: 0, logs: 2 }] },
   read: {
