@@ -13,7 +13,7 @@ import { tables } from './tables.mjs';
 const MODELS = {
   A: { model: serving, faults: 'lapse expire crash mc dup lost trim master move back gc sweep' },
   B: { model: slots, faults: 'lapse time sw flush' },
-  C: { model: structure, faults: 'expire put comp split merge master sweep lose' },
+  C: { model: structure, faults: 'expire put comp split merge master sweep lose backup copy unbackup' },
   D: { model: hotRows, faults: 'refuse error crash lapse gone' },
   E: { model: tables, faults: 'create master crash lost move' },
   F: { model: metadataSplits, faults: 'msplit split release merge comp expire lost sweep' },
@@ -25,6 +25,7 @@ const READ_TOO = { ops: ['w', 'w', 'r'] };
 const THREE = { servers: 3 };
 const HARMLESS = { harmless: true };
 const TWO_TABLETS = { K: 4, ends: [2, 4] };
+const UNLOADED_OWN = { unloaded: 1, compOne: 1, own: 1 };
 const NOT_LOADED = { ...TWO_TABLETS, unloaded: 1 };
 
 /** [title, model, planted bugs, faults and moves allowed, options]. */
@@ -207,6 +208,30 @@ export const PLANTED = [
     'merge split sweep',
     { apart: 1 },
   ],
+  ['C12 a backup is made while a sweep runs', 'C', 'backupDuringSweep', 'backup comp sweep', UNLOADED_OWN],
+  ['C13 a sweep does not read the rows of backups', 'C', 'sweepSkipsBackups', 'backup comp sweep', UNLOADED_OWN],
+  [
+    'C14 a server deletes what it wrote, though a backup lists it',
+    'C',
+    'backupKeepsOwn',
+    'backup comp:2',
+    UNLOADED_OWN,
+  ],
+  [
+    'C15 rows of backups are committed by a master that was replaced',
+    'C',
+    'backupNoFence',
+    'backup comp sweep master',
+    UNLOADED_OWN,
+  ],
+  ['C16 a sweep asks the servers only once', 'C', 'sweepOnceAsked', 'backup comp sweep master', UNLOADED_OWN],
+  [
+    'C17 a master copies a backup before any server has met it',
+    'C',
+    'copyUnmet',
+    'backup copy unbackup comp sweep master',
+    { compOne: 1, own: 1 },
+  ],
   ['D01 a change is answered before it is durable', 'D', 'earlyAnswer', 'crash', { ops: ['i', 'i'] }],
   [
     'D02 a check that writes nothing is answered before what it saw is durable',
@@ -329,6 +354,11 @@ export const SOUND = [
   ['merge + death + lost calls', 'C', 'merge expire put lose', { two: 1 }],
   ['merge + split + sweep', 'C', 'merge split comp sweep', { two: 1, compOne: 1, K: 3 }],
   ['merge + split + sweep, each tablet has a file of its own', 'C', 'merge split sweep expire', { apart: 1 }],
+  ['backup + compaction + sweep', 'C', 'backup put comp:2 sweep expire', UNLOADED_OWN],
+  ['backup + split + sweep', 'C', 'backup split comp sweep expire', UNLOADED_OWN],
+  ['backup + sweep + two masters', 'C', 'backup comp sweep:2 master', UNLOADED_OWN],
+  ['backup, copy, deletion + sweep', 'C', 'backup copy unbackup comp sweep:2', UNLOADED_OWN],
+  ['backup, copy, deletion + two masters', 'C', 'backup copy unbackup comp sweep master', { compOne: 1, own: 1 }],
   ['tables, two masters', 'E', 'create:2 master', { wedge: true }],
   ['tables, two masters, lost answers, METADATA moved', 'E', 'create master lost move', { wedge: true }],
   ['tables, masters that crash and lose the lock', 'E', 'create:2 master crash lost', {}],

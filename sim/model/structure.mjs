@@ -3,9 +3,15 @@
  * servers that are still on their way. Every change of METADATA is a message that may arrive at any later time. A part
  * of a tablet that is split lists only the files that reach it, and a scan finds a key before it reads its row.
  *
+ * A backup is a row with the files of a tablet, which the master commits for it; a copy of one, and a table that is
+ * restored from it, is a row with the same files. With `own` a server deletes the files that it has written itself as
+ * soon as its row does not list them.
+ *
  * Keys are the points 1 to K. A row: id, e epoch, w version, l location, f files, it intent of a merge.
  * srv: ok alive, tabs: lo and hi bounds, e, w, f as in the row, c commit under way. cur: the newest acknowledged
- * version of each key. mst, sw: masters and their sweeps. bud: how often each fault or move may still happen.
+ * version of each key. mst, sw, bk: masters, their sweeps, and the backups that they make. bks: rows of backups, each
+ * with the versions that it must have at least. met: the latest master that the servers have met. bud: how often each
+ * fault or move may still happen.
  */
 import { clone } from './search.mjs';
 const ends = (s) =>
@@ -33,9 +39,11 @@ function init(cfg) {
     cur: { ...one },
     net: [],
     mst: [
-      { b: 1, m: null, sw: null },
-      { b: 0, m: null, sw: null },
+      { b: 1, m: null, sw: null, bk: null },
+      { b: 0, m: null, sw: null, bk: null },
     ],
+    bks: [],
+    met: 0,
     bud: { ...cfg.bud },
     viol: null,
   };
@@ -135,12 +143,18 @@ function next(s, cfg) {
   });
   s.net.forEach((m, n) =>
     add(
-      `METADATA: ${m.k === 'c' ? `files of ${m.id}` : m.k === 's' ? `split of ${m.id} at ${m.m}` : m.k === 'a' ? `assignment of row ${m.key} to S${m.l}` : `merge step ${m.k}`} arrives`,
+      `METADATA: ${m.k === 'c' ? `files of ${m.id}` : m.k === 's' ? `split of ${m.id} at ${m.m}` : m.k === 'a' ? `assignment of row ${m.key} to S${m.l}` : m.k === 'B' ? 'row of a backup' : `merge step ${m.k}`} arrives`,
       (t) => {
         t.net.splice(n, 1);
         const r = t.rows[m.key];
         if (m.k === 's1') {
           if (r) r.lo = m.m;
+          return;
+        }
+        if (m.k === 'B') {
+          if (m.mi < t.met && !bug('backupNoFence')) return;
+          t.bks.push({ f: m.f, least: m.least });
+          if (t.mst[m.mi].bk?.sent) t.mst[m.mi].bk = null;
           return;
         }
         const cond = r && (m.id === undefined || r.id === m.id) && r.e === m.e && (r.w === m.w || bug('epochOnly'));
@@ -154,6 +168,12 @@ function next(s, cfg) {
           }
           if (tab?.c && tab.c.f === m.nf) {
             if (ok) {
+              if (cfg.own) {
+                // files that a backup lists are not the tablet's own any more
+                const gone = tab.f.filter((f) => !m.f.includes(f));
+                for (const f of gone) if (tab.own?.includes(f)) delete t.files[f];
+                tab.own = [...(tab.own ?? []).filter((f) => m.f.includes(f)), m.nf];
+              }
               tab.f = m.f;
               tab.w = r.w;
               if (tab.c.put) t.cur[tab.c.put] = Math.max(t.cur[tab.c.put], tab.c.v);
@@ -306,9 +326,47 @@ function next(s, cfg) {
           });
       }
     }
-    // sweep
+    // sweep, and backups between sweeps
     const w = M.sw;
-    if (!w && s.bud.sweep > 0)
+    const mayBackUp = !M.bk && (!w || bug('backupDuringSweep'));
+    if (mayBackUp && s.bud.backup > 0)
+      for (const k of ks) {
+        const { l, id } = s.rows[k];
+        const a = l !== null && s.srv[l].ok && s.srv[l].tabs[id];
+        if (a && !a.c)
+          add(`M${mi}: S${l} names the files of ${id} for a backup`, (t) => {
+            t.bud.backup--;
+            t.met = Math.max(t.met, mi);
+            const b = t.srv[l].tabs[id];
+            if (!bug('backupKeepsOwn')) b.own = [];
+            const least = {};
+            for (let i = b.lo + 1; i <= b.hi; i++) least[i] = t.cur[i];
+            t.mst[mi].bk = { f: b.f.slice(), least };
+          });
+      }
+    if (mayBackUp && s.bud.copy > 0)
+      s.bks.forEach((b, n) =>
+        add(`M${mi} reads backup ${n} for a copy`, (t) => {
+          t.bud.copy--;
+          // a master calls every server before it does anything
+          if (!bug('copyUnmet')) t.met = Math.max(t.met, mi);
+          t.mst[mi].bk = clone(b);
+        }),
+      );
+    if (M.bk && !M.bk.sent)
+      add(`M${mi} commits a row of a backup`, (t) => {
+        const { f, least } = t.mst[mi].bk;
+        t.mst[mi].bk.sent = 1;
+        t.net.push({ k: 'B', key: 0, f, least, mi });
+      });
+    if (s.bud.unbackup > 0 && mi >= s.met)
+      s.bks.forEach((_, n) =>
+        add(`M${mi} deletes backup ${n}`, (t) => {
+          t.bud.unbackup--;
+          t.bks.splice(n, 1);
+        }),
+      );
+    if (!w && s.bud.sweep > 0 && (!M.bk || bug('backupDuringSweep')))
       add(`M${mi} sweep: lists files`, (t) => {
         t.bud.sweep--;
         t.mst[mi].sw = { ph: 1, c: Object.keys(t.files).map(Number) };
@@ -320,6 +378,7 @@ function next(s, cfg) {
     )
       add(`M${mi} sweep: asks the servers`, (t) => {
         const h = new Set();
+        t.met = Math.max(t.met, mi);
         t.srv.forEach((x) => {
           if (x.ok)
             for (const id in x.tabs) {
@@ -373,6 +432,9 @@ function next(s, cfg) {
             t.bud.again = (t.bud.again || 0) + 1;
             if (t.bud.again > 2) t.bud.sweep = 0;
           } else q.ph = 3;
+          // the servers are asked again, and refuse a master that was replaced
+          if (mi < t.met && !bug('sweepOnceAsked')) t.mst[mi].sw = null;
+          if (!bug('sweepSkipsBackups')) q.c = q.c.filter((f) => !t.bks.some((b) => b.f.includes(f)));
         });
     }
     if (w && w.ph === 3)
@@ -399,6 +461,12 @@ function bad(s, cfg) {
       if (x.ok) for (const id in x.tabs) if (x.tabs[id].lo < k && k <= x.tabs[id].hi) sv.push(`S${i}:${id}`);
     });
     if (sv.length > 1) return `key ${k} is served twice: ${sv}`;
+  }
+  for (const { f, least } of s.bks) {
+    for (const file of f) if (s.files[file] === undefined) return `a backup lists F${file}, which is deleted`;
+    for (const k in least)
+      if (Math.max(0, ...f.map((file) => s.files[file][k] || 0)) < least[k])
+        return `a backup has not the write of ${k} that was acknowledged before it`;
   }
   return null;
 }
