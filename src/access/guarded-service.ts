@@ -18,6 +18,7 @@ import type {
 import {
   type AppProfileRules,
   type AuthorizedViewSource,
+  type BackupService,
   checkMember,
   type CheckAndMutateRequest,
   type CompactionProgress,
@@ -37,6 +38,7 @@ import {
 } from '../service/index.ts';
 import { Audit, isRefusal } from './audit.ts';
 import { Gate } from './gate.ts';
+import { GuardedBackups } from './guarded-backups.ts';
 import { GuardedInstances } from './guarded-instances.ts';
 import { GuardedOperations } from './guarded-operations.ts';
 import { GuardedPasser } from './guarded-passer.ts';
@@ -67,6 +69,7 @@ export function guardOf(options: GuardOptions): GuardedService | undefined {
 
 export class GuardedService implements Service {
   readonly operations: OperationStore | undefined;
+  readonly backups: BackupService | undefined;
   readonly instances: InstanceService | undefined;
   readonly resources: ResourceStore | undefined;
   readonly authorizedViews: AuthorizedViewSource | undefined;
@@ -91,6 +94,7 @@ export class GuardedService implements Service {
     this.authorizedViews = service.authorizedViews;
     this.appProfiles = service.appProfiles;
     this.operations = service.operations && new GuardedOperations(service.operations, rights);
+    this.backups = service.backups && new GuardedBackups(service.backups, this.#gate);
     this.instances = service.instances && new GuardedInstances(service.instances, this.#gate);
     this.resources = service.resources && new GuardedResources(service.resources, this.#gate);
     this.policies = service.policies && new GuardedPolicies(service.policies, this.#gate);

@@ -53,6 +53,7 @@ import type {
   Slicer,
   TableChange,
 } from '../service/index.ts';
+import { Backups } from './backups.ts';
 import { CallPasser } from './call-passer.ts';
 import { checkConsistencyToken, consistencyToken } from './consistency-token.ts';
 import { Control } from './control.ts';
@@ -87,6 +88,7 @@ const SAMPLE_PART_BYTES = 8 * 1024 * 1024;
 
 export class Client implements Service {
   readonly operations: OperationFiles;
+  readonly backups: Backups;
   readonly instances: Instances;
   readonly appProfiles: AppProfileCache;
   readonly resources: Resources;
@@ -128,6 +130,14 @@ export class Client implements Service {
     const locator = new Locator(cacheEntries === undefined ? env : { ...env, cacheEntries });
     this.#router = new Router({ ...env, schemas: this.#schemas, locator });
     this.#master = new MasterCaller({ env, router: this.#router });
+    this.backups = new Backups({
+      env,
+      limits,
+      master: this.#master,
+      policies: this.policies,
+      checkCluster: this.#checkCluster.bind(this),
+      restored: (_context, name) => this.#schemas.refresh(name),
+    });
     this.#reads = { router: this.#router, transport: env.transport, clock: env.clock, random: env.random, limits };
     this.#writes = new RowWrites({ ...env, router: this.#router, limits });
     this.#control = new Control({
@@ -331,6 +341,7 @@ export class Client implements Service {
   async #ownerOf(context: RequestContext, { kind, name, instance, table, id }: NamedResource): Promise<string> {
     const kept = KEPT_KINDS[kind];
     if (kept !== undefined) await this.resources.find(context, kept, name);
+    if (kind === 'backup') return this.backups.ownerOf(context, name);
     if (table === '') {
       await this.instances.getInstance(context, instance);
       return '';
@@ -340,6 +351,11 @@ export class Client implements Service {
     const family = ownOf(schema.families, id);
     if (family === undefined) throw notFound(`table ${table} has no family ${quote(id)}`);
     return ownerText(schema, family);
+  }
+
+  async #checkCluster(context: RequestContext, instance: string, cluster: string): Promise<void> {
+    const { clusters } = await this.instances.getInstance(context, instance);
+    if (!clusters.some(({ id }) => id === cluster)) throw notFound(`${instance} has no cluster ${quote(cluster)}`);
   }
 
   /**

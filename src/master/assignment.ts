@@ -24,7 +24,7 @@ import {
   ROOT_RANGE,
   USER_RANGE,
 } from '../metadata/index.ts';
-import { ALL_ROWS, type RowRange } from '../model/index.ts';
+import { ALL_ROWS } from '../model/index.ts';
 import type { CommitOutcome, TabletRef } from '../protocol/index.ts';
 import type { Creations } from './creations.ts';
 import type { Deletions } from './deletions.ts';
@@ -100,6 +100,7 @@ export class Assignment {
   needsWork(row: MetadataRow): boolean {
     const { schemas, servers, deletions, creations } = this.#options;
     const { tableId, server, epoch } = row;
+    if (row.isOfBackup) return false;
     const isReleased = this.#released.has(row);
     if (schemas.byId(tableId) === undefined) return epoch > 0 ? !deletions.has(tableId) : !creations.mayHappen(tableId);
     const owner = server && servers.get(server.name);
@@ -134,22 +135,23 @@ export class Assignment {
   }
 
   /**
-   * Creates the rows of new tablets of a table, at epoch 0: they are given to no server while the table has no schema.
-   * INTERNAL if such rows exist.
+   * Creates the rows of new tablets of a table, or of a backup, at epoch 0: they are given to no server while the table
+   * has no schema. INTERNAL if such rows exist.
    */
-  async createRows(tableId: string, ranges: readonly RowRange[], context: RequestContext): Promise<MetadataRow[]> {
+  async createRows(created: readonly MetadataRow[], context: RequestContext): Promise<MetadataRow[]> {
     const { env, metadata } = this.#options;
     assert(this.#metadataWasServed, 'tables are created once METADATA was served');
-    assertPartition(ranges, ALL_ROWS);
+    assertPartition(
+      created.map(({ range }) => range),
+      ALL_ROWS,
+    );
     const event = { kind: 'created', atMicros: env.clock.nowMicros() } as const;
     const id = env.random.uniqueName();
-    const commits = ranges
-      .map((range) => newRow(tableId, range))
-      .map((row) => commitOfRow(id, event, keyOfRow(row), undefined, row));
+    const commits = created.map((row) => commitOfRow(id, event, keyOfRow(row), undefined, row));
     const outcomes = await metadata.commit(commits, context);
     assert(outcomes.length === commits.length, 'each new row of METADATA has an outcome');
     if (outcomes.some(({ kind }) => kind === 'refused'))
-      throw new BigtableError(Code.INTERNAL, `METADATA has rows of the new table id ${tableId} already`);
+      throw new BigtableError(Code.INTERNAL, `METADATA has rows of the new table id ${created[0]!.tableId} already`);
     return commits.map(({ rows }) => rows[0]!.row!);
   }
 
@@ -228,6 +230,7 @@ export class Assignment {
   async assign(candidates: readonly Candidate[], context: RequestContext): Promise<Placement[]> {
     const { servers, env } = this.#options;
     assert(candidates.length > 0, 'some tablets are assigned together');
+    assert(!candidates.some(({ row }) => row.isOfBackup), 'the row of a backup is given to no server');
     const known = new Set(
       await this.#withSchema(
         candidates.map(({ row }) => row),

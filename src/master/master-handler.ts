@@ -10,6 +10,7 @@ import {
   type TabletRef,
 } from '../protocol/index.ts';
 import { ownCalls } from './own-calls.ts';
+import type { Backups } from './backups.ts';
 import type { SweepResult } from './sweep.ts';
 import type { TableAdmin } from './table-admin.ts';
 
@@ -22,6 +23,7 @@ export interface MasterHandlerOptions {
   readonly context: () => RequestContext;
   /** Throws while METADATA was not served yet. */
   readonly checkIsReady: () => void;
+  readonly backups: Backups;
   readonly confirmDoorFiles: (paths: readonly string[], context: RequestContext) => Promise<void>;
   readonly merge: (table: string, row: ByteString) => Promise<void>;
   readonly sweep: () => Promise<SweepResult>;
@@ -47,7 +49,7 @@ export function masterHandler(options: MasterHandlerOptions): CallHandler {
 }
 
 function handlersOf(options: MasterHandlerOptions): Handlers<MasterCalls> {
-  const { env, name, tables, context: ownContext, checkIsReady, merge, sweep, sweepLater, onSplit } = options;
+  const { env, name, tables, backups, context: ownContext, checkIsReady, merge, sweep, sweepLater, onSplit } = options;
   /** Calls that read or change METADATA are refused until it is served for the first time. */
   const whenReady =
     <T, A>(call: (message: T, context: RequestContext) => Promise<A>) =>
@@ -69,6 +71,16 @@ function handlersOf(options: MasterHandlerOptions): Handlers<MasterCalls> {
       await merge(message.name, message.row);
       return undefined;
     }),
+    createBackup: whenReady(async (message, context) => {
+      await backups.create(message, context);
+      return undefined;
+    }),
+    deleteBackup: whenReady(async ({ name: backup }, context) => {
+      await backups.delete(backup, context);
+      sweepLater();
+      return undefined;
+    }),
+    restoreTable: whenReady((message, context) => backups.restore(message, context)),
     tabletSplit: async (message) => {
       checkAddressed(message, name);
       onSplit(message.server, message.tablets);

@@ -32,6 +32,7 @@ import {
 } from '../protocol/index.ts';
 import { Assignment } from './assignment.ts';
 import { AssignmentQueue } from './assignment-queue.ts';
+import { Backups } from './backups.ts';
 import { Balancer } from './balancer.ts';
 import { Creations } from './creations.ts';
 import { Deletions } from './deletions.ts';
@@ -47,6 +48,7 @@ import { Servers } from './servers.ts';
 import { type SweepResult, sweep } from './sweep.ts';
 import { noTable, TableAdmin } from './table-admin.ts';
 import { mergeTablets } from './tablet-merge.ts';
+import { TableIds } from './table-ids.ts';
 import { Verification } from './verification.ts';
 import { RETRY_MS, WorkSchedule } from './work-schedule.ts';
 
@@ -87,7 +89,14 @@ const CALL_AGAIN_MS = 1000;
 /** The delay between a split, or a server that comes, and the comparison of loads: both come several at a time. */
 const BALANCE_DELAY_MS = 5000;
 
-type Work = 'sweep' | 'assign' | 'look at METADATA' | 'finish deletions' | 'balance' | 'call silent servers';
+type Work =
+  | 'finish backups'
+  | 'sweep'
+  | 'assign'
+  | 'look at METADATA'
+  | 'finish deletions'
+  | 'balance'
+  | 'call silent servers';
 
 type Lane = 'sweep' | 'assign' | 'METADATA' | 'merge' | 'deletions';
 
@@ -106,6 +115,7 @@ export class Master {
   readonly #balancer: Balancer;
   readonly #tables: TableAdmin;
   readonly #deletions: Deletions;
+  readonly #backups: Backups;
   #stopServing: (() => Promise<void>) | undefined;
   #stopWatching: (() => void) | undefined;
   #ended = false;
@@ -179,17 +189,23 @@ export class Master {
       onNotRead: () => this.#schedule.later('look at METADATA', NOT_READ_MS),
     });
     const assigning = { ...parts, loads, sorting: this.#sorting, assignment: this.#assignment, queue: this.#queue };
-    this.#verification = new Verification(assigning);
+    this.#verification = new Verification({ ...assigning, onBackup: (id) => this.#backups.seen(id) });
     this.#recoveries = new Recoveries({ ...assigning, lookAtAll: () => this.#schedule.later('assign', 0) });
     this.#balancer = new Balancer(assigning);
     this.#removeGauges = env.metrics.gauges({
       'master.unservedTablets': () => Math.max(this.#queue.unserved, this.#isBlind ? 1 : 0),
       'master.tables': () => this.#schemas.size,
     });
+    const owned = { ...assigning, lock, ids: new TableIds(env.lockService, lock) };
     this.#tables = new TableAdmin({
-      ...assigning,
-      lock,
+      ...owned,
       onRowsLeft: () => this.#schedule.later('finish deletions', RETRY_MS),
+    });
+    this.#backups = new Backups({
+      ...owned,
+      tables: this.#tables,
+      betweenSweeps: (work) => this.#schedule.oneByOne('sweep', work),
+      onRowsLeft: () => this.#schedule.later('finish backups', RETRY_MS),
     });
   }
 
@@ -352,6 +368,7 @@ export class Master {
     this.#isBlind = false;
     if (!this.#assigned.isDone) void this.#queue.idle().then(() => this.#allAssigned());
     this.#schedule.later('assign', LOOK_PERIOD_MS);
+    if (this.#backups.anySeen) this.#schedule.later('finish backups', 0);
     if (this.#deletions.all().length > 0) this.#schedule.later('finish deletions', 0);
     this.#schedule.later('balance', 0);
   }
@@ -402,6 +419,7 @@ export class Master {
     if (what === 'sweep') await this.#sweep();
     else if (what === 'call silent servers') await this.#callSilent();
     else if (what === 'finish deletions') await this.#finishDeletions();
+    else if (what === 'finish backups') await this.#finishBackups();
     else if (what === 'balance') await this.#balance();
     else if (what === 'look at METADATA') await this.#lookAtMetadata();
     else await this.#schedule.oneByOne('assign', () => this.#lookAtAll());
@@ -410,6 +428,10 @@ export class Master {
   async #finishDeletions(): Promise<void> {
     await this.#schedule.oneByOne('deletions', () => this.#tables.finishDeletions(this.#context()));
     this.#schedule.later('sweep', SWEEP_DELAY_MS);
+  }
+
+  async #finishBackups(): Promise<void> {
+    await this.#schedule.oneByOne('deletions', () => this.#backups.finish(this.#context()));
   }
 
   #failed(what: Work, error: BigtableError): void {
@@ -446,6 +468,7 @@ export class Master {
       env: this.#env,
       name: this.#lock.sessionId,
       tables: this.#tables,
+      backups: this.#backups,
       context: () => this.#context(),
       checkIsReady: () => this.#checkIsReady(),
       confirmDoorFiles: (paths, context) =>

@@ -17,6 +17,7 @@ import { Creations } from './creations.ts';
 import { Deletions } from './deletions.ts';
 import type { Servers } from './servers.ts';
 import { TableAdmin } from './table-admin.ts';
+import { TableIds } from './table-ids.ts';
 
 const id = '00000010';
 const context = requestContext({ budget: new ByteBudget(1024) });
@@ -54,6 +55,7 @@ test('a second attempt of a deletion keeps its mark while the failed first one i
       servers: { confirm: async () => {} } as unknown as Servers,
       assignment: {} as unknown as Assignment,
       queue: {} as unknown as AssignmentQueue,
+      ids: new TableIds(lockService, lock),
       onRowsLeft: () => assert.fail('no row is left'),
     });
     const deleted = tables.deleteTable('t', context);

@@ -24,19 +24,7 @@ import {
   writeSettled,
 } from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
-import {
-  decodeNextTableId,
-  decodeSchema,
-  encodeNextTableId,
-  encodeSchema,
-  FIRST_TABLE_ID,
-  keyOfRow,
-  keysOfTable,
-  LAST_TABLE_ID,
-  type MetadataRow,
-  NEXT_TABLE_ID_PATH,
-  schemaPath,
-} from '../metadata/index.ts';
+import { decodeSchema, encodeSchema, keyOfRow, keysOfTable, type MetadataRow, schemaPath } from '../metadata/index.ts';
 import type { RowRange, TableSchema } from '../model/index.ts';
 import type { FamilyChange, MasterCalls, NewTable } from '../protocol/index.ts';
 import type { Assignment } from './assignment.ts';
@@ -45,7 +33,9 @@ import type { Creations } from './creations.ts';
 import type { Deletions } from './deletions.ts';
 import { changeFamilies, protectedTable } from './family-changes.ts';
 import { withGroups } from './locality-groups.ts';
+import { newRow } from './new-rows.ts';
 import type { Servers } from './servers.ts';
+import type { TableIds } from './table-ids.ts';
 
 export interface TableAdminOptions {
   readonly env: Env;
@@ -58,8 +48,16 @@ export interface TableAdminOptions {
   readonly queue: AssignmentQueue;
   readonly creations: Creations;
   readonly deletions: Deletions;
+  readonly ids: TableIds;
   /** Called when rows of a deleted table are left: `finishDeletions` is due. */
   readonly onRowsLeft: () => void;
+}
+
+/** What a new table has, by its id. */
+export interface TableContents {
+  readonly schemaOf: (id: string) => TableSchema;
+  /** Creates its rows of METADATA. */
+  readonly createRows: (id: string) => Promise<MetadataRow[]>;
 }
 
 /** A change of a schema that was made and that some server has not confirmed. */
@@ -76,14 +74,27 @@ export class TableAdmin {
   readonly #lastChange = new Map<string, Promise<unknown>>();
   /** By table name, the last change if it is not confirmed: its repetition is not a second change. */
   readonly #unconfirmed = new Map<string, Unconfirmed>();
-  #lastId: Promise<unknown> = Promise.resolve();
 
   constructor(options: TableAdminOptions) {
     this.#options = options;
   }
 
   createTable(table: NewTable, context: RequestContext): Promise<TableSchema> {
-    return this.#oneByOne(table.name, () => this.#createTable(table, context));
+    const { assignment } = this.#options;
+    const contents: TableContents = {
+      schemaOf: (id) => schemaOf(table, id),
+      createRows: (id) =>
+        assignment.createRows(
+          rangesOf(table.splits).map((range) => newRow(id, range)),
+          context,
+        ),
+    };
+    return this.#oneByOne(table.name, () => this.#createTable(table.name, contents, context));
+  }
+
+  /** Creates a table with rows of METADATA that list files already. */
+  restoreTable(name: string, contents: TableContents, context: RequestContext): Promise<TableSchema> {
+    return this.#oneByOne(name, () => this.#createTable(name, contents, context));
   }
 
   updateTable(
@@ -105,28 +116,32 @@ export class TableAdmin {
     return this.#oneByOne(name, () => this.#deleteTable(name, context));
   }
 
-  async #createTable(table: NewTable, context: RequestContext): Promise<TableSchema> {
-    const { env, lock, schemas, servers, assignment, queue, creations } = this.#options;
-    if (await schemas.read(table.name)) throw exists(table.name);
-    const id = await this.#newId();
+  async #createTable(
+    name: string,
+    { schemaOf, createRows }: TableContents,
+    context: RequestContext,
+  ): Promise<TableSchema> {
+    const { env, lock, schemas, servers, assignment, queue, creations, ids } = this.#options;
+    if (await schemas.read(name)) throw exists(name);
+    const id = await ids.next();
     // encoded and decoded, so that the kept schema is the one that would be read
-    const contents = encodeSchema(schemaOf(table, id));
-    const schema = decodeSchema(schemaPath(table.name), contents);
+    const contents = encodeSchema(schemaOf(id));
+    const schema = decodeSchema(schemaPath(name), contents);
     creations.begin(id);
     try {
-      const rows = await assignment.createRows(id, rangesOf(table.splits), context);
-      await writeSettled(env, schemaPath(table.name), contents, { version: 0, lock }).catch(async (thrown: unknown) => {
+      const rows = await createRows(id);
+      await writeSettled(env, schemaPath(name), contents, { version: 0, lock }).catch(async (thrown: unknown) => {
         const error = toBigtableError(thrown);
         if (isOutcomeUnknown(error)) {
           creations.outcomeUnknown(id);
           throw error;
         }
         await assignment.removeRows(rows, context);
-        throw error.code === Code.ABORTED && (await schemas.read(table.name)) ? exists(table.name) : error;
+        throw error.code === Code.ABORTED && (await schemas.read(name)) ? exists(name) : error;
       });
-      await schemas.refresh(table.name);
+      await schemas.refresh(name);
       // a server that misses this reads the schema when it is given a tablet of the table
-      await servers.callAll('schemaChanged', { tableName: table.name }, context);
+      await servers.callAll('schemaChanged', { tableName: name }, context);
       const failures = await Promise.all(rows.map((row) => queue.look(keyOfRow(row), row)));
       const failure = failures.find((one) => one !== undefined);
       if (failure) throw failure;
@@ -265,22 +280,6 @@ export class TableAdmin {
     await this.#options.schemas.refresh(name);
     await this.#options.servers.confirm(`the schema of table ${name}`, 'schemaChanged', { tableName: name }, context);
     this.#unconfirmed.delete(name);
-  }
-
-  #newId(): Promise<string> {
-    const drawn = this.#lastId.then(async () => {
-      const { lockService } = this.#options.env;
-      const file = await lockService.read(NEXT_TABLE_ID_PATH);
-      const next = file ? decodeNextTableId(file.contents) : FIRST_TABLE_ID;
-      if (next > LAST_TABLE_ID) throw new BigtableError(Code.RESOURCE_EXHAUSTED, 'all table ids are used');
-      await lockService.write(NEXT_TABLE_ID_PATH, encodeNextTableId(next + 1), {
-        version: file?.version ?? 0,
-        lock: this.#options.lock,
-      });
-      return next.toString(16).padStart(8, '0');
-    });
-    this.#lastId = drawn.catch(() => {});
-    return drawn;
   }
 
   async #oneByOne<T>(name: string, work: () => Promise<T>): Promise<T> {

@@ -18,6 +18,8 @@ export interface VerificationOptions {
   readonly servers: Servers;
   readonly assignment: Assignment;
   readonly queue: AssignmentQueue;
+  /** Called with the id of the backup for each of its rows. */
+  readonly onBackup: (id: string) => void;
 }
 
 export class Verification {
@@ -69,14 +71,17 @@ export class Verification {
 
   /** The users' tablets. Resolves when all of their rows were read. */
   async ofUsers(context: RequestContext): Promise<void> {
-    const { metadata, assignment, queue } = this.#options;
+    const { metadata, assignment, queue, onBackup } = this.#options;
     assert(assignment.metadataWasServed, "users' rows are read once METADATA was served");
     assert(!this.#isWalking, 'one walk over all rows runs at a time');
     this.#isWalking = true;
     assignment.walkBegins();
     try {
       for await (const rows of metadata.scan(USER_RANGE, context)) {
-        for (const row of rows) if (assignment.needsWork(row)) queue.found(row);
+        for (const row of rows) {
+          if (row.isOfBackup) onBackup(row.tableId);
+          else if (assignment.needsWork(row)) queue.found(row);
+        }
         await queue.room();
       }
       assignment.walkEnds();

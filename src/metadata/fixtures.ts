@@ -25,6 +25,7 @@ export const metadataRow: fc.Arbitrary<MetadataRow> = fc.record(
     redo: fc.record({ epoch: count, sequence: count }, plain),
     logs: fc.array(text, { maxLength: 3 }),
     lastServerMicros: count,
+    isOfBackup: fc.constant(false),
   },
   { ...plain, requiredKeys: ['tableId', 'range', 'server', 'epoch', 'version', 'commitId', 'files', 'redo', 'logs'] },
 );

@@ -5,10 +5,10 @@
  * leaves its id. The version is also the timestamp of the row's cells, so the newest cell is that of the last commit
  * whatever clocks say.
  */
-import { type ByteString, CorruptionError, quote } from '../base/index.ts';
+import { assert, type ByteString, CorruptionError, quote } from '../base/index.ts';
 import type { Cell, FamilySchema, Mutation, PastEvent, RowRange, TableSchema, TabletHistory } from '../model/index.ts';
 import { type MetadataKey, METADATA_TABLE_ID, metadataKey, parseMetadataKey } from './keys.ts';
-import { encodeDocument, FEATURE_CLIPS, PlainObject } from './plain-json.ts';
+import { encodeDocument, FEATURE_BACKUP, FEATURE_CLIPS, PlainObject } from './plain-json.ts';
 
 export const LOCATION_FAMILY = 'location';
 const FILES_FAMILY = 'files';
@@ -29,6 +29,8 @@ export interface TabletLocation {
   readonly range: RowRange;
   /** Undefined: assigned to no server. */
   readonly server: ServerLocation | undefined;
+  /** The row keeps the files of a backup, and is never given to a server. Left out: it is of a table. */
+  readonly isOfBackup?: boolean | undefined;
   /** Grows with every assignment and release: a master changes it, or a server that takes back what it has released. */
   readonly epoch: number;
   /** Grows with every change of the row. */
@@ -102,7 +104,7 @@ export function encodeRow(row: MetadataRow, event: TabletEvent): Mutation[] {
     value,
   });
   return [
-    cell(LOCATION_FAMILY, encodeDocument(locationFields(row))),
+    cell(LOCATION_FAMILY, encodeDocument(locationFields(row), row.isOfBackup ? FEATURE_BACKUP : 0)),
     cell(FILES_FAMILY, encodeDocument(filesFields(row), row.clips ? FEATURE_CLIPS : 0)),
     cell(EVENTS_FAMILY, encodeDocument({ ...event, epoch: row.epoch, server: row.server?.name })),
   ];
@@ -148,8 +150,16 @@ export function decodeRootFile(contents: Uint8Array): MetadataRow {
   return { ...readLocation(object, METADATA_TABLE_ID, object.bytes('end')), ...readFiles(object) };
 }
 
-function locationFields({ range, server, epoch, version, commitId }: TabletLocation): Record<string, unknown> {
-  return { start: range.start, server, epoch, version, commitId };
+function locationFields({
+  range,
+  server,
+  isOfBackup,
+  epoch,
+  version,
+  commitId,
+}: TabletLocation): Record<string, unknown> {
+  assert(!isOfBackup || server === undefined, 'the row of a backup names no server');
+  return { start: range.start, server, isOfBackup, epoch, version, commitId };
 }
 
 function filesFields({ files, clips, redo, logs, lastServerMicros }: MetadataRow): Record<string, unknown> {
@@ -162,6 +172,7 @@ function readLocation(object: PlainObject, tableId: string, end: ByteString | un
     tableId,
     range: { start: object.bytes('start'), end },
     server: server && { name: server.text('name'), address: server.text('address') },
+    ...(object.has('isOfBackup') && { isOfBackup: object.flag('isOfBackup') }),
     epoch: object.count('epoch'),
     version: object.count('version'),
     commitId: object.text('commitId'),

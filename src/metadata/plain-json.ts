@@ -11,8 +11,10 @@ import { asBuffer, assert, CorruptionError, ownOf } from '../base/index.ts';
 const FORMAT = 1;
 /** Files are listed for parts of a tablet's range: a reader that ignores that shows rows that were deleted. */
 export const FEATURE_CLIPS = 1;
+/** The row is of a backup: a reader that ignores that gives it to a server, or removes it. */
+export const FEATURE_BACKUP = 2;
 /** Feature bits this program knows. */
-const KNOWN_FEATURES = FEATURE_CLIPS;
+const KNOWN_FEATURES = FEATURE_CLIPS | FEATURE_BACKUP;
 
 /** `requires`: feature bits that a reader of the document must know. */
 export function encodeDocument(fields: Readonly<Record<string, unknown>>, requires = 0): Buffer {

@@ -34,6 +34,7 @@ export type {
   ReadMessage,
   ServerStatus,
   SchemaRef,
+  TabletBackup,
   TabletRef,
   TabletServerCalls,
 } from './messages.ts';

@@ -13,6 +13,7 @@ import type { MetadataCommit, MetadataKey, MetadataRow } from '../metadata/index
 import type {
   Cell,
   FamilyUsage,
+  NewBackup,
   ReadBatch,
   ReadModifyWriteRule,
   RowMutations,
@@ -130,6 +131,13 @@ export type CommitOutcome =
   /** Some row is no longer as the commit expected; the rows as they are now, undefined for a missing one. */
   | { readonly kind: 'refused'; readonly rows: readonly (MetadataRow | undefined)[] };
 
+/** What a backup keeps of a tablet. */
+export interface TabletBackup {
+  /** As in METADATA, but for the table's id. */
+  readonly row: MetadataRow;
+  readonly sizeBytes: number;
+}
+
 /** The files that a sweep must spare because a server needs them. */
 export interface Holdings {
   readonly files: readonly string[];
@@ -235,6 +243,14 @@ export interface TabletServerCalls {
     };
     answer: undefined;
   };
+  /**
+   * Writes the memtables of these tablets to files, and answers with the rows of METADATA that a backup of them has.
+   * The files stay until a sweep. Fails if one of the tablets is not served at its epoch.
+   */
+  backUpTablets: {
+    message: FromMaster & { readonly tablets: readonly TabletRef[] };
+    answer: readonly TabletBackup[];
+  };
   /** The schema file was changed: answers once the server has read it. */
   schemaChanged: { message: FromMaster & { readonly tableName: string }; answer: undefined };
   /** Files of the lock service that front doors follow were changed: answers once the server's own has read them. */
@@ -274,6 +290,11 @@ export interface MasterCalls {
    * naming a server, if one has not by the deadline (docs/decisions/0052-confirmed-changes.md).
    */
   confirmDoorFiles: { message: { readonly paths: readonly string[] }; answer: undefined };
+  /** Backs up a table, or copies a backup. Repeating it after a failure goes on. */
+  createBackup: { message: NewBackup; answer: undefined };
+  deleteBackup: { message: { readonly name: string }; answer: undefined };
+  /** Creates a table from a backup. */
+  restoreTable: { message: { readonly name: string; readonly backup: string }; answer: TableSchema };
   /** Deletes files and logs that nothing refers to. Answers how many. */
   sweep: { message: Record<string, never>; answer: { readonly files: number; readonly logs: number } };
 }

@@ -16,7 +16,7 @@ import {
   within,
   writeSettled,
 } from '../env/index.ts';
-import { decodeSchema, schemaPath } from '../metadata/index.ts';
+import { backupPath, decodeSchema, schemaPath } from '../metadata/index.ts';
 import { DEFAULT_INSTANCE, DEFAULT_PROJECT, type Instance, uncreatedInstance } from '../model/index.ts';
 import {
   changedInstance,
@@ -79,6 +79,8 @@ export class Instances implements InstanceService {
 
   async changeInstance(context: RequestContext, name: string, change: InstanceChange): Promise<Instance> {
     checkInstanceChange(name, change);
+    if (change.kind === 'deleteCluster')
+      await this.#within(context, this.#checkHasNoBackup(name, `/clusters/${change.id}/`));
     const changed = await this.#within(context, this.#change(name, change));
     await this.#parts.onChange(context, [instancePath(name)]);
     return changed;
@@ -99,6 +101,7 @@ export class Instances implements InstanceService {
         Code.FAILED_PRECONDITION,
         `${name} cannot be deleted: table ${kept.name} is protected against deletion`,
       );
+    await this.#within(context, this.#checkHasNoBackup(name, '/clusters/'));
     for (const table of tables) {
       try {
         await this.#parts.deleteTable(context, table.name);
@@ -164,6 +167,14 @@ export class Instances implements InstanceService {
 
   async #hasTable(name: string): Promise<boolean> {
     return (await this.#parts.lockService.list(schemaPath(`${name}/`))).length > 0;
+  }
+
+  /** A backup is in a cluster: FAILED_PRECONDITION where one is left in what would be deleted. */
+  async #checkHasNoBackup(instance: string, within: string): Promise<void> {
+    const [backup] = await this.#parts.lockService.list(backupPath(instance + within));
+    if (backup === undefined) return;
+    const name = backup.path.slice(backupPath('').length);
+    throw new BigtableError(Code.FAILED_PRECONDITION, `backup ${name} is there: delete the backups first`);
   }
 
   async #tables(name: string) {

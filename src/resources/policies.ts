@@ -27,6 +27,7 @@ import {
   type PolicyStore,
 } from '../service/index.ts';
 import { decodePolicy, encodePolicy, policyPath } from './policy-file.ts';
+import { removePolicies } from './remove-policies.ts';
 
 /** Every front door holds all policies in memory: 64 MB at most. */
 const MAX_POLICIES = 2000;
@@ -63,6 +64,12 @@ export class Policies implements PolicyStore {
     const set = await this.#within(context, this.#set(resource, owner, policy, version));
     await this.#parts.onChange(context, [policyPath(resource)]);
     return set;
+  }
+
+  /** The resource was deleted: removes its policy. */
+  async forget(context: RequestContext, resource: string): Promise<void> {
+    const removed = await this.#within(context, removePolicies(this.#parts, resource));
+    if (removed.length > 0) await this.#parts.onChange(context, removed);
   }
 
   #within<T>(context: RequestContext, work: Promise<T>): Promise<T> {
@@ -124,7 +131,7 @@ function namedResource(resource: string): NamedResource {
   const named = parseResourceName(resource);
   if (named === undefined || named.kind === 'project')
     throw invalidArgument(
-      `resource ${quote(resource, 300)} must be an instance, a table, a view, a schema bundle, or TABLE/columnFamilies/FAMILY`,
+      `resource ${quote(resource, 300)} must be an instance, a table, a view, a schema bundle, a backup, or TABLE/columnFamilies/FAMILY`,
       { field: 'resource' },
     );
   return named;

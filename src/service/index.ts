@@ -4,7 +4,9 @@
  */
 export { type AppProfileRules, type CallKind, InstanceRules } from './app-profile-rules.ts';
 export { AuthorizedView, clipSamples, type FamilySubset, type SubsetView } from './authorized-view.ts';
+export type { BackupChange, BackupService } from './backup-service.ts';
 export { checkDropRowRange, checkGcRule, checkModifyFamilies, checkNewTable, checkUpdateTable } from './check-admin.ts';
+export { checkBackupChange, checkBackupName, checkNewBackup } from './check-backups.ts';
 export { checkTabletBound } from './check-control.ts';
 export {
   checkCheckAndMutateRow,

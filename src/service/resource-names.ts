@@ -1,6 +1,6 @@
 /**
- * Full names of resources by their parts: instances, what is in them, tables, and what is in those. Column families
- * have names here, which the cloud does not give them: TABLE/columnFamilies/FAMILY.
+ * Full names of resources by their parts: instances, what is in them, tables, and what is in those. Backups are in
+ * their instance: clusters have no policies. Column families have names here, which the cloud does not give them: TABLE/columnFamilies/FAMILY.
  */
 
 /** What a name names. */
@@ -11,6 +11,7 @@ export type NamedKind =
   | 'columnFamily'
   | 'authorizedView'
   | 'schemaBundle'
+  | 'backup'
   | 'logicalView'
   | 'materializedView';
 
@@ -26,7 +27,7 @@ export interface NamedResource {
 }
 
 const FORM =
-  /^projects\/([^/]{1,1000})(?:\/instances\/([^/]{1,1000})(?:\/(tables|logicalViews|materializedViews)\/([^/]{1,1000})(?:\/(columnFamilies|authorizedViews|schemaBundles)\/([^/]{1,1000}))?)?)?$/;
+  /^projects\/([^/]{1,1000})(?:\/instances\/([^/]{1,1000})(?:\/(tables|clusters|logicalViews|materializedViews)\/([^/]{1,1000})(?:\/(columnFamilies|authorizedViews|schemaBundles|backups)\/([^/]{1,1000}))?)?)?$/;
 const KINDS: Readonly<Record<string, NamedKind>> = {
   tables: 'table',
   logicalViews: 'logicalView',
@@ -34,16 +35,22 @@ const KINDS: Readonly<Record<string, NamedKind>> = {
   columnFamilies: 'columnFamily',
   authorizedViews: 'authorizedView',
   schemaBundles: 'schemaBundle',
+  backups: 'backup',
 };
 
 /** Undefined for a text of another form. */
 export function parseResourceName(name: string): NamedResource | undefined {
   const [, project, instanceId, collection, id, inTable, innerId] = FORM.exec(name) ?? [];
-  if (project === undefined || (inTable !== undefined && collection !== 'tables')) return undefined;
+  if (project === undefined) return undefined;
   if (instanceId === undefined) return { kind: 'project', name, chain: [], instance: '', table: '', id: project };
   const instance = `projects/${project}/instances/${instanceId}`;
   if (collection === undefined || id === undefined)
     return { kind: 'instance', name, chain: [instance], instance, table: '', id: instanceId };
+  if (collection === 'clusters') {
+    if (inTable !== 'backups' || innerId === undefined) return undefined;
+    return { kind: 'backup', name, chain: [instance, name], instance, table: '', id: innerId };
+  }
+  if (inTable === 'backups' || (inTable !== undefined && collection !== 'tables')) return undefined;
   const outer = `${instance}/${collection}/${id}`;
   const table = collection === 'tables' ? outer : '';
   if (inTable === undefined || innerId === undefined)

@@ -30,6 +30,7 @@ export const PERMITTED_AS: Readonly<Record<NamedKind, string>> = {
   columnFamily: 'tables',
   authorizedView: 'authorizedViews',
   schemaBundle: 'schemaBundles',
+  backup: 'backups',
   logicalView: 'logicalViews',
   materializedView: 'materializedViews',
 };

@@ -23,6 +23,7 @@ import type {
   TableSchema,
 } from '../model/index.ts';
 import type { AppProfileRules } from './app-profile-rules.ts';
+import type { BackupService } from './backup-service.ts';
 import type { ControlService } from './control-service.ts';
 import type { InstanceService } from './instance-service.ts';
 import type { OperationStore } from './operation-store.ts';
@@ -130,6 +131,8 @@ export interface AdminService {
 export interface Service extends DataService, AdminService, ControlService {
   /** For the front doors of this database. Undefined where it has none. */
   readonly operations?: OperationStore | undefined;
+  /** Undefined where they cannot be reached. */
+  readonly backups?: BackupService | undefined;
   /** Undefined where they cannot be reached. */
   readonly instances?: InstanceService | undefined;
   /** For the front doors of this database. Undefined where it has none. */

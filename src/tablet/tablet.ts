@@ -197,6 +197,15 @@ export class Tablet implements TabletApi {
     return this.#parts.flusher.flush();
   }
 
+  async shareFiles(): Promise<TabletState> {
+    await this.flush();
+    if (this.#made === undefined) return this.#opened;
+    this.#checkServing();
+    const { state } = this;
+    this.#context.ownedFiles.shareCommitted(Object.values(state.files).flat());
+    return { ...state, lastServerMicros: this.#context.time.lastMicros };
+  }
+
   dueCompaction(): CompactionKind | undefined {
     if (this.#made === undefined) return undefined;
     return this.#context.serving.phase === 'serving' ? this.#parts.compactor.due() : undefined;

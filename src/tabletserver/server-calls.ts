@@ -2,7 +2,7 @@
 import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
 import { type CallHandler, type Env, type PlainError, type RequestContext, toPlainError } from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
-import { type MetadataKey, schemaPath } from '../metadata/index.ts';
+import { type MetadataKey, type MetadataRow, schemaPath } from '../metadata/index.ts';
 import { rangeContains, type RowRange, type TabletStatistics } from '../model/index.ts';
 import {
   callHandler,
@@ -14,6 +14,7 @@ import {
   notServing,
   PROTOCOL,
   type ServerStatus,
+  type TabletBackup,
   type TabletRef,
   type TabletServerCalls,
 } from '../protocol/index.ts';
@@ -134,6 +135,7 @@ export class ServerCalls {
         await this.#options.sorter.sort(server, { from: start, to: end }, maxBytes);
         return undefined;
       }),
+      backUpTablets: this.#fenced(({ tablets }) => Promise.all(tablets.map((ref) => this.#backUp(ref)))),
       schemaChanged: this.#fenced(async ({ tableName }) => {
         await this.#schemaChanged(tableName);
         return undefined;
@@ -200,6 +202,31 @@ export class ServerCalls {
         ),
       ),
     );
+  }
+
+  /** The lease holds after the flush: until then no other server had the tablet. */
+  async #backUp({ key, epoch }: TabletRef): Promise<TabletBackup> {
+    const { tablets, leaseHeld } = this.#options;
+    const served = tablets.get(key);
+    if (served === undefined || served.epoch !== epoch) throw notHere();
+    const { tableId, range, files, clips, lastServerMicros } = await served.tablet.shareFiles();
+    if (!leaseHeld()) throw new BigtableError(Code.UNAVAILABLE, 'the tablet server may have lost its lock');
+    if (tablets.get(key) !== served) throw notHere();
+    const row: MetadataRow = {
+      tableId,
+      range,
+      server: undefined,
+      isOfBackup: true,
+      epoch: 0,
+      version: 0,
+      commitId: '',
+      files,
+      clips,
+      redo: { epoch: 0, sequence: 0 },
+      logs: [],
+      lastServerMicros,
+    };
+    return { row, sizeBytes: served.tablet.sizeBytes() };
   }
 
   #statistics(tableId: string, range: RowRange): TabletStatistics {
@@ -290,4 +317,8 @@ export class ServerCalls {
     for (const served of tablets.all())
       if (schemas.byId(served.tableId)?.name === tableName) compactions.changed(served);
   }
+}
+
+function notHere(): BigtableError {
+  return new BigtableError(Code.FAILED_PRECONDITION, 'the tablet is not served here at that epoch');
 }

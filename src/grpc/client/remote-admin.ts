@@ -3,7 +3,14 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { BigtableError, Code, prefixEnd, toBytes, toText } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import { isEmptyRange, type RowRange, type TableSchema } from '../../model/index.ts';
-import type { AdminService, FamilyChange, NewTable, PolicyStore, TableChange } from '../../service/index.ts';
+import type {
+  AdminService,
+  BackupService,
+  FamilyChange,
+  NewTable,
+  PolicyStore,
+  TableChange,
+} from '../../service/index.ts';
 import type { RpcClient } from '../../wire/index.ts';
 import { applyExtra, columnFamiliesOf, familyMessage, schemaOf } from '../convert/table.ts';
 import {
@@ -17,15 +24,18 @@ import {
 } from '../generated/google/bigtable/admin/v2/table_pb.ts';
 import { errorOfStatus } from '../rpc/error-of-status.ts';
 import { call, RemoteControl } from './remote-control.ts';
+import { RemoteBackups } from './remote-backups.ts';
 import { RemotePolicies } from './remote-policies.ts';
 
 const admin = BigtableTableAdmin.method;
 
 export class RemoteAdmin extends RemoteControl implements AdminService {
+  readonly backups: BackupService;
   readonly policies: PolicyStore;
 
   constructor(client: RpcClient) {
     super(client);
+    this.backups = new RemoteBackups(client);
     this.policies = new RemotePolicies(client);
   }
 

@@ -12,6 +12,7 @@ import { Health as HealthService } from '../generated/grpc/health/v1/health_pb.t
 import type { ApiEnv, RpcMethod } from '../../wire/index.ts';
 import { registerAppProfiles } from './app-profiles.ts';
 import { registerAuthorizedViews } from './authorized-views.ts';
+import { registerBackups } from './backups.ts';
 import { registerControl } from './control.ts';
 import type { Health } from './health.ts';
 import { registerHealth } from './health-calls.ts';
@@ -56,6 +57,7 @@ export function coldMethods(
   registerAuthorizedViews(methods, service, operations);
   registerSqlViews(methods, service, operations);
   registerSchemaBundles(methods, service, operations);
+  registerBackups(methods, service, operations);
   registerPolicies(methods, service);
   registerControl(methods, service);
   operations.register(methods);

@@ -1,7 +1,6 @@
 /**
  * google.bigtable.admin.v2.BigtableTableAdmin in terms of the service: tables, families, row ranges, consistency
- * tokens. Authorized views, schema bundles and policies have files of their own; backups and snapshots are
- * UNIMPLEMENTED.
+ * tokens. Authorized views, schema bundles, policies and backups have files of their own; snapshots are UNIMPLEMENTED.
  */
 import {
   type ByteString,

@@ -44,11 +44,12 @@ import type {
   SchemaRef,
   ServerStatus,
   TabletRef,
+  TabletBackup,
   TabletServerCalls,
   TabletServerStreams,
 } from '../messages.ts';
 import type { ProtocolVersion } from '../version.ts';
-import { commitOutcome, metadataCommit } from './metadata-messages.ts';
+import { commitOutcome, metadataCommit, metadataRow } from './metadata-messages.ts';
 import {
   cell,
   extraFields,
@@ -322,6 +323,16 @@ export const CALL_MESSAGES: CallMessages = {
     }),
     answer: nothing('SortLogAnswer'),
   },
+  backUpTablets: {
+    message: message<Calls['backUpTablets']['message']>('BackUpTabletsRequest', {
+      ...fromMaster,
+      tablets: list(3, tabletRef),
+    }),
+    answer: listOf(
+      'BackUpTabletsAnswer',
+      message<TabletBackup>('TabletBackup', { row: required(1, metadataRow), sizeBytes: required(2, count) }),
+    ),
+  },
   schemaChanged: {
     message: message<Calls['schemaChanged']['message']>('SchemaChangedRequest', {
       ...fromMaster,
@@ -376,6 +387,27 @@ export const CALL_MESSAGES: CallMessages = {
       row: required(2, byteString),
     }),
     answer: nothing('MergeTabletsAnswer'),
+  },
+  createBackup: {
+    message: message<Calls['createBackup']['message']>('CreateBackupRequest', {
+      name: required(1, text),
+      source: required(2, text),
+      kind: required(3, choice('BackupKind', { standard: 1, hot: 2 })),
+      expireMicros: required(4, count),
+      hotToStandardMicros: optional(5, count),
+    }),
+    answer: nothing('CreateBackupAnswer'),
+  },
+  deleteBackup: {
+    message: message<Calls['deleteBackup']['message']>('DeleteBackupRequest', { name: required(1, text) }),
+    answer: nothing('DeleteBackupAnswer'),
+  },
+  restoreTable: {
+    message: message<Calls['restoreTable']['message']>('RestoreTableRequest', {
+      name: required(1, text),
+      backup: required(2, text),
+    }),
+    answer: tableSchema,
   },
   tabletSplit: {
     message: message<Calls['tabletSplit']['message']>('TabletSplitRequest', {

@@ -24,6 +24,7 @@ const bytes = (...values: number[]): Buffer => Buffer.from(values);
 const range = { start: 'a\0\xff', end: undefined };
 const tableId = '0000001f';
 const tableName = 'projects/p/instances/i/tables/t';
+const backup = 'projects/p/instances/i/clusters/c/backups/b';
 const key = `${tableId}\0m`;
 const master = { to: '54352d7f', masterEpoch: 2 ** 53 - 1 };
 const tablets = [
@@ -275,6 +276,10 @@ export const SAMPLES: Samples = {
     ],
     answers: [undefined],
   },
+  backUpTablets: {
+    messages: [{ ...master, tablets }],
+    answers: [[{ row: { ...released, isOfBackup: true }, sizeBytes: 12_345 }], []],
+  },
   schemaChanged: { messages: [{ ...master, tableName }], answers: [undefined] },
   doorFilesChanged: { messages: [{ ...master, paths: ['policies/projects/p/instances/i'] }], answers: [undefined] },
   createTable: {
@@ -311,6 +316,15 @@ export const SAMPLES: Samples = {
     answers: [schema],
   },
   mergeTablets: { messages: [{ name: tableName, row: 'm' }], answers: [undefined] },
+  createBackup: {
+    messages: [
+      { name: backup, source: tableName, kind: 'hot', expireMicros: 1_700_000_000_000_000, hotToStandardMicros: 5 },
+      { name: `${backup}2`, source: backup, kind: 'standard', expireMicros: 1 },
+    ],
+    answers: [undefined],
+  },
+  deleteBackup: { messages: [{ name: backup }], answers: [undefined] },
+  restoreTable: { messages: [{ name: tableName, backup }], answers: [schema] },
   tabletSplit: {
     messages: [{ to: 'm1', server: 's1', tablets: [{ key, epoch: 7, sizeBytes: 0 }] }],
     answers: [undefined],

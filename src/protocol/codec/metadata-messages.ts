@@ -4,6 +4,7 @@ import {
   byteString,
   choice,
   count,
+  flag,
   list,
   listOf,
   map,
@@ -21,7 +22,7 @@ import {
 import type { CommitOutcome } from '../messages.ts';
 import { rowRange } from './model-messages.ts';
 
-const metadataRow: MessageCodec<MetadataRow> = message('MetadataRow', {
+export const metadataRow: MessageCodec<MetadataRow> = message('MetadataRow', {
   tableId: required(1, text),
   range: required(2, rowRange),
   server: present(
@@ -39,6 +40,7 @@ const metadataRow: MessageCodec<MetadataRow> = message('MetadataRow', {
   ),
   logs: list(10, text),
   lastServerMicros: optional(11, number),
+  isOfBackup: optional(12, flag),
 });
 
 type RowCommit = MetadataCommit['rows'][number];

@@ -100,6 +100,11 @@ export interface TabletApi {
    * during a flush share the next one.
    */
   flush(): Promise<void>;
+  /**
+   * Flushes, and returns the state whose files hold everything that was applied before the call. Others may list these
+   * files from here on: the tablet leaves them to the sweep.
+   */
+  shareFiles(): Promise<TabletState>;
   /** The compaction that is due because of the number of files, or because families moved to other locality groups. */
   dueCompaction(): CompactionKind | undefined;
   /**

@@ -48,6 +48,14 @@ export class OwnedFiles {
     if (own.length < paths.length && !this.#areShared) this.#host.leftToSweep();
   }
 
+  /** A backup lists these files, which are committed, from here on. */
+  shareCommitted(paths: readonly string[]): void {
+    for (const path of paths) {
+      assert(!this.#new.has(path), 'a file that others list is committed');
+      this.#own.delete(path);
+    }
+  }
+
   /** The tablet is closed or divided: from here on others list its files. */
   share(): void {
     assert(this.#new.size === 0, 'a tablet is released when it writes no files');

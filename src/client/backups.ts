@@ -1,0 +1,148 @@
+/** Backups, which the master creates, deletes and restores; their files are read here, and times are changed in them. */
+import { BigtableError, Code, notFound, toBigtableError } from '../base/index.ts';
+import { type Env, listFiles, type RequestContext, within, writeSettled } from '../env/index.ts';
+import { type BackupFile, backupPath, decodeBackup, encodeBackup } from '../metadata/index.ts';
+import type { Backup, Limits, NewBackup, TableSchema } from '../model/index.ts';
+import type { Policies } from '../resources/index.ts';
+import {
+  type BackupChange,
+  type BackupService,
+  checkBackupChange,
+  checkBackupName,
+  checkNewBackup,
+  checkTableName,
+  parseResourceName,
+} from '../service/index.ts';
+import type { MasterCaller } from './master-caller.ts';
+
+/** The master and other clients may change the file that was read. */
+const ATTEMPTS = 20;
+/** Every list has all of an instance. */
+const MAX_BACKUPS = 1000;
+
+export interface BackupsParts {
+  readonly env: Env;
+  readonly limits: Limits;
+  readonly master: MasterCaller;
+  readonly policies: Policies;
+  /** NOT_FOUND where the cluster does not exist. */
+  readonly checkCluster: (context: RequestContext, instance: string, cluster: string) => Promise<void>;
+  readonly restored: (context: RequestContext, name: string) => Promise<void>;
+}
+
+interface Found {
+  readonly file: BackupFile;
+  readonly version: number;
+}
+
+export class Backups implements BackupService {
+  readonly #parts: BackupsParts;
+
+  constructor(parts: BackupsParts) {
+    this.#parts = parts;
+  }
+
+  async createBackup(context: RequestContext, backup: NewBackup): Promise<Backup> {
+    checkNewBackup(backup, this.#parts.env.clock.nowMicros());
+    const { name } = backup;
+    const { instance } = parseResourceName(name)!;
+    await this.#parts.checkCluster(context, instance, clusterOf(name));
+    if ((await this.#list(context, `${instance}/clusters/`)).length >= MAX_BACKUPS)
+      throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${instance} has ${MAX_BACKUPS} backups, and may have no more`);
+    await this.#parts.master.call('createBackup', backup, context);
+    return this.getBackup(context, name);
+  }
+
+  async getBackup(context: RequestContext, name: string): Promise<Backup> {
+    checkBackupName(name);
+    return backupOf(await this.#within(context, this.#find(name)), this.#parts.env.clock.nowMicros());
+  }
+
+  async listBackups(context: RequestContext, prefix: string): Promise<readonly Backup[]> {
+    return this.#list(context, prefix);
+  }
+
+  async updateBackup(context: RequestContext, name: string, change: BackupChange): Promise<Backup> {
+    checkBackupName(name);
+    const { clock } = this.#parts.env;
+    return backupOf(await this.#within(context, this.#update(name, change)), clock.nowMicros());
+  }
+
+  async deleteBackup(context: RequestContext, name: string): Promise<void> {
+    checkBackupName(name);
+    const { file } = await this.#within(context, this.#find(name));
+    // a later one of that name has another owner; what is left now is seen no more
+    await this.#parts.master.call('deleteBackup', { name }, context);
+    await this.#parts.policies.forget(context, name).catch((thrown: unknown) => {
+      const error = toBigtableError(thrown).message;
+      this.#parts.env.logger.warn('the policy of a deleted backup is left', { backup: file.name, error });
+    });
+  }
+
+  async restoreTable(context: RequestContext, name: string, backup: string): Promise<TableSchema> {
+    checkTableName(name, this.#parts.limits);
+    checkBackupName(backup);
+    try {
+      return await this.#parts.master.call('restoreTable', { name, backup }, context);
+    } finally {
+      await this.#parts.restored(context, name).catch(() => {});
+    }
+  }
+
+  /** What tells the backup of that name from a later one. */
+  async ownerOf(context: RequestContext, name: string): Promise<string> {
+    return (await this.#within(context, this.#find(name))).file.id;
+  }
+
+  #within<T>(context: RequestContext, work: Promise<T>): Promise<T> {
+    return within(work, context, this.#parts.env.clock);
+  }
+
+  async #list(context: RequestContext, prefix: string): Promise<readonly Backup[]> {
+    const { lockService, clock } = this.#parts.env;
+    const files = await this.#within(context, listFiles(lockService, backupPath(prefix)));
+    const now = clock.nowMicros();
+    return files.map(({ path, contents, version }) => backupOf({ file: decodeBackup(path, contents), version }, now));
+  }
+
+  async #find(name: string): Promise<Found> {
+    const file = await this.#parts.env.lockService.read(backupPath(name));
+    if (file === undefined) throw notFound(`backup ${name} does not exist`);
+    return { file: decodeBackup(file.path, file.contents), version: file.version };
+  }
+
+  async #update(name: string, { expireMicros, hotToStandardMicros }: BackupChange): Promise<Found> {
+    const { env } = this.#parts;
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+      const { file, version } = await this.#find(name);
+      if (file.state !== 'ready')
+        throw new BigtableError(Code.FAILED_PRECONDITION, `backup ${name} is not finished yet`);
+      const change = {
+        ...(expireMicros !== undefined && { expireMicros }),
+        ...(hotToStandardMicros !== undefined && { hotToStandardMicros }),
+      };
+      checkBackupChange(change, file);
+      const changed = { ...file, ...change, write: env.random.uniqueName() };
+      try {
+        return {
+          file: changed,
+          version: await writeSettled(env, backupPath(name), encodeBackup(changed), { version }),
+        };
+      } catch (thrown) {
+        if (toBigtableError(thrown).code !== Code.ABORTED) throw thrown;
+      }
+    }
+    throw new BigtableError(Code.ABORTED, `backup ${name} is being changed by many others: try again`);
+  }
+}
+
+/** A hot backup whose time has come is a standard one. */
+function backupOf({ file }: Found, nowMicros: number): Backup {
+  const { id: _id, schema: _schema, write: _write, ...backup } = file;
+  const isStandard = backup.hotToStandardMicros !== undefined && backup.hotToStandardMicros <= nowMicros;
+  return isStandard ? { ...backup, kind: 'standard' } : backup;
+}
+
+function clusterOf(name: string): string {
+  return name.split('/')[5] ?? '';
+}

@@ -1,0 +1,210 @@
+/** Backups and tables that are restored from them, in a cluster whose servers and masters end meanwhile. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type Cluster, inCluster } from '../../test/cluster.ts';
+import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
+import { Code, unavailable } from '../base/index.ts';
+import { listFiles, sleep } from '../env/index.ts';
+import { backupPath, decodeBackup } from '../metadata/index.ts';
+import type { NewBackup } from '../model/index.ts';
+import { callMaster, FILES_DIRECTORY, type MasterCalls } from '../protocol/index.ts';
+import { Master } from './index.ts';
+
+const BACKUPS = 'projects/p/instances/i/clusters/c/backups/';
+const FAR = 4_000_000_000_000_000;
+
+function call<M extends keyof MasterCalls>(
+  { env, tables }: Cluster,
+  method: M,
+  message: MasterCalls[M]['message'],
+): Promise<MasterCalls[M]['answer']> {
+  return callMaster(env.transport, 'master', method, message, tables.context());
+}
+
+const backUp = (cluster: Cluster, name: string, source = `${TABLES}t`, more: Partial<NewBackup> = {}) =>
+  call(cluster, 'createBackup', { name: BACKUPS + name, source, kind: 'standard', expireMicros: FAR, ...more });
+const restore = (cluster: Cluster, backup: string, table: string) =>
+  call(cluster, 'restoreTable', { backup: BACKUPS + backup, name: TABLES + table });
+const remove = (cluster: Cluster, backup: string) => call(cluster, 'deleteBackup', { name: BACKUPS + backup });
+const sweep = (cluster: Cluster) => call(cluster, 'sweep', {});
+
+async function backups(cluster: Cluster) {
+  const files = await listFiles(cluster.env.lockService, backupPath(''));
+  return files.map(({ path, contents }) => decodeBackup(path, contents));
+}
+
+/** Replaces all files of the table by others. */
+async function rewrite({ client }: Cluster, tables: Tables, table: string): Promise<void> {
+  for await (const _ of client.compactTables(tables.context(), TABLES + table));
+}
+
+async function fileCount({ env }: Cluster): Promise<number> {
+  return (await env.fileSystem.list(FILES_DIRECTORY)).length;
+}
+
+const TWO = { servers: 2 };
+
+describe('backups', () => {
+  test(
+    'have the rows of their time, also when the table has changed and its files were swept',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t', { splits: ['m'] });
+      for (const row of ['a', 'n']) await tables.set('t', row, '1');
+      await backUp(cluster, 'b');
+      for (const row of ['a', 'o']) await tables.set('t', row, '2');
+      await rewrite(cluster, tables, 't');
+      await sweep(cluster);
+      await restore(cluster, 'b', 'u');
+      assert.deepEqual(await tables.read('u'), [
+        ['a', '1'],
+        ['n', '1'],
+      ]);
+      await tables.set('u', 'b', '3');
+      await rewrite(cluster, tables, 'u');
+      await sweep(cluster);
+      await restore(cluster, 'b', 'v');
+      assert.deepEqual(await tables.rows('v'), ['a', 'n']);
+      assert.deepEqual(await tables.rows('u'), ['a', 'b', 'n']);
+      assert.deepEqual(await tables.rows('t'), ['a', 'n', 'o']);
+      const [known] = await backups(cluster);
+      assert.equal(known?.state, 'ready');
+      assert.ok(known.sizeBytes > 0 && known.startMicros <= known.endMicros!);
+    }, TWO),
+  );
+
+  test(
+    'outlive their table, and a copy its backup; files go with the last that lists them',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t', { splits: ['m'] });
+      for (const row of ['a', 'n']) await tables.set('t', row, '1');
+      await backUp(cluster, 'b');
+      await backUp(cluster, 'copy', `${BACKUPS}b`);
+      const before = await fileCount(cluster);
+      await tables.delete('t');
+      await remove(cluster, 'b');
+      await sweep(cluster);
+      assert.deepEqual(
+        (await backups(cluster)).map(({ name, sourceBackup }) => [name, sourceBackup]),
+        [[`${BACKUPS}copy`, `${BACKUPS}b`]],
+      );
+      await restore(cluster, 'copy', 'u');
+      assert.deepEqual(await tables.rows('u'), ['a', 'n']);
+      await remove(cluster, 'copy');
+      await tables.delete('u');
+      await cluster.tables.create('other');
+      await sweep(cluster);
+      assert.ok((await fileCount(cluster)) < before);
+    }),
+  );
+
+  test(
+    'an empty table is backed up and restored',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t', { splits: ['m'] });
+      await backUp(cluster, 'b');
+      await tables.set('t', 'a', '1');
+      await restore(cluster, 'b', 'u');
+      assert.deepEqual(await tables.rows('u'), []);
+      await tables.set('u', 'z', '1');
+      assert.deepEqual(await tables.rows('u'), ['z']);
+    }),
+  );
+
+  test(
+    'bad requests change nothing',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t');
+      await rejectsWith(Code.NOT_FOUND, backUp(cluster, 'b', `${TABLES}none`), /none does not exist/);
+      await rejectsWith(Code.NOT_FOUND, backUp(cluster, 'b', `${BACKUPS}none`), /none does not exist/);
+      await rejectsWith(Code.NOT_FOUND, remove(cluster, 'b'), /b does not exist/);
+      await rejectsWith(Code.NOT_FOUND, restore(cluster, 'b', 'u'), /b does not exist/);
+      await backUp(cluster, 'b');
+      await rejectsWith(Code.ALREADY_EXISTS, backUp(cluster, 'b'), /b exists already/);
+      await rejectsWith(Code.ALREADY_EXISTS, restore(cluster, 'b', 't'), /t exists already/);
+      assert.equal((await backups(cluster)).length, 1);
+      assert.deepEqual(await tables.rows('t'), []);
+    }),
+  );
+
+  test(
+    'wait for a tablet that moves, and begin anew when one was split',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t', { splits: ['g'] });
+      for (const row of ['a', 'h', 'n', 'z']) await tables.set('t', row, '1');
+      let splits = 0;
+      cluster.onCall = ({ method, go }) => {
+        if (method !== 'backUpTablets' || splits++ > 0) return undefined;
+        return cluster.client.splitTablets(tables.context(), `${TABLES}t`, 'n').then(go);
+      };
+      await backUp(cluster, 'b');
+      cluster.onCall = undefined;
+      assert.ok(splits > 1);
+      await restore(cluster, 'b', 'u');
+      assert.deepEqual(await tables.rows('u'), ['a', 'h', 'n', 'z']);
+    }, TWO),
+  );
+
+  test(
+    'a server that dies while its tablets are backed up is waited for',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t', { splits: ['g', 'n'] });
+      for (const row of ['a', 'h', 'z']) await tables.set('t', row, '1');
+      let calls = 0;
+      cluster.onCall = ({ method }) =>
+        method === 'backUpTablets' && calls++ === 0
+          ? cluster.kill(0).then(() => Promise.reject(unavailable('it died')))
+          : undefined;
+      await backUp(cluster, 'b');
+      assert.ok(calls > 1);
+      await restore(cluster, 'b', 'u');
+      assert.deepEqual(await tables.rows('u'), ['a', 'h', 'z']);
+    }, TWO),
+  );
+
+  test(
+    'that expire are deleted',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t');
+      await tables.set('t', 'a', '1');
+      await backUp(cluster, 'kept');
+      await backUp(cluster, 'b', undefined, { expireMicros: cluster.clock.nowMicros() + 60_000_000 });
+      await sleep(cluster.clock, 55_000);
+      assert.equal((await backups(cluster)).length, 2);
+      await sleep(cluster.clock, 65_000);
+      assert.deepEqual(
+        (await backups(cluster)).map(({ name }) => name),
+        [`${BACKUPS}kept`],
+      );
+    }),
+  );
+
+  test(
+    'whose creation the end of a master cuts short are removed by the next, and may be created',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t', { splits: ['m'] });
+      await tables.set('t', 'a', '1');
+      for (const cutAt of ['backUpTablets', 'commit']) {
+        let isCut = false;
+        let ended: Promise<void> | undefined;
+        cluster.onCall = ({ method, message, go }) => {
+          const isRow = JSON.stringify(message).includes('isOfBackup');
+          if (isCut || method !== cutAt || (cutAt === 'commit' && !isRow)) return undefined;
+          isCut = true;
+          ended = cluster.master!.close();
+          return go().then(() => Promise.reject(unavailable('its master ended')));
+        };
+        await rejectsWith(Code.UNAVAILABLE, backUp(cluster, `b-${cutAt}`), /./);
+        cluster.onCall = undefined;
+        assert.ok(isCut);
+        await ended;
+        cluster.master = await Master.start({ env: cluster.env, address: 'master' });
+        await cluster.master.assigned;
+        await sleep(cluster.clock, 65_000);
+        await backUp(cluster, `b-${cutAt}`);
+        await restore(cluster, `b-${cutAt}`, `u-${cutAt}`);
+        assert.deepEqual(await tables.rows(`u-${cutAt}`), ['a']);
+      }
+      assert.equal((await backups(cluster)).length, 2);
+    }),
+  );
+});

@@ -1,0 +1,345 @@
+/**
+ * Backups of tables, their copies, and tables that are restored from them (docs/decisions/0101-backups.md). A backup is
+ * rows of METADATA under an id of its own, which list the files of the table's tablets, and a file of the lock service.
+ * Restoring makes rows of a new table that list the same files.
+ *
+ * Invariants: the rows of a backup, or of a table from one, are committed between two sweeps, together with the look at
+ * what they list. The file is there before the rows, and is removed before them: so rows without a file are left over.
+ */
+import { assert, BigtableError, Code, notFound, toBigtableError, unavailable } from '../base/index.ts';
+import {
+  type Env,
+  listFiles,
+  type LockHandle,
+  removeSettled,
+  type RequestContext,
+  sleep,
+  writeSettled,
+} from '../env/index.ts';
+import type { MetadataClient, SchemaCache } from '../locator/index.ts';
+import {
+  type BackupFile,
+  backupPath,
+  decodeBackup,
+  encodeBackup,
+  keyOfRow,
+  keysOfTable,
+  type MetadataRow,
+} from '../metadata/index.ts';
+import { isBackupName, type NewBackup, type TableSchema } from '../model/index.ts';
+import type { MasterCalls, TabletBackup, TabletRef } from '../protocol/index.ts';
+import type { Assignment } from './assignment.ts';
+import type { LiveServer } from './live-server.ts';
+import type { Servers } from './servers.ts';
+import { noTable, type TableAdmin } from './table-admin.ts';
+import type { TableIds } from './table-ids.ts';
+
+/** The delay between attempts to back up a table whose tablets are on their way between servers, or are split. */
+const ATTEMPT_MS = 500;
+/** The attempts end after this. */
+const ATTEMPTS_MS = 60_000;
+/** What a restored table does not take over: it is set for a table, not for its contents. */
+const NOT_RESTORED = ['change_stream_config', 'automated_backup_policy'];
+
+export interface BackupsOptions {
+  readonly env: Env;
+  /** The master's. */
+  readonly lock: LockHandle;
+  readonly metadata: MetadataClient;
+  readonly schemas: SchemaCache;
+  readonly servers: Servers;
+  readonly assignment: Assignment;
+  readonly tables: TableAdmin;
+  readonly ids: TableIds;
+  /** Does the work while no sweep runs. */
+  readonly betweenSweeps: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Called when rows of a deleted backup are left: `finish` is due. */
+  readonly onRowsLeft: () => void;
+}
+
+interface Known {
+  readonly file: BackupFile;
+  readonly version: number;
+}
+
+export class Backups {
+  readonly #options: BackupsOptions;
+  /** By name: the last work on a backup, so that these come one after another. */
+  readonly #last = new Map<string, Promise<unknown>>();
+  /** Ids of backups that are being created. */
+  readonly #creating = new Set<string>();
+  /** Ids of backups that have rows, as the walks over all rows see them. */
+  #seen = new Set<string>();
+
+  constructor(options: BackupsOptions) {
+    this.#options = options;
+  }
+
+  /** A row of the backup of that id was seen in METADATA. */
+  seen(id: string): void {
+    this.#seen.add(id);
+  }
+
+  /** True when there may be something to finish, or to delete because it has expired. */
+  get anySeen(): boolean {
+    return this.#seen.size > 0;
+  }
+
+  /** ALREADY_EXISTS where there is one of that name, unless its creation was cut short. */
+  create(wanted: NewBackup, { deadlineMs, ...rest }: RequestContext): Promise<void> {
+    // what was begun is finished, or taken back, also after the caller's deadline
+    const context = { ...rest, deadlineMs: Number.POSITIVE_INFINITY };
+    return this.#oneByOne(wanted.name, async () => {
+      const before = await this.#read(wanted.name);
+      if (before?.file.state === 'ready')
+        throw new BigtableError(Code.ALREADY_EXISTS, `backup ${wanted.name} exists already`);
+      if (before !== undefined) await this.#remove(before, context);
+      const { env, lock, ids } = this.#options;
+      const source = await this.#source(wanted, deadlineMs);
+      const id = await ids.next();
+      this.#creating.add(id);
+      try {
+        const { name, kind, expireMicros, hotToStandardMicros } = wanted;
+        const { table, schema, sourceBackup } = source;
+        const created: BackupFile = {
+          ...{ id, name, table, sourceBackup, kind, expireMicros, hotToStandardMicros, schema },
+          state: 'creating',
+          startMicros: env.clock.nowMicros(),
+          sizeBytes: 0,
+          write: env.random.uniqueName(),
+        };
+        const path = backupPath(name);
+        const version = await writeSettled(env, path, encodeBackup(created), { version: 0, lock });
+        try {
+          const sizeBytes = await source.keep(id, context);
+          const ready = { ...created, state: 'ready', endMicros: env.clock.nowMicros(), sizeBytes } as const;
+          assert(ready.endMicros >= 0 && this.#creating.has(id), 'a backup is ready once');
+          const contents = encodeBackup({ ...ready, write: env.random.uniqueName() });
+          await writeSettled(env, path, contents, { version, lock });
+        } catch (thrown) {
+          await this.#remove({ file: created, version }, context).catch(() => this.#options.onRowsLeft());
+          throw thrown;
+        }
+      } finally {
+        this.#creating.delete(id);
+      }
+    });
+  }
+
+  /** NOT_FOUND where there is none. */
+  delete(name: string, context: RequestContext): Promise<void> {
+    return this.#oneByOne(name, async () => {
+      const known = await this.#read(name);
+      if (known === undefined) throw noBackup(name);
+      await this.#remove(known, context);
+    });
+  }
+
+  /** The new table. NOT_FOUND without the backup, FAILED_PRECONDITION where it is not ready. */
+  async restore(
+    { name, backup }: MasterCalls['restoreTable']['message'],
+    context: RequestContext,
+  ): Promise<TableSchema> {
+    const { tables } = this.#options;
+    const { file } = await this.#ready(backup);
+    const schemaOf = (id: string): TableSchema => {
+      const { extra, ...schema } = file.schema;
+      const kept = Object.entries(extra ?? {}).filter(([field]) => !NOT_RESTORED.includes(field));
+      return { ...schema, id, name, deletionProtection: false, ...(extra && { extra: Object.fromEntries(kept) }) };
+    };
+    const createRows = (id: string): Promise<MetadataRow[]> => this.#copyRows(file, id, false, context);
+    return tables.restoreTable(name, { schemaOf, createRows }, context);
+  }
+
+  /** Removes rows that no backup owns, what was left of creations that were cut short, and backups that have expired. */
+  async finish(context: RequestContext): Promise<void> {
+    const { env } = this.#options;
+    const seen = this.#seen;
+    this.#seen = new Set();
+    const files = await listFiles(env.lockService, backupPath(''));
+    const known = files.map(({ path, contents, version }) => ({ file: decodeBackup(path, contents), version }));
+    for (const { file } of known) seen.delete(file.id);
+    for (const id of seen) if (!this.#creating.has(id)) await this.#removeRows(id, context);
+    const now = env.clock.nowMicros();
+    for (const { file } of known) {
+      const { name, state, expireMicros } = file;
+      const isLeft = state === 'creating' && !this.#creating.has(file.id);
+      if (!isLeft && expireMicros > now) continue;
+      await this.#oneByOne(name, async () => {
+        const again = await this.#read(name);
+        if (again?.file.id !== file.id || (!isLeft && again.file.expireMicros > now)) return;
+        env.logger.info('a backup is deleted', {
+          backup: name,
+          because: isLeft ? 'it was not finished' : 'it expired',
+        });
+        await this.#remove(again, context);
+      });
+    }
+  }
+
+  async #source({ source }: NewBackup, deadlineMs: number) {
+    const { schemas } = this.#options;
+    if (isBackupName(source)) {
+      const { file } = await this.#ready(source);
+      const keep = async (id: string, context: RequestContext): Promise<number> => {
+        await this.#copyRows(file, id, true, context);
+        return file.sizeBytes;
+      };
+      return { table: file.table, schema: file.schema, sourceBackup: source, keep };
+    }
+    const known = await schemas.read(source);
+    if (known === undefined) throw noTable(source);
+    const { schema } = known;
+    const keep = (id: string, context: RequestContext): Promise<number> =>
+      this.#keepTable(schema, id, deadlineMs, context);
+    return { table: source, schema, sourceBackup: undefined, keep };
+  }
+
+  /** Tries again while tablets are on their way between servers, or are split or merged. Returns the size in bytes. */
+  async #keepTable(schema: TableSchema, id: string, deadlineMs: number, context: RequestContext): Promise<number> {
+    const { env, schemas } = this.#options;
+    const untilMs = Math.min(deadlineMs, env.clock.monotonicMs() + ATTEMPTS_MS) - ATTEMPT_MS;
+    for (;;) {
+      try {
+        return await this.#keepTableOnce(schema, id, context);
+      } catch (thrown) {
+        const now = await schemas.read(schema.name);
+        if (now?.schema.id !== schema.id) throw noTable(schema.name);
+        if (env.clock.monotonicMs() >= untilMs)
+          throw unavailable(`table ${schema.name} could not be backed up: try again`, thrown);
+        await sleep(env.clock, ATTEMPT_MS);
+      }
+    }
+  }
+
+  async #keepTableOnce(schema: TableSchema, id: string, context: RequestContext): Promise<number> {
+    const { servers, assignment, betweenSweeps } = this.#options;
+    const tablets = await this.#tabletsOf(schema.id, context);
+    // the most of it: no sweep waits for this
+    await Promise.all(
+      [...tablets].map(([server, refs]) =>
+        servers.caller.callUntilDone(server, 'flush', { keys: refs.map(({ key }) => key) }, context),
+      ),
+    );
+    return betweenSweeps(async () => {
+      const answers = await Promise.all(
+        [...tablets].map(([server, refs]) =>
+          servers.caller.callUntilDone(server, 'backUpTablets', { tablets: refs }, context),
+        ),
+      );
+      const kept = answers.flat().sort(byStart);
+      if (!isWhole(kept)) throw unavailable('tablets were split or merged meanwhile');
+      const rows = kept.map(({ row }) => ({ ...row, tableId: id }));
+      await assignment.createRows(rows, context);
+      return kept.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    });
+  }
+
+  /** The tablets of the table, by their servers. UNAVAILABLE where one has none that answers. */
+  async #tabletsOf(tableId: string, context: RequestContext): Promise<ReadonlyMap<LiveServer, TabletRef[]>> {
+    const { metadata, servers } = this.#options;
+    const byServer = new Map<LiveServer, TabletRef[]>();
+    for await (const rows of metadata.scan(keysOfTable(tableId), context)) {
+      for (const row of rows) {
+        const server = row.server && servers.get(row.server.name);
+        if (server === undefined) throw unavailable('a tablet is served by no server that answers');
+        const refs = byServer.get(server) ?? [];
+        refs.push({ key: keyOfRow(row), epoch: row.epoch });
+        byServer.set(server, refs);
+      }
+    }
+    return byServer;
+  }
+
+  /** Rows of a backup, or of a table, that list what those of the backup list. */
+  #copyRows(
+    { id, name }: BackupFile,
+    newId: string,
+    isOfBackup: boolean,
+    context: RequestContext,
+  ): Promise<MetadataRow[]> {
+    const { metadata, assignment, betweenSweeps } = this.#options;
+    return betweenSweeps(async () => {
+      const rows: MetadataRow[] = [];
+      for await (const found of metadata.scan(keysOfTable(id), context)) rows.push(...found);
+      // a deletion removes the file first: as long as it exists all rows do
+      if ((await this.#read(name))?.file.id !== id) throw noBackup(name);
+      const copies = rows.map((row) => ({
+        ...row,
+        tableId: newId,
+        version: 0,
+        commitId: '',
+        isOfBackup: isOfBackup || undefined,
+      }));
+      return assignment.createRows(copies, context);
+    });
+  }
+
+  async #ready(name: string): Promise<Known> {
+    const known = await this.#read(name);
+    if (known === undefined) throw noBackup(name);
+    if (known.file.state !== 'ready')
+      throw new BigtableError(Code.FAILED_PRECONDITION, `backup ${name} is not finished yet`);
+    return known;
+  }
+
+  async #read(name: string): Promise<Known | undefined> {
+    const file = await this.#options.env.lockService.read(backupPath(name));
+    return file && { file: decodeBackup(file.path, file.contents), version: file.version };
+  }
+
+  async #remove({ file, version }: Known, context: RequestContext): Promise<void> {
+    const { env, lock, onRowsLeft } = this.#options;
+    await removeSettled(env, backupPath(file.name), { version, lock });
+    // it is gone: the rows are removed later otherwise
+    await this.#removeRows(file.id, context).catch((thrown: unknown) => {
+      const error = toBigtableError(thrown).message;
+      env.logger.warn('rows of a deleted backup are left, and will be removed later', { backup: file.name, error });
+      this.#seen.add(file.id);
+      onRowsLeft();
+    });
+  }
+
+  async #removeRows(id: string, context: RequestContext): Promise<void> {
+    const { metadata, assignment } = this.#options;
+    for (;;) {
+      const rows: MetadataRow[] = [];
+      for await (const found of metadata.scan(keysOfTable(id), context)) rows.push(...found);
+      if (rows.length === 0) return;
+      assert(
+        rows.every(({ isOfBackup }) => isOfBackup),
+        'the rows of a backup are removed, not those of a table',
+      );
+      await assignment.removeRows(rows, context);
+    }
+  }
+
+  async #oneByOne<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const result = (this.#last.get(name) ?? Promise.resolve()).then(work);
+    const settled = result.catch(() => {});
+    this.#last.set(name, settled);
+    try {
+      return await result;
+    } finally {
+      if (this.#last.get(name) === settled) this.#last.delete(name);
+    }
+  }
+}
+
+function byStart(a: TabletBackup, b: TabletBackup): number {
+  return a.row.range.start < b.row.range.start ? -1 : 1;
+}
+
+/** True where the ranges, in order, make up the whole table. */
+function isWhole(kept: readonly TabletBackup[]): boolean {
+  let next: string | undefined = '';
+  for (const { row } of kept) {
+    if (row.range.start !== next) return false;
+    next = row.range.end;
+  }
+  return kept.length > 0 && next === undefined;
+}
+
+function noBackup(name: string): BigtableError {
+  return notFound(`backup ${name} does not exist`);
+}

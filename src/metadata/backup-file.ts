@@ -1,0 +1,50 @@
+/**
+ * A backup as a file of the lock service, `backups/<full name of the backup>`. The backup exists from the instant the
+ * file is created to the instant it is removed; rows of METADATA under its id keep its files. Format:
+ * docs/formats/metadata.md.
+ */
+import type { Backup, TableSchema } from '../model/index.ts';
+import { encodeDocument, PlainObject } from './plain-json.ts';
+import { decodeSchema, encodeSchema } from './schema-file.ts';
+
+const BACKUP_DIRECTORY = 'backups/';
+
+/** The file of a backup; of a prefix of names, the prefix of their files. */
+export function backupPath(backup: string): string {
+  return BACKUP_DIRECTORY + backup;
+}
+
+export interface BackupFile extends Backup {
+  /** That of its rows in METADATA. */
+  readonly id: string;
+  /** The schema of its table at that time. */
+  readonly schema: TableSchema;
+  /** The unique name of the write that made this file. */
+  readonly write: string;
+}
+
+export function encodeBackup({ schema, ...fields }: BackupFile): Buffer {
+  return encodeDocument({ ...fields, schema: encodeSchema(schema).toString('utf8') });
+}
+
+/** Checks every field: CorruptionError names the one that is wrong. */
+export function decodeBackup(path: string, bytes: Uint8Array): BackupFile {
+  const object = PlainObject.parse(path, bytes);
+  const id = object.text('id');
+  if (!/^[0-9a-f]{8}$/.test(id)) throw object.wrong('id', 'eight hexadecimal digits', id);
+  return {
+    id,
+    name: object.text('name'),
+    table: object.text('table'),
+    ...(object.has('sourceBackup') && { sourceBackup: object.text('sourceBackup') }),
+    state: object.oneOf('state', ['creating', 'ready']),
+    kind: object.oneOf('kind', ['standard', 'hot']),
+    startMicros: object.count('startMicros'),
+    ...(object.has('endMicros') && { endMicros: object.count('endMicros') }),
+    expireMicros: object.count('expireMicros'),
+    ...(object.has('hotToStandardMicros') && { hotToStandardMicros: object.count('hotToStandardMicros') }),
+    sizeBytes: object.count('sizeBytes'),
+    schema: decodeSchema(path, Buffer.from(object.text('schema'), 'utf8')),
+    write: object.text('write'),
+  };
+}

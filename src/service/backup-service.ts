@@ -1,0 +1,21 @@
+/** Backups of tables (API: google.bigtable.admin.v2.BigtableTableAdmin). */
+import type { RequestContext } from '../env/index.ts';
+import type { Backup, NewBackup, TableSchema } from '../model/index.ts';
+
+export interface BackupChange {
+  readonly expireMicros?: number | undefined;
+  readonly hotToStandardMicros?: number | undefined;
+}
+
+export interface BackupService {
+  /** Backs up a table, or copies a backup. ALREADY_EXISTS where there is one of that name. */
+  createBackup(context: RequestContext, backup: NewBackup): Promise<Backup>;
+  /** NOT_FOUND where there is none. */
+  getBackup(context: RequestContext, name: string): Promise<Backup>;
+  /** Those whose names begin so, by name. */
+  listBackups(context: RequestContext, prefix: string): Promise<readonly Backup[]>;
+  updateBackup(context: RequestContext, name: string, change: BackupChange): Promise<Backup>;
+  deleteBackup(context: RequestContext, name: string): Promise<void>;
+  /** Creates a table of that name from a backup. ALREADY_EXISTS where there is one. */
+  restoreTable(context: RequestContext, name: string, backup: string): Promise<TableSchema>;
+}
