@@ -18,6 +18,7 @@ import { jsonLine } from './output/output.ts';
 import { addRowCommands } from './commands/row-commands.ts';
 import { addServeCommand } from './serve/serve-command.ts';
 import { addSettingsCommand } from './settings/settings-command.ts';
+import { addBackupCommands } from './commands/backup-commands.ts';
 import { addPolicyCommands } from './commands/policy-commands.ts';
 import { addTableCommands } from './commands/table-commands.ts';
 import { addTabletCommands } from './commands/tablet-commands.ts';
@@ -90,6 +91,8 @@ function commandLine(terminal: Terminal, json = false): Command {
   program.commandsGroup('Tables and families:');
   addTableCommands(program, terminal);
   addFamilyCommands(program, terminal);
+  program.commandsGroup('Backups:');
+  addBackupCommands(program, terminal);
   program.commandsGroup('Rights:');
   addPolicyCommands(program, terminal);
   program.commandsGroup('Rows:');

@@ -1,4 +1,4 @@
-/** Backups, which the master creates, deletes and restores; their files are read here, and times are changed in them. */
+/** Backups: the master creates, deletes and restores them; their files are read, and times in them changed, here. */
 import { BigtableError, Code, notFound, toBigtableError } from '../base/index.ts';
 import { type Env, listFiles, type RequestContext, within, writeSettled } from '../env/index.ts';
 import { type BackupFile, backupPath, decodeBackup, encodeBackup } from '../metadata/index.ts';

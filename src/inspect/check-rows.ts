@@ -22,6 +22,8 @@ export interface SchemalessTable {
 
 export class RowCheck {
   readonly schemaless = new Map<string, SchemalessTable>();
+  /** Ids of backups that have rows. */
+  readonly backups = new Set<string>();
   readonly #findings: Findings;
   readonly #schemas: ReadonlyMap<string, TableSchema>;
   readonly #seen = new Set<string>();
@@ -47,7 +49,8 @@ export class RowCheck {
         this.#findings.add('root', undefined, `the root tablet ends at ${quote(range.end ?? '')}: it is never split`);
       return;
     }
-    if (tableId !== METADATA_TABLE_ID && !this.#schemas.has(tableId)) {
+    if (row.isOfBackup) this.backups.add(tableId);
+    else if (tableId !== METADATA_TABLE_ID && !this.#schemas.has(tableId)) {
       const known = this.schemaless.get(tableId) ?? { tableId, tablets: 0, files: 0, wasServed: false, gaps: [] };
       known.tablets++;
       known.wasServed ||= epoch > 0;

@@ -9,6 +9,8 @@ import { BigtableError, Code, quote, toBigtableError } from '../base/index.ts';
 import { isAfter, logOfSorted, SORTED_DIRECTORY } from '../commitlog/index.ts';
 import type { FileInfo, LastingFile } from '../env/index.ts';
 import {
+  backupPath,
+  decodeBackup,
   decodeDeletionMark,
   decodeRootFile,
   decodeSchema,
@@ -202,7 +204,10 @@ class Check {
     }
     rows.end();
     // one of the damaged files may be the schema
-    if (lockFiles.damages.length === 0) await this.#checkSchemaless(rows);
+    if (lockFiles.damages.length === 0) {
+      await this.#checkSchemaless(rows);
+      await this.#checkBackups(rows, lockFiles);
+    }
     await this.#confirmMissing();
     return true;
   }
@@ -331,6 +336,27 @@ class Check {
     for (const [path, where] of this.#missing)
       if (listed.has(path))
         this.#findings.add(path, undefined, `${path} is not there (or holds nothing), and ${where} lists it`);
+  }
+
+  /** Rows of backups whose files are gone, and backups whose rows are gone. */
+  async #checkBackups({ backups }: RowCheck, before: LockFilesChecked): Promise<void> {
+    // a running server may have created or deleted backups since the files were read
+    const { files } = await this.#components.readAllLockFiles();
+    const wereThere = new Set(before.files.map(({ path }) => path));
+    const known = new Map<string, string>();
+    for (const { path, contents } of files) {
+      if (!path.startsWith(backupPath(''))) continue;
+      try {
+        const { id, name, state } = decodeBackup(path, contents);
+        known.set(id, name);
+        if (state === 'ready' && !backups.has(id) && wereThere.has(path))
+          this.#findings.add(path, undefined, `backup ${name} has no rows in METADATA: it cannot be restored`);
+      } catch (thrown) {
+        this.#findings.add(path, undefined, toBigtableError(thrown).message);
+      }
+    }
+    for (const id of backups)
+      if (!known.has(id)) this.#notes.push(`rows of backup ${id} are left: its creation or deletion was not finished`);
   }
 
   /** Tables without schema, judged as the master does (docs/decisions/0021-tables-without-a-schema.md). */

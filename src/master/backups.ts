@@ -113,7 +113,8 @@ export class Backups {
         try {
           const sizeBytes = await source.keep(id, context);
           const ready = { ...created, state: 'ready', endMicros: env.clock.nowMicros(), sizeBytes } as const;
-          assert(ready.endMicros >= 0 && this.#creating.has(id), 'a backup is ready once');
+          assert(this.#creating.has(id), 'a backup is ready while it is being created');
+          assert(sizeBytes >= 0, 'a backup has a size');
           const contents = encodeBackup({ ...ready, write: env.random.uniqueName() });
           await writeSettled(env, path, contents, { version, lock });
         } catch (thrown) {
@@ -151,7 +152,7 @@ export class Backups {
     return tables.restoreTable(name, { schemaOf, createRows }, context);
   }
 
-  /** Removes rows that no backup owns, what was left of creations that were cut short, and backups that have expired. */
+  /** Removes rows that no backup owns, what creations that were cut short left, and backups that have expired. */
   async finish(context: RequestContext): Promise<void> {
     const { env } = this.#options;
     const seen = this.#seen;
@@ -228,8 +229,13 @@ export class Backups {
         ),
       );
       const kept = answers.flat().sort(byStart);
-      if (!isWhole(kept)) throw unavailable('tablets were split or merged meanwhile');
+      if (!isWhole(kept.map(({ row }) => row))) throw unavailable('tablets were split or merged meanwhile');
       const rows = kept.map(({ row }) => ({ ...row, tableId: id }));
+      assert(
+        rows.every(({ isOfBackup, server, logs }) => isOfBackup && server === undefined && logs.length === 0),
+        'the row of a backup names no server and no log',
+      );
+      assert(this.#creating.has(id), 'rows of a backup are committed while it is created');
       await assignment.createRows(rows, context);
       return kept.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     });
@@ -264,6 +270,12 @@ export class Backups {
       for await (const found of metadata.scan(keysOfTable(id), context)) rows.push(...found);
       // a deletion removes the file first: as long as it exists all rows do
       if ((await this.#read(name))?.file.id !== id) throw noBackup(name);
+      assert(
+        rows.every(({ isOfBackup: is, epoch }) => is && epoch === 0),
+        'a backup is read from rows that no server has had',
+      );
+      if (!isWhole(rows))
+        throw new BigtableError(Code.DATA_LOSS, `backup ${name} has lost rows of METADATA: it cannot be used`);
       const copies = rows.map((row) => ({
         ...row,
         tableId: newId,
@@ -331,13 +343,13 @@ function byStart(a: TabletBackup, b: TabletBackup): number {
 }
 
 /** True where the ranges, in order, make up the whole table. */
-function isWhole(kept: readonly TabletBackup[]): boolean {
+function isWhole(rows: readonly MetadataRow[]): boolean {
   let next: string | undefined = '';
-  for (const { row } of kept) {
-    if (row.range.start !== next) return false;
-    next = row.range.end;
+  for (const { range } of rows) {
+    if (range.start !== next) return false;
+    next = range.end;
   }
-  return kept.length > 0 && next === undefined;
+  return rows.length > 0 && next === undefined;
 }
 
 function noBackup(name: string): BigtableError {

@@ -1,5 +1,5 @@
 /** Ids of new tables, and of backups: none is given twice. */
-import { BigtableError, Code } from '../base/index.ts';
+import { assert, BigtableError, Code } from '../base/index.ts';
 import type { LockHandle, LockService } from '../env/index.ts';
 import {
   decodeNextTableId,
@@ -29,7 +29,9 @@ export class TableIds {
         version: file?.version ?? 0,
         lock: this.#lock,
       });
-      return next.toString(16).padStart(8, '0');
+      const id = next.toString(16).padStart(8, '0');
+      assert(id.length === 8, 'a table id has eight digits');
+      return id;
     });
     this.#last = drawn.catch(() => {});
     return drawn;

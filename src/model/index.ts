@@ -30,6 +30,7 @@ export {
 } from './cell-run.ts';
 export { DEFAULT_INSTANCE, DEFAULT_PARENT, DEFAULT_PROJECT } from './default-instance.ts';
 export {
+  DEFAULT_CLUSTER,
   type AppProfile,
   type Autoscaling,
   type Cluster,

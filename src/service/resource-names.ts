@@ -1,6 +1,7 @@
 /**
  * Full names of resources by their parts: instances, what is in them, tables, and what is in those. Backups are in
- * their instance: clusters have no policies. Column families have names here, which the cloud does not give them: TABLE/columnFamilies/FAMILY.
+ * their instance: clusters have no policies. Column families have names here, which the cloud does not give them:
+ * TABLE/columnFamilies/FAMILY.
  */
 
 /** What a name names. */

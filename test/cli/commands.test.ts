@@ -55,6 +55,32 @@ for (const [name, make] of Object.entries(TARGETS)) {
       await close();
     });
 
+    test('tables are backed up and restored', async (t) => {
+      const { words, close } = await make(t);
+      await output([...words, 'createtable', 'web', 'families=f:never']);
+      await output([...words, 'set', 'web', 'r', 'f:a=1']);
+      await output([...words, 'backup', 'web', 'b', '--keep', '7d']);
+      await output([...words, 'set', 'web', 's', 'f:a=2']);
+      await output([...words, 'restore', 'b', 'then']);
+      assert.equal(await output([...words, 'count', 'then']), '1\n');
+      assert.match(
+        await output([...words, 'backups']),
+        /^b\s+web\s+\d{4}\/\d\d\/\d\d-\S+\s+until \d{4}\/\S+\s+\d+ bytes\n$/,
+      );
+      const [one] = JSON.parse(await output([...words, 'backups', '--json'])).backups;
+      assert.deepEqual([one.state, Math.round((one.expireMicros - one.startMicros) / 8.64e10)], ['ready', 7]);
+      refused(await edubba([...words, 'backup', 'web', 'b']), 'ALREADY_EXISTS', /exists already/);
+      refused(await edubba([...words, 'backup', 'none', 'c']), 'NOT_FOUND', /none/);
+      refused(await edubba([...words, 'backup', 'web', 'c', '--keep', '1h']), 'INVALID_ARGUMENT', /6 hours/);
+      refused(await edubba([...words, 'restore', 'none', 'x']), 'NOT_FOUND', /none/);
+      const bad = await edubba([...words, 'backup', 'web', 'c', '--keep', 'long']);
+      assert.deepEqual([bad.status, /--keep must be an age/.test(bad.err)], [2, true]);
+      await output([...words, 'deletebackup', 'b']);
+      assert.equal(await output([...words, 'backups']), '');
+      refused(await edubba([...words, 'deletebackup', 'b']), 'NOT_FOUND', /b does not exist/);
+      await close();
+    });
+
     test('tables and families are made, listed, changed and deleted', async (t) => {
       const { words, close } = await make(t);
       const made = await edubba([

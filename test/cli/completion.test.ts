@@ -97,6 +97,7 @@ for (const [shell, offers] of Object.entries(SHELLS)) {
     test('commands, of edubba and of its commands', () => {
       assert.deepEqual(wordsFor('edubba dele'), [
         'deleteallrows',
+        'deletebackup',
         'deletecolumn',
         'deletefamily',
         'deleterow',

@@ -50,13 +50,19 @@ export function parseGcPolicy(text: string): GcRule | undefined {
     if (token === 'never') return undefined;
     const versions = /^maxversions=(\d+)$/.exec(token);
     if (versions) return { kind: 'maxVersions', versions: Number(versions[1]) };
-    const age = /^maxage=(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(token);
-    if (age) return { kind: 'maxAge', ageMicros: Math.round(Number(age[1]) * UNIT_MICROS[age[2]!]!) };
+    const ageMicros = token.startsWith('maxage=') ? parseAge(token.slice('maxage='.length)) : undefined;
+    if (ageMicros !== undefined) return { kind: 'maxAge', ageMicros };
     return fail(`"${token}" is not a rule`);
   };
   const rule = expression();
   if (at < tokens.length) fail(`"${tokens[at]}" does not belong there`);
   return rule;
+}
+
+/** An age such as 12h or 1.5d in microseconds; undefined for another text. */
+export function parseAge(text: string): number | undefined {
+  const [, number, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? [];
+  return number === undefined ? undefined : Math.round(Number(number) * UNIT_MICROS[unit!]!);
 }
 
 /** The rule as cbt shows it: versions() > 3, (age() > 1d || versions() > 3). */

@@ -9,7 +9,7 @@ import type { Backup } from '../../model/index.ts';
 
 type Value = string | number;
 type Test = (backup: Backup) => boolean;
-type Operator = '<' | '<=' | '>' | '>=' | '=' | '!=' | ':';
+type Comparison = (value: Value, wanted: Value) => boolean;
 
 const FIELDS: Readonly<Record<string, (backup: Backup) => Value>> = {
   name: ({ name }) => name,
@@ -20,8 +20,18 @@ const FIELDS: Readonly<Record<string, (backup: Backup) => Value>> = {
   expire_time: ({ expireMicros }) => expireMicros,
   size_bytes: ({ sizeBytes }) => sizeBytes,
 };
+const equals: Comparison = (value, wanted) => value === wanted;
+const OPERATORS: ReadonlyMap<string, Comparison> = new Map([
+  ['<', (value, wanted) => value < wanted],
+  ['<=', (value, wanted) => value <= wanted],
+  ['>', (value, wanted) => value > wanted],
+  ['>=', (value, wanted) => value >= wanted],
+  ['!=', (value, wanted) => value !== wanted],
+  ['=', equals],
+  [':', equals],
+] as const);
 /** Names, operators, parentheses, and texts in quotes. */
-const TOKEN = /\s*(?:("(?:[^"\\]|\\.)*")|(<=|>=|!=|[<>=:()])|([^\s<>=!:()"]+))/y;
+const TOKEN = /\s*(?:("(?:[^"\\]|\\.)*")|(<=|>=|!=|[<>=:()])|([^\s<>=!:()"]+))/g;
 const MAX_CHARS = 2000;
 const MAX_DEPTH = 20;
 const WORDS = ['AND', 'OR', 'NOT'];
@@ -109,10 +119,11 @@ class Parser {
     const valueOf = name?.kind === 'word' && Object.hasOwn(FIELDS, field) ? FIELDS[field] : undefined;
     if (valueOf === undefined)
       throw wrong(`filter: ${quote(name?.text ?? '', 100)} must be one of ${Object.keys(FIELDS).join(', ')}`);
-    if (sign?.kind !== 'sign' || '()'.includes(sign.text))
-      throw wrong(`filter: ${field} must be followed by one of < > <= >= != = :`);
+    const compares = sign?.kind === 'sign' ? OPERATORS.get(sign.text) : undefined;
+    if (compares === undefined) throw wrong(`filter: ${field} must be followed by one of < > <= >= != = :`);
     if (value === undefined || value.kind === 'sign') throw wrong(`filter: ${field} is compared with nothing`);
-    return comparison(field, valueOf, sign.text as Operator, value);
+    const isPart = sign?.text === ':' && value.kind === 'word';
+    return comparison(field, valueOf, isPart ? 'part' : compares, value);
   }
 
   #begins(): boolean {
@@ -131,18 +142,18 @@ class Parser {
   }
 }
 
-function comparison(field: string, valueOf: (backup: Backup) => Value, sign: Operator, given: Token): Test {
-  const isQuoted = given.kind === 'quoted';
+/** `part`: a text contains the given one. */
+function comparison(field: string, valueOf: (backup: Backup) => Value, how: Comparison | 'part', given: Token): Test {
+  const compares = how === 'part' ? equals : how;
   if (field === 'size_bytes' || field.endsWith('_time')) {
     const wanted = field === 'size_bytes' ? Number(given.text) : microsIn(given.text);
     if (Number.isNaN(wanted)) throw wrong(`filter: ${field} cannot be compared with ${quote(given.text, 100)}`);
-    return (backup) => compares(valueOf(backup), sign === ':' ? '=' : sign, wanted);
+    return (backup) => compares(valueOf(backup), wanted);
   }
   const wanted = given.text.toLowerCase();
   return (backup) => {
     const value = String(valueOf(backup)).toLowerCase();
-    // without quotes it is a part of the text
-    return sign === ':' && !isQuoted ? value.includes(wanted) : compares(value, sign === ':' ? '=' : sign, wanted);
+    return how === 'part' ? value.includes(wanted) : compares(value, wanted);
   };
 }
 
@@ -156,37 +167,19 @@ function microsIn(text: string): number {
   }
 }
 
-function compares(value: Value, sign: Operator, wanted: Value): boolean {
-  switch (sign) {
-    case '<':
-      return value < wanted;
-    case '<=':
-      return value <= wanted;
-    case '>':
-      return value > wanted;
-    case '>=':
-      return value >= wanted;
-    case '!=':
-      return value !== wanted;
-    default:
-      return value === wanted;
-  }
-}
-
 function tokensOf(filter: string): Token[] {
   if (filter.length > MAX_CHARS) throw wrong(`filter has ${filter.length} characters; the limit is ${MAX_CHARS}`);
   const tokens: Token[] = [];
-  TOKEN.lastIndex = 0;
-  const end = filter.trimEnd().length;
-  while (TOKEN.lastIndex < end) {
-    const at = TOKEN.lastIndex;
-    const [, quoted, sign, word] = TOKEN.exec(filter) ?? [];
+  let end = 0;
+  for (const { 0: all, 1: quoted, 2: sign, 3: word, index } of filter.matchAll(TOKEN)) {
+    if (index !== end) break;
+    end = index + all.length;
     if (quoted !== undefined) tokens.push({ kind: 'quoted', text: quoted.slice(1, -1).replaceAll(/\\(.)/g, '$1') });
     else if (sign !== undefined) tokens.push({ kind: 'sign', text: sign });
     else if (word !== undefined)
       tokens.push({ kind: 'word', text: WORDS.includes(word.toUpperCase()) ? word.toUpperCase() : word });
-    else throw wrong(`filter: ${quote(filter.slice(at), 100)} cannot be understood`);
   }
+  if (end < filter.trimEnd().length) throw wrong(`filter: ${quote(filter.slice(end), 100)} cannot be understood`);
   return tokens;
 }
 
