@@ -114,14 +114,19 @@ class Check {
     for (const { name, error } of lockFiles.damages) this.#findings.addError(error, name);
     const schemas = this.#schemas(lockFiles);
     const files = await fileSystem.list('');
-    for (const path of await fileSystem.listLogs(''))
-      this.#logs.set(path, await checkLog(fileSystem, clock, path, this.#findings));
+    const ofLogs = new Map<string, Findings>();
+    for (const path of await fileSystem.listLogs('')) {
+      const findings = new Findings();
+      ofLogs.set(path, findings);
+      this.#logs.set(path, await checkLog(fileSystem, clock, path, findings));
+    }
     const bytes = await this.#checkFiles(files.filter(({ path }) => path.startsWith(SSTABLES)));
     const sorted = files.map(({ path }) => path).filter((path) => path.startsWith(SORTED_DIRECTORY));
     for (const { path } of files)
       if (![SSTABLES, LOCK_FILES, SORTED_DIRECTORY].some((directory) => path.startsWith(directory)))
         this.#notes.push(`${path} is not a file of the database`);
     const isKnown = await this.#checkMetadata(lockFiles, schemas);
+    for (const [path, { list }] of ofLogs) this.#judgeLog(path, list, isKnown);
     const unlisted = (paths: Iterable<string>, listed: { has(path: string): boolean }): string[] =>
       [...paths].filter((path) => !listed.has(path));
     return {
@@ -145,6 +150,18 @@ class Check {
         bytes,
       },
     };
+  }
+
+  /**
+   * A log that no tablet lists holds nothing that is needed. It is damaged where appends of a server that could not
+   * start, or that is dead, landed after its log was deleted.
+   */
+  #judgeLog(path: string, found: readonly Finding[], isKnown: boolean): void {
+    if (isKnown && !this.#listedLogs.has(path)) {
+      for (const { message } of found) this.#notes.push(`${message}; no tablet needs this log`);
+      return;
+    }
+    for (const { file, offset, message } of found) this.#findings.add(file, offset, message);
   }
 
   async #checkFiles(files: readonly FileInfo[]): Promise<number> {

@@ -1,7 +1,7 @@
 /** `checkDirectory` over a database in which damage is planted, of every kind in every part of every kind of file. */
 import assert from 'node:assert/strict';
-import { copyFile, readFile, rename, rm, truncate } from 'node:fs/promises';
-import { join } from 'node:path';
+import { copyFile, mkdir, readFile, rename, rm, truncate } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { checkDirectory, openForInspection } from '../../src/boot/index.ts';
 import type { Database } from '../../src/embedded/index.ts';
@@ -91,6 +91,21 @@ describe('checking a database', () => {
     assert.deepEqual([tables, tablets, logs, ssTables], [2, 5, 1, below('files/sstables/').length]);
     assert.ok(entries > 500 && records > 10, JSON.stringify(report.counts));
     assert.deepEqual((await checkDirectory(join(home.path, 'live'))).findings, [], 'next to its owner');
+  });
+
+  test('a damaged log that no tablet lists is a note, and no damage', async () => {
+    const log = below('logs/').find((path) => path.endsWith('.segment')) as string;
+    const name = log.split('/').at(-2)!;
+    const other = log.replace(name, 'f'.repeat(32));
+    const { findings, notes, orphans } = await check(async (directory) => {
+      await mkdir(dirname(join(directory, other)), { recursive: true });
+      await copyFile(join(directory, log), join(directory, other));
+      await flip(join(directory, other), 70);
+    });
+    assert.deepEqual(findings, []);
+    assert.equal(notes.length, 1);
+    assert.match(notes[0]!, /f{32}.*corrupt.*no tablet needs this log/);
+    assert.ok(orphans?.some((path) => path.includes('f'.repeat(32))));
   });
 
   test('names files and logs that nothing refers to, and what is no file of a database', async () => {
