@@ -362,6 +362,10 @@ class LockClient implements LockService {
     });
   }
 
+  lastRemoval(path: string): Promise<number> {
+    return this.#call(`lastRemoval ${path}`, () => this.#locks.service.lastRemoval(path));
+  }
+
   tryAcquire(path: string, sessionId: string): Promise<LockHandle | undefined> {
     return this.#call(`tryAcquire ${path}`, async () => {
       const lock = await this.#locks.service.tryAcquire(path, sessionId);

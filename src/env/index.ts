@@ -60,7 +60,15 @@ export {
 export { followChanges } from './calls/follow-changes.ts';
 export { endOfLease, type Instant, Lease } from './calls/lease.ts';
 export { listFiles } from './calls/list-files.ts';
-export { checkContents, checkPath, lockRefused, sessionEnded, versionRefused } from './calls/small-file-checks.ts';
+export {
+  checkContents,
+  checkPath,
+  directoryOf,
+  lockRefused,
+  removalRefused,
+  sessionEnded,
+  versionRefused,
+} from './calls/small-file-checks.ts';
 export { ManualClock } from './memory/manual-clock.ts';
 export {
   type CrashChoice,

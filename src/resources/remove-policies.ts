@@ -1,8 +1,8 @@
 /** The policies of resources that are deleted. */
-import { listFiles, removeSettled } from '../env/index.ts';
+import { listFiles, type LockService, removeSettled } from '../env/index.ts';
 import { policyPath } from './policy-file.ts';
 
-type Parts = Parameters<typeof removeSettled>[0];
+type Parts = Parameters<typeof removeSettled>[0] & { readonly lockService: LockService };
 
 /**
  * Removes the policy of the resource and of all that is in it. Before the resource goes: a later one of its name must

@@ -84,6 +84,29 @@ function filesHaveVersions(contract: Contract): void {
     assert.equal(await service.read('a'), undefined);
   });
 
+  contract('a creation can be refused because a file of its directory was removed since', async (service) => {
+    const create = (path: string, noRemovalAfter: number) =>
+      service.write(path, bytes('x'), { version: 0, noRemovalAfter });
+    await service.write('d/a', bytes('x'));
+    await service.write('e', bytes('x'));
+    const before = await service.lastRemoval('d/a');
+    assert.equal(await service.lastRemoval('d/b/c'), before);
+    await service.remove('d/a');
+    const after = await service.lastRemoval('d/a');
+    assert.ok(after > before, `${after} follows ${before}`);
+    for (const path of ['d/a', 'd/b', 'd/b/c']) await assert.rejects(create(path, before), { code: Code.ABORTED });
+    assert.equal(await service.read('d/a'), undefined);
+    await create('d/a', after);
+    await assert.rejects(create('d/a', after), { code: Code.ABORTED });
+    // another directory, and none
+    await create('f/a', await service.lastRemoval('f/a'));
+    const ofRoot = await service.lastRemoval('e');
+    await service.remove('e');
+    assert.ok((await service.lastRemoval('e')) > ofRoot);
+    assert.equal(await service.lastRemoval('d/a'), after);
+    await create('d/c', after);
+  });
+
   contract('a list shows the files that begin with the prefix, by path', async (service) => {
     for (const path of ['servers/b', 'servers/a', 'serversX', 'root', TABLE]) await service.write(path, bytes(path));
     const paths = async (prefix: string): Promise<string[]> => (await service.list(prefix)).map(({ path }) => path);

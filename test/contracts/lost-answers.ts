@@ -56,6 +56,7 @@ export function sentAgain(service: LockService): LockService {
     leaseHolds: (id) => service.leaseHolds(id),
     read: (path) => twice(() => service.read(path)),
     list: (prefix, after) => twice(() => service.list(prefix, after)),
+    lastRemoval: (path) => twice(() => service.lastRemoval(path)),
     tryAcquire: (path, id) => twice(() => service.tryAcquire(path, id)),
     release: (lock) => twice(() => service.release(lock)),
     holder: (path) => twice(() => service.holder(path)),

@@ -98,4 +98,54 @@ describe('guarded changes that are sent until they are settled', () => {
       assert.equal(await inner.read('a'), undefined);
     }),
   );
+
+  test(
+    'create no file once more when an attempt arrives after the file was removed',
+    inTime(async (lockService, clock) => {
+      const late: (() => Promise<unknown>)[] = [];
+      const losing = losingWrites(lockService, late);
+      await lockService.write('d/other', ONE);
+      const version = await writeSettled({ lockService: losing, clock }, 'd/a', ONE, { version: 0 });
+      assert.equal(late.length, 1);
+      await removeSettled({ lockService, clock }, 'd/a', { version });
+      await assert.rejects(late[0]!(), { code: Code.ABORTED });
+      assert.equal(await lockService.read('d/a'), undefined);
+    }),
+  );
+
+  test(
+    'create a file though others of its directory are removed meanwhile',
+    inTime(async (lockService, clock) => {
+      await lockService.write('d/other', ONE);
+      let removals = 0;
+      const racing = {
+        read: (path: string) => lockService.read(path),
+        lastRemoval: async (path: string) => {
+          const last = await lockService.lastRemoval(path);
+          if (removals++ < 2) await lockService.remove('d/other');
+          if (removals < 2) await lockService.write('d/other', ONE);
+          return last;
+        },
+        write: (...call: Parameters<MemoryLockService['write']>) => lockService.write(...call),
+      };
+      await writeSettled({ lockService: racing, clock }, 'd/a', TWO, { version: 0 });
+      assert.deepEqual((await lockService.read('d/a'))?.contents, TWO);
+      await assert.rejects(writeSettled({ lockService: racing, clock }, 'd/a', ONE, { version: 0 }), {
+        code: Code.ABORTED,
+      });
+    }),
+  );
 });
+
+/** The first write fails, and happens when the caller lets it. */
+function losingWrites(lockService: MemoryLockService, late: (() => Promise<unknown>)[]) {
+  return {
+    read: (path: string) => lockService.read(path),
+    lastRemoval: (path: string) => lockService.lastRemoval(path),
+    write: (...call: Parameters<MemoryLockService['write']>): Promise<number> => {
+      if (late.length > 0) return lockService.write(...call);
+      late.push(() => lockService.write(...call));
+      return Promise.reject(unavailable('no answer'));
+    },
+  };
+}

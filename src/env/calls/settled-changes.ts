@@ -1,7 +1,8 @@
 /**
  * Guarded changes of the lock service that are sent again until their outcome is known. A change whose answer was lost
  * may also happen late, after a later read: only the answer to a repetition settles it, because a repetition that
- * happens moves the file's version, which refuses the late one.
+ * happens moves the file's version, which refuses the late one. A creation is conditional on the removals in its
+ * directory too: otherwise a late one could bring a file back that was removed.
  */
 import { type BigtableError, Code, toBigtableError, unavailable } from '../../base/index.ts';
 import { type Clock, sleep } from '../seams/clock.ts';
@@ -13,8 +14,16 @@ const DELAYS_MS = [100, 200, 400, 800, 1600];
 /** A change conditional on the file's version. */
 type VersionGuard = Guard & { readonly version: number };
 
+/** Other files of the directory may be removed between the question and each attempt. */
+const MAX_CREATIONS = 20;
+
 interface Parts {
-  readonly lockService: LockService;
+  readonly lockService: Pick<LockService, 'read' | 'write'>;
+  readonly clock: Clock;
+}
+
+interface WriteParts {
+  readonly lockService: Pick<LockService, 'read' | 'write' | 'lastRemoval'>;
   readonly clock: Clock;
 }
 
@@ -28,6 +37,17 @@ export function isOutcomeUnknown({ code }: BigtableError): boolean {
  * is one of `isOutcomeUnknown`, the file may yet be written while the guard's lock is held.
  */
 export function writeSettled(
+  parts: WriteParts,
+  path: string,
+  contents: Uint8Array,
+  guard: VersionGuard & { readonly sessionId?: string },
+): Promise<number> {
+  return guard.version === 0 && guard.sessionId === undefined
+    ? createSettled(parts, path, contents, guard)
+    : changeSettled(parts, path, contents, guard);
+}
+
+async function changeSettled(
   { lockService, clock }: Parts,
   path: string,
   contents: Uint8Array,
@@ -45,8 +65,47 @@ export function writeSettled(
   );
 }
 
+/** Begins anew where only the removal of another file has refused the creation. */
+async function createSettled(
+  { lockService, clock }: WriteParts,
+  path: string,
+  contents: Uint8Array,
+  guard: VersionGuard,
+): Promise<number> {
+  const removals = (): Promise<number> =>
+    settled(
+      clock,
+      () => lockService.lastRemoval(path),
+      async () => undefined,
+    );
+  for (let attempt = 1; ; attempt++) {
+    const noRemovalAfter = await removals();
+    let sent = 0;
+    const service = {
+      read: (of: string) => lockService.read(of),
+      write: (...call: Parameters<LockService['write']>) => {
+        sent++;
+        return lockService.write(...call);
+      },
+    };
+    try {
+      return await changeSettled({ lockService: service, clock }, path, contents, { ...guard, noRemovalAfter });
+    } catch (thrown) {
+      const error = toBigtableError(thrown);
+      if (error.code !== Code.ABORTED || (await removals()) === noRemovalAfter) throw error;
+      // it may have been created, and removed again
+      if (sent > 1) throw unavailable(error.message, error);
+      if (attempt === MAX_CREATIONS) throw error;
+    }
+  }
+}
+
 /** Removes the file of that version. Errors as those of `writeSettled`. */
-export async function removeSettled({ lockService, clock }: Parts, path: string, guard: VersionGuard): Promise<void> {
+export async function removeSettled(
+  { lockService, clock }: { readonly lockService: Pick<LockService, 'read' | 'remove'>; readonly clock: Clock },
+  path: string,
+  guard: VersionGuard,
+): Promise<void> {
   await settled(
     clock,
     () => lockService.remove(path, guard),

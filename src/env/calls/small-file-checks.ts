@@ -1,5 +1,5 @@
 /** What every lock service checks of its arguments, and the errors with which it refuses a change. */
-import { BigtableError, Code, invalidArgument } from '../../base/index.ts';
+import { BigtableError, Code, invalidArgument, quote } from '../../base/index.ts';
 import type { LockHandle } from '../seams/lock-service.ts';
 
 const MAX_CONTENTS_BYTES = 1024 * 1024;
@@ -41,4 +41,13 @@ export function lockRefused({ path, epoch }: LockHandle): BigtableError {
 /** FAILED_PRECONDITION: the session is unknown, closed or expired. */
 export function sessionEnded(sessionId: string): BigtableError {
   return new BigtableError(Code.FAILED_PRECONDITION, `session ${JSON.stringify(sessionId)} has ended`);
+}
+
+/** The directory of a path for `lastRemoval`: its part before the first "/", '' without one. */
+export function directoryOf(path: string): string {
+  return path.slice(0, Math.max(0, path.indexOf('/')));
+}
+
+export function removalRefused(path: string): BigtableError {
+  return new BigtableError(Code.ABORTED, `a file next to ${quote(path)} was removed since the creation began`);
 }

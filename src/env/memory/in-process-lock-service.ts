@@ -8,7 +8,15 @@
  * ascending sequence, of which none is used twice.
  */
 import { assert } from '../../base/index.ts';
-import { checkContents, checkPath, lockRefused, sessionEnded, versionRefused } from '../calls/small-file-checks.ts';
+import {
+  checkContents,
+  checkPath,
+  directoryOf,
+  lockRefused,
+  removalRefused,
+  sessionEnded,
+  versionRefused,
+} from '../calls/small-file-checks.ts';
 import {
   type Guard,
   type LockChange,
@@ -47,6 +55,8 @@ interface Watcher {
 export class InProcessLockService implements LockService {
   readonly #storage: LockStorage | undefined;
   readonly #files = new Map<string, SmallFile>();
+  /** By directory. Calls of before the start of this process arrive no more. */
+  readonly #lastRemovals = new Map<string, number>();
   readonly #locks = new Map<string, LockHandle>();
   readonly #sessions = new Set<string>();
   readonly #watchers = new Set<Watcher>();
@@ -122,11 +132,20 @@ export class InProcessLockService implements LockService {
       this.#checkGuard(path, guard);
       const before = this.#files.get(path);
       if (!before) return false;
-      if (before.sessionId === undefined) await this.#storage?.remove(path, await this.#number());
+      if (before.sessionId === undefined) {
+        const number = await this.#number();
+        await this.#storage?.remove(path, number);
+        this.#lastRemovals.set(directoryOf(path), number);
+      }
       this.#files.delete(path);
       this.#notify(path, { kind: 'deleted', path });
       return true;
     });
+  }
+
+  async lastRemoval(path: string): Promise<number> {
+    checkPath(path);
+    return this.#lastRemovals.get(directoryOf(path)) ?? 0;
   }
 
   async tryAcquire(path: string, sessionId: string): Promise<LockHandle | undefined> {
@@ -198,6 +217,9 @@ export class InProcessLockService implements LockService {
   #checkGuard(path: string, guard: Guard): void {
     const version = this.#files.get(path)?.version ?? 0;
     if (guard.version !== undefined && guard.version !== version) throw versionRefused(path, guard.version, version);
+    const { noRemovalAfter } = guard;
+    if (noRemovalAfter !== undefined && (this.#lastRemovals.get(directoryOf(path)) ?? 0) > noRemovalAfter)
+      throw removalRefused(path);
     if (guard.lock && !this.#holds(guard.lock)) throw lockRefused(guard.lock);
   }
 

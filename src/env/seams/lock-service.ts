@@ -35,6 +35,11 @@ export const MAX_PAGE_BYTES = 1024 * 1024;
 export interface Guard {
   /** The file's version now; 0 = there must be no file. Left out: any version. */
   readonly version?: number;
+  /**
+   * With version 0: no lasting file of the path's directory was removed after `lastRemoval` had answered this. So a
+   * creation that arrives late, after its file was created by a repetition and removed, is refused.
+   */
+  readonly noRemovalAfter?: number;
   /** The lock must still be held in this epoch. */
   readonly lock?: LockHandle;
 }
@@ -78,6 +83,12 @@ export interface LockService {
   write(path: string, contents: Uint8Array, options?: Guard & { readonly sessionId?: string }): Promise<number>;
   /** Deletes the file; false where there was none, so also where an earlier attempt has deleted it. */
   remove(path: string, guard?: Guard): Promise<boolean>;
+
+  /**
+   * A number that grows when a lasting file is removed from the directory of the path, up to its first "/"; 0 = none
+   * was, as far as is known.
+   */
+  lastRemoval(path: string): Promise<number>;
 
   /** Takes the lock if it is free, or is this session's already (the epoch stays); undefined if it is another's. */
   tryAcquire(path: string, sessionId: string): Promise<LockHandle | undefined>;

@@ -14,6 +14,7 @@ import {
   checkContents,
   checkPath,
   type Clock,
+  directoryOf,
   type Guard,
   type LockEvent,
   type LockHandle,
@@ -224,6 +225,11 @@ class Adapter implements EtcdLockService {
     checkPath(path);
     const answer = await this.#change(path, guard, deleteKey(this.#layout.file(path)), undefined);
     return (answer.responses[0]?.delete?.deleted ?? 0) > 0;
+  }
+
+  async lastRemoval(path: string): Promise<number> {
+    checkPath(path);
+    return (await this.#readKey(this.#layout.removals(directoryOf(path))))?.modRevision ?? 0;
   }
 
   // locks

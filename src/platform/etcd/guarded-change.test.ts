@@ -32,8 +32,9 @@ describe('a change of a file', () => {
         ['c/sessions/s', 'open'],
       ],
     );
-    assert.equal(success.length, 1);
-    assert.equal(failure.length, 3);
+    // a removal is counted in its directory
+    assert.equal(success.length, 2);
+    assert.equal(failure.length, 4);
     assert.equal(new GuardedChange(layout, 'a', {}).request(0, deleteKey(layout.file('a'))).compare.length, 1);
   });
 
@@ -53,6 +54,17 @@ describe('a change of a file', () => {
       assert.match(refusal?.message ?? '', form);
     }
     assert.equal(change.refusalOf(found({ modRevision: 7 }, HELD, OPEN)), undefined);
+  });
+
+  test('that creates a file is conditional on the removals in its directory', () => {
+    const change = new GuardedChange(layout, 'd/a', { version: 0, noRemovalAfter: 6 });
+    const { compare } = change.request(0, { put: { key: layout.file('d/a'), value: value('x') } });
+    const { key, modRevision } = compare.at(-1)!;
+    assert.deepEqual([Buffer.from(key).toString(), modRevision], ['c/removals/d', 7], 'less than');
+    const none = [undefined, undefined, undefined] as const;
+    assert.match(change.refusalOf(found(...none, { modRevision: 7 }))?.message ?? '', /"d\/a" was removed since/);
+    for (const removals of [{ modRevision: 6 }, undefined])
+      assert.equal(change.refusalOf(found(...none, removals)), undefined);
   });
 
   test('without guards is refused by a change meanwhile alone', () => {

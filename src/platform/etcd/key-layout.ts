@@ -22,6 +22,7 @@ export type KeyMeaning =
 const FILES = 'files/';
 const LOCKS = 'locks/';
 const SESSIONS = 'sessions/';
+const REMOVALS = 'removals/';
 
 export class KeyLayout {
   readonly #root: string;
@@ -48,6 +49,11 @@ export class KeyLayout {
 
   lock(path: string): Buffer {
     return toBytes(this.#root + LOCKS + encodePath(path));
+  }
+
+  /** The key that each removal of a lasting file of the directory writes anew. */
+  removals(directory: string): Buffer {
+    return toBytes(this.#root + REMOVALS + encodePath(directory));
   }
 
   session(sessionId: string): Buffer {

@@ -133,8 +133,9 @@ const OPERATION_ANSWER = message<OperationAnswer>('ResponseOp', {
   delete: optional(3, DELETE_ANSWER),
 });
 
-/** A result of comparing. */
+/** Results of comparing. */
 export const EQUAL = 0;
+export const LESS = 2;
 export const CompareTarget = { create: 1, mod: 2, value: 3 } as const;
 
 /** One of the last three fields is there, as `target` says. A key that is missing has revisions of 0. */

@@ -1,6 +1,6 @@
 /** The parts of etcd's transactions, by their meaning. Pure. */
 import type { Int64 } from '../../base/index.ts';
-import { type Compare, CompareTarget, EQUAL, type KeyValue, type Operation, type TxnAnswer } from './messages.ts';
+import { type Compare, CompareTarget, EQUAL, type KeyValue, LESS, type Operation, type TxnAnswer } from './messages.ts';
 
 /** The value of a session's key: it lives, or its owner has begun to close it. */
 export const SessionState = { open: 'open', closed: 'closed' } as const;
@@ -13,6 +13,11 @@ export function created(key: Uint8Array, createRevision: number): Compare {
 /** The key was changed last in that revision; 0: it is missing. */
 export function modified(key: Uint8Array, modRevision: number): Compare {
   return { result: EQUAL, target: CompareTarget.mod, key, modRevision };
+}
+
+/** The key was changed last in that revision or before it, or is missing. */
+export function notModifiedAfter(key: Uint8Array, modRevision: number): Compare {
+  return { result: LESS, target: CompareTarget.mod, key, modRevision: modRevision + 1 };
 }
 
 /** False for a key that is missing. */

@@ -66,6 +66,10 @@ export class LockServiceClient implements LockService {
     return this.#call('remove', path, guard);
   }
 
+  lastRemoval(path: string): Promise<number> {
+    return this.#call('lastRemoval', path);
+  }
+
   tryAcquire(path: string, sessionId: string): Promise<LockHandle | undefined> {
     return this.#call('tryAcquire', path, sessionId);
   }

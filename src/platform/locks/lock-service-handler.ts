@@ -26,7 +26,10 @@ export interface OpenedSession {
 
 /** The calls of a thread; each message is its list of arguments. */
 export interface LockCalls
-  extends Pick<LockService, 'read' | 'list' | 'write' | 'remove' | 'tryAcquire' | 'release' | 'holder'> {
+  extends Pick<
+    LockService,
+    'read' | 'list' | 'write' | 'remove' | 'lastRemoval' | 'tryAcquire' | 'release' | 'holder'
+  > {
   openSession(): Promise<OpenedSession>;
   closeSession(sessionId: string): Promise<void>;
 }
@@ -53,6 +56,7 @@ export class LockServiceHandler implements CallHandler {
       list: (prefix, after) => service.list(prefix, after),
       write: (path, contents, options) => service.write(path, contents, options),
       remove: (path, guard) => service.remove(path, guard),
+      lastRemoval: (path) => service.lastRemoval(path),
       tryAcquire: (path, sessionId) => service.tryAcquire(path, sessionId),
       release: (lock) => service.release(lock),
       holder: (path) => service.holder(path),
