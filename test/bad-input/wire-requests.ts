@@ -345,12 +345,12 @@ const CONTROL: WireRequest[] = [
 const STRANGE: WireRequest[] = [
   bad('an unknown method', `${DATA}Nothing`, {}, /./, UNIMPLEMENTED),
   bad('an unknown service', '/google.bigtable.v9.Bigtable/MutateRow', {}, /./, UNIMPLEMENTED),
-  bad('a method that is not implemented', `${ADMIN}CreateBackup`, {}, /CreateBackup/, UNIMPLEMENTED),
+  bad('a method that is not implemented', `${ADMIN}SnapshotTable`, {}, /SnapshotTable/, UNIMPLEMENTED),
   bad(
     'broken bytes for a method that is not implemented',
-    `${ADMIN}CreateBackup`,
+    `${ADMIN}SnapshotTable`,
     Buffer.from([0x0a, 0x7f, 0x61]),
-    /CreateBackupRequest/,
+    /SnapshotTableRequest/,
   ),
   bad(
     'a length of 2^64 bytes',
