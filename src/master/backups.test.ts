@@ -179,6 +179,46 @@ describe('backups', () => {
   );
 
   test(
+    'one of which cannot be read do not keep others from their end',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t');
+      await tables.set('t', 'a', '1');
+      const soon = { expireMicros: cluster.clock.nowMicros() + 60_000_000 };
+      for (const name of ['damaged', 'soon']) await backUp(cluster, name, undefined, soon);
+      const { lockService } = cluster.env;
+      await lockService.write(backupPath(`${BACKUPS}damaged`), Buffer.from('{"format":1,"requires":0,"id":7}'));
+      await sleep(cluster.clock, 125_000);
+      const files = await listFiles(lockService, backupPath(''));
+      assert.deepEqual(
+        files.map(({ path }) => path),
+        [backupPath(`${BACKUPS}damaged`)],
+      );
+      assert.ok(cluster.messages.some((message) => message.includes('a backup cannot be read')));
+    }),
+  );
+
+  test(
+    'are deleted though their times are changed meanwhile',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t');
+      await backUp(cluster, 'b');
+      const path = backupPath(`${BACKUPS}b`);
+      const { lockService } = cluster.env;
+      let changes = 0;
+      cluster.onLockCall = (name, of, go) =>
+        name === 'remove' && of === path && changes++ === 0
+          ? lockService
+              .read(path)
+              .then((file) => lockService.write(path, file!.contents))
+              .then(go)
+          : undefined;
+      await remove(cluster, 'b');
+      assert.ok(changes > 1);
+      assert.deepEqual(await backups(cluster), []);
+    }),
+  );
+
+  test(
     'whose creation the end of a master cuts short are removed by the next, and may be created',
     inCluster(async (cluster, tables) => {
       await tables.create('t', { splits: ['m'] });

@@ -38,6 +38,8 @@ import type { TableIds } from './table-ids.ts';
 const ATTEMPT_MS = 500;
 /** The attempts end after this. */
 const ATTEMPTS_MS = 60_000;
+/** Clients may change the times of a backup that is being deleted. */
+const MAX_DELETIONS = 10;
 /** What a restored table does not take over: it is set for a table, not for its contents. */
 const NOT_RESTORED = ['change_stream_config', 'automated_backup_policy'];
 
@@ -130,9 +132,16 @@ export class Backups {
   /** NOT_FOUND where there is none. */
   delete(name: string, context: RequestContext): Promise<void> {
     return this.#oneByOne(name, async () => {
-      const known = await this.#read(name);
-      if (known === undefined) throw noBackup(name);
-      await this.#remove(known, context);
+      for (let attempt = 1; ; attempt++) {
+        const known = await this.#read(name);
+        if (known === undefined) throw noBackup(name);
+        try {
+          return await this.#remove(known, context);
+        } catch (thrown) {
+          // its times were changed since it was read
+          if (toBigtableError(thrown).code !== Code.ABORTED || attempt === MAX_DELETIONS) throw thrown;
+        }
+      }
     });
   }
 
@@ -158,17 +167,26 @@ export class Backups {
     const seen = this.#seen;
     this.#seen = new Set();
     const files = await listFiles(env.lockService, backupPath(''));
-    const known = files.map(({ path, contents, version }) => ({ file: decodeBackup(path, contents), version }));
-    for (const { file } of known) seen.delete(file.id);
-    for (const id of seen) if (!this.#creating.has(id)) await this.#removeRows(id, context);
+    const known: BackupFile[] = [];
+    let isWhole = true;
+    for (const { path, contents } of files) {
+      try {
+        known.push(decodeBackup(path, contents));
+      } catch (thrown) {
+        // its rows, whichever they are, stay
+        isWhole = false;
+        env.logger.error('a backup cannot be read', { path, error: toBigtableError(thrown).message });
+      }
+    }
+    for (const { id } of known) seen.delete(id);
+    if (isWhole) for (const id of seen) if (!this.#creating.has(id)) await this.#removeRows(id, context);
     const now = env.clock.nowMicros();
-    for (const { file } of known) {
-      const { name, state, expireMicros } = file;
-      const isLeft = state === 'creating' && !this.#creating.has(file.id);
+    for (const { id, name, state, expireMicros } of known) {
+      const isLeft = state === 'creating' && !this.#creating.has(id);
       if (!isLeft && expireMicros > now) continue;
       await this.#oneByOne(name, async () => {
         const again = await this.#read(name);
-        if (again?.file.id !== file.id || (!isLeft && again.file.expireMicros > now)) return;
+        if (again?.file.id !== id || (!isLeft && again.file.expireMicros > now)) return;
         env.logger.info('a backup is deleted', {
           backup: name,
           because: isLeft ? 'it was not finished' : 'it expired',
