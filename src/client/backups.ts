@@ -117,11 +117,11 @@ export class Backups implements BackupService {
       const { file, version } = await this.#find(name);
       if (file.state !== 'ready')
         throw new BigtableError(Code.FAILED_PRECONDITION, `backup ${name} is not finished yet`);
+      checkBackupChange({ expireMicros, hotToStandardMicros }, file);
       const change = {
         ...(expireMicros !== undefined && { expireMicros }),
-        ...(hotToStandardMicros !== undefined && { hotToStandardMicros }),
+        ...(hotToStandardMicros !== undefined && { hotToStandardMicros: hotToStandardMicros ?? undefined }),
       };
-      checkBackupChange(change, file);
       const changed = { ...file, ...change, write: env.random.uniqueName() };
       try {
         return {

@@ -4,7 +4,8 @@ import type { Backup, NewBackup, TableSchema } from '../model/index.ts';
 
 export interface BackupChange {
   readonly expireMicros?: number | undefined;
-  readonly hotToStandardMicros?: number | undefined;
+  /** null: it stays hot. */
+  readonly hotToStandardMicros?: number | null | undefined;
 }
 
 export interface BackupService {

@@ -37,7 +37,7 @@ export function checkNewBackup(backup: NewBackup, nowMicros: number): void {
 }
 
 export function checkBackupChange(change: BackupChange, backup: Backup): void {
-  checkTimes(change, { ...backup, ...change });
+  checkTimes(change, backup);
 }
 
 function checkTimes(
@@ -49,7 +49,7 @@ function checkTimes(
     if (!(keptMicros >= MIN_EXPIRE_MICROS && keptMicros <= MAX_EXPIRE_MICROS))
       throw wrong('expire_time', 'a backup must expire 6 hours to 90 days after its start');
   }
-  if (hotToStandardMicros === undefined) return;
+  if (hotToStandardMicros === undefined || hotToStandardMicros === null) return;
   if (kind !== 'hot') throw wrong('hot_to_standard_time', 'only a hot backup becomes a standard one');
   if (hotToStandardMicros - startMicros < MIN_HOT_MICROS)
     throw wrong('hot_to_standard_time', 'a hot backup must stay one for at least 24 hours');

@@ -60,7 +60,7 @@ export class RemoteBackups implements BackupService {
     const backup = {
       name,
       ...(expireMicros !== undefined && { expireTime: timestampOf(expireMicros) }),
-      ...(hotToStandardMicros !== undefined && { hotToStandardTime: timestampOf(hotToStandardMicros) }),
+      ...(hotToStandardMicros != null && { hotToStandardTime: timestampOf(hotToStandardMicros) }),
     };
     return backupOf(await call(this.#client, context, admin.updateBackup, { backup, updateMask: { paths } }));
   }

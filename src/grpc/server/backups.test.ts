@@ -144,6 +144,8 @@ for (const { name: doorName, open } of DOORS.filter((door) => door.isServer)) {
         (await update({ hotToStandardTime: later }, 'hot_to_standard_time')).hotToStandardTime?.seconds,
         later.seconds,
       );
+      assert.equal((await update({}, 'hot_to_standard_time')).hotToStandardTime, undefined);
+      assert.equal((await api.ask(admin.getBackup, { name })).hotToStandardTime, undefined);
       for (const [backup, ...paths] of [
         [{ expireTime: inHours(5) }, 'expire_time'],
         [{ expireTime: inHours(91 * 24) }, 'expire_time'],

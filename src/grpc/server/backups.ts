@@ -133,12 +133,10 @@ class BackupCalls {
     const wanted = applyMask(BackupSchema, { present, given, mask }, CHANGEABLE);
     const isNamed = (field: string): boolean => mask?.paths.some((path) => path.split('.')[0] === field) ?? false;
     const hotToStandardMicros = microsOf(wanted.hotToStandardTime, 'hot_to_standard_time');
-    if (isNamed('hot_to_standard_time') && hotToStandardMicros === undefined)
-      throw invalidArgument('hot_to_standard_time cannot be taken away', { field: 'hot_to_standard_time' });
     return backupMessage(
       await this.backups.updateBackup(context, given.name, {
         ...(isNamed('expire_time') && { expireMicros: expireMicrosOf(wanted.expireTime) }),
-        ...(isNamed('hot_to_standard_time') && { hotToStandardMicros }),
+        ...(isNamed('hot_to_standard_time') && { hotToStandardMicros: hotToStandardMicros ?? null }),
       }),
     );
   }
