@@ -22,6 +22,8 @@ export function backupMessage(backup: Backup): BackupMessage {
     startTime: timestampOf(startMicros),
     ...(endMicros !== undefined && { endTime: timestampOf(endMicros) }),
     sizeBytes: BigInt(backup.sizeBytes),
+    // of no type: files are not encrypted. Google's client for Go needs the field
+    encryptionInfo: {},
     state: state === 'ready' ? State.READY : State.CREATING,
     backupType: typeOfKind(kind),
     ...(hotToStandardMicros !== undefined && { hotToStandardTime: timestampOf(hotToStandardMicros) }),

@@ -94,6 +94,7 @@ for (const { name: doorName, open } of DOORS.filter((door) => door.isServer)) {
       assert.deepEqual([metadata.name, metadata.sourceTable], [`${CLUSTER}/backups/one`, TABLE]);
       const backup = await api.ask(admin.getBackup, { name: metadata.name });
       assert.deepEqual(answer, backup);
+      assert.equal(backup.encryptionInfo?.encryptionType, 0, 'a client that looks for the type finds none');
       assert.deepEqual(
         [backup.state, backup.backupType, backup.sourceTable],
         [State.READY, BackupType.STANDARD, TABLE],
