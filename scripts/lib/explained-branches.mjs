@@ -51,8 +51,8 @@ export const EXPLAINED = [
     reason: BY_HAND,
   },
   {
-    file: 'src/master/table-admin.ts',
-    functions: ['#newId'],
+    file: 'src/master/table-ids.ts',
+    functions: ['next'],
     only: 'refusals',
     reason: 'after four billion tables',
   },
