@@ -27,7 +27,8 @@ export interface BackupsParts {
   readonly policies: Policies;
   /** NOT_FOUND where the cluster does not exist. */
   readonly checkCluster: (context: RequestContext, instance: string, cluster: string) => Promise<void>;
-  readonly restored: (context: RequestContext, name: string) => Promise<void>;
+  /** Called with the name of a table that may have been restored. */
+  readonly restored: (name: string) => Promise<void>;
 }
 
 interface Found {
@@ -47,7 +48,8 @@ export class Backups implements BackupService {
     const { name } = backup;
     const { instance } = parseResourceName(name)!;
     await this.#parts.checkCluster(context, instance, clusterOf(name));
-    if ((await this.#list(context, `${instance}/clusters/`)).length >= MAX_BACKUPS)
+    const all = backupPath(`${instance}/clusters/`);
+    if ((await this.#within(context, listFiles(this.#parts.env.lockService, all))).length >= MAX_BACKUPS)
       throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${instance} has ${MAX_BACKUPS} backups, and may have no more`);
     await this.#parts.master.call('createBackup', backup, context);
     return this.getBackup(context, name);
@@ -55,11 +57,15 @@ export class Backups implements BackupService {
 
   async getBackup(context: RequestContext, name: string): Promise<Backup> {
     checkBackupName(name);
-    return backupOf(await this.#within(context, this.#find(name)), this.#parts.env.clock.nowMicros());
+    const { file } = await this.#within(context, this.#find(name));
+    return backupOf(file, this.#parts.env.clock.nowMicros());
   }
 
   async listBackups(context: RequestContext, prefix: string): Promise<readonly Backup[]> {
-    return this.#list(context, prefix);
+    const { lockService, clock } = this.#parts.env;
+    const files = await this.#within(context, listFiles(lockService, backupPath(prefix)));
+    const now = clock.nowMicros();
+    return files.map(({ path, contents }) => backupOf(decodeBackup(path, contents), now));
   }
 
   async updateBackup(context: RequestContext, name: string, change: BackupChange): Promise<Backup> {
@@ -70,12 +76,12 @@ export class Backups implements BackupService {
 
   async deleteBackup(context: RequestContext, name: string): Promise<void> {
     checkBackupName(name);
-    const { file } = await this.#within(context, this.#find(name));
+    await this.#within(context, this.#find(name));
     // a later one of that name has another owner; what is left now is seen no more
     await this.#parts.master.call('deleteBackup', { name }, context);
     await this.#parts.policies.forget(context, name).catch((thrown: unknown) => {
       const error = toBigtableError(thrown).message;
-      this.#parts.env.logger.warn('the policy of a deleted backup is left', { backup: file.name, error });
+      this.#parts.env.logger.warn('the policy of a deleted backup is left', { backup: name, error });
     });
   }
 
@@ -85,7 +91,7 @@ export class Backups implements BackupService {
     try {
       return await this.#parts.master.call('restoreTable', { name, backup }, context);
     } finally {
-      await this.#parts.restored(context, name).catch(() => {});
+      await this.#parts.restored(name).catch(() => {});
     }
   }
 
@@ -98,20 +104,13 @@ export class Backups implements BackupService {
     return within(work, context, this.#parts.env.clock);
   }
 
-  async #list(context: RequestContext, prefix: string): Promise<readonly Backup[]> {
-    const { lockService, clock } = this.#parts.env;
-    const files = await this.#within(context, listFiles(lockService, backupPath(prefix)));
-    const now = clock.nowMicros();
-    return files.map(({ path, contents, version }) => backupOf({ file: decodeBackup(path, contents), version }, now));
-  }
-
   async #find(name: string): Promise<Found> {
     const file = await this.#parts.env.lockService.read(backupPath(name));
     if (file === undefined) throw notFound(`backup ${name} does not exist`);
     return { file: decodeBackup(file.path, file.contents), version: file.version };
   }
 
-  async #update(name: string, { expireMicros, hotToStandardMicros }: BackupChange): Promise<Found> {
+  async #update(name: string, { expireMicros, hotToStandardMicros }: BackupChange): Promise<BackupFile> {
     const { env } = this.#parts;
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       const { file, version } = await this.#find(name);
@@ -124,10 +123,8 @@ export class Backups implements BackupService {
       };
       const changed = { ...file, ...change, write: env.random.uniqueName() };
       try {
-        return {
-          file: changed,
-          version: await writeSettled(env, backupPath(name), encodeBackup(changed), { version }),
-        };
+        await writeSettled(env, backupPath(name), encodeBackup(changed), { version });
+        return changed;
       } catch (thrown) {
         if (toBigtableError(thrown).code !== Code.ABORTED) throw thrown;
       }
@@ -137,7 +134,7 @@ export class Backups implements BackupService {
 }
 
 /** A hot backup whose time has come is a standard one. */
-function backupOf({ file }: Found, nowMicros: number): Backup {
+function backupOf(file: BackupFile, nowMicros: number): Backup {
   const { id: _id, schema: _schema, write: _write, ...backup } = file;
   const isStandard = backup.hotToStandardMicros !== undefined && backup.hotToStandardMicros <= nowMicros;
   return isStandard ? { ...backup, kind: 'standard' } : backup;

@@ -136,7 +136,7 @@ export class Client implements Service {
       master: this.#master,
       policies: this.policies,
       checkCluster: this.#checkCluster.bind(this),
-      restored: (_context, name) => this.#schemas.refresh(name),
+      restored: (name) => this.#schemas.refresh(name),
     });
     this.#reads = { router: this.#router, transport: env.transport, clock: env.clock, random: env.random, limits };
     this.#writes = new RowWrites({ ...env, router: this.#router, limits });

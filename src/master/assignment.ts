@@ -17,6 +17,7 @@ import {
   assertPartition,
   commitOfRow,
   keyOfRow,
+  keysOfTable,
   METADATA_TABLE_ID,
   type MetadataCommit,
   type MetadataRow,
@@ -193,6 +194,22 @@ export class Assignment {
         for (const { key } of tablets) server.drop(key);
       }),
     );
+  }
+
+  /** All rows under the id of a table, or of a backup, that exists no more. */
+  async removeAllRows(id: string, context: RequestContext): Promise<void> {
+    for (;;) {
+      const rows = await this.rowsOf(id, context);
+      if (rows.length === 0) return;
+      await this.removeRows(rows, context);
+    }
+  }
+
+  /** All rows under the id of a table, or of a backup. */
+  async rowsOf(id: string, context: RequestContext): Promise<MetadataRow[]> {
+    const rows: MetadataRow[] = [];
+    for await (const found of this.#options.metadata.scan(keysOfTable(id), context)) rows.push(...found);
+    return rows;
   }
 
   /** The rows' tablets, by those of their servers that are alive. */

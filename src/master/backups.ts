@@ -16,14 +16,14 @@ import {
   sleep,
   writeSettled,
 } from '../env/index.ts';
-import type { MetadataClient, SchemaCache } from '../locator/index.ts';
+import type { SchemaCache } from '../locator/index.ts';
 import {
   type BackupFile,
   backupPath,
+  continues,
   decodeBackup,
   encodeBackup,
   keyOfRow,
-  keysOfTable,
   type MetadataRow,
 } from '../metadata/index.ts';
 import { isBackupName, type NewBackup, type TableSchema } from '../model/index.ts';
@@ -33,6 +33,7 @@ import type { LiveServer } from './live-server.ts';
 import type { Servers } from './servers.ts';
 import { noTable, type TableAdmin } from './table-admin.ts';
 import type { TableIds } from './table-ids.ts';
+import { Turns } from './turns.ts';
 
 /** The delay between attempts to back up a table whose tablets are on their way between servers, or are split. */
 const ATTEMPT_MS = 500;
@@ -47,7 +48,6 @@ export interface BackupsOptions {
   readonly env: Env;
   /** The master's. */
   readonly lock: LockHandle;
-  readonly metadata: MetadataClient;
   readonly schemas: SchemaCache;
   readonly servers: Servers;
   readonly assignment: Assignment;
@@ -66,8 +66,8 @@ interface Known {
 
 export class Backups {
   readonly #options: BackupsOptions;
-  /** By name: the last work on a backup, so that these come one after another. */
-  readonly #last = new Map<string, Promise<unknown>>();
+  /** Work on one backup comes one after another. */
+  readonly #turns = new Turns();
   /** Ids of backups that are being created. */
   readonly #creating = new Set<string>();
   /** Ids of backups that have rows, as the walks over all rows see them. */
@@ -91,7 +91,7 @@ export class Backups {
   create(wanted: NewBackup, { deadlineMs, ...rest }: RequestContext): Promise<void> {
     // what was begun is finished, or taken back, also after the caller's deadline
     const context = { ...rest, deadlineMs: Number.POSITIVE_INFINITY };
-    return this.#oneByOne(wanted.name, async () => {
+    return this.#turns.inTurn(wanted.name, async () => {
       const before = await this.#read(wanted.name);
       if (before?.file.state === 'ready')
         throw new BigtableError(Code.ALREADY_EXISTS, `backup ${wanted.name} exists already`);
@@ -131,7 +131,7 @@ export class Backups {
 
   /** NOT_FOUND where there is none. */
   delete(name: string, context: RequestContext): Promise<void> {
-    return this.#oneByOne(name, async () => {
+    return this.#turns.inTurn(name, async () => {
       for (let attempt = 1; ; attempt++) {
         const known = await this.#read(name);
         if (known === undefined) throw noBackup(name);
@@ -163,7 +163,7 @@ export class Backups {
 
   /** Removes rows that no backup owns, what creations that were cut short left, and backups that have expired. */
   async finish(context: RequestContext): Promise<void> {
-    const { env } = this.#options;
+    const { env, assignment } = this.#options;
     const seen = this.#seen;
     this.#seen = new Set();
     const files = await listFiles(env.lockService, backupPath(''));
@@ -179,12 +179,12 @@ export class Backups {
       }
     }
     for (const { id } of known) seen.delete(id);
-    if (isWhole) for (const id of seen) if (!this.#creating.has(id)) await this.#removeRows(id, context);
+    if (isWhole) for (const id of seen) if (!this.#creating.has(id)) await assignment.removeAllRows(id, context);
     const now = env.clock.nowMicros();
     for (const { id, name, state, expireMicros } of known) {
       const isLeft = state === 'creating' && !this.#creating.has(id);
       if (!isLeft && expireMicros > now) continue;
-      await this.#oneByOne(name, async () => {
+      await this.#turns.inTurn(name, async () => {
         const again = await this.#read(name);
         if (again?.file.id !== id || (!isLeft && again.file.expireMicros > now)) return;
         env.logger.info('a backup is deleted', {
@@ -261,16 +261,14 @@ export class Backups {
 
   /** The tablets of the table, by their servers. UNAVAILABLE where one has none that answers. */
   async #tabletsOf(tableId: string, context: RequestContext): Promise<ReadonlyMap<LiveServer, TabletRef[]>> {
-    const { metadata, servers } = this.#options;
+    const { assignment, servers } = this.#options;
     const byServer = new Map<LiveServer, TabletRef[]>();
-    for await (const rows of metadata.scan(keysOfTable(tableId), context)) {
-      for (const row of rows) {
-        const server = row.server && servers.get(row.server.name);
-        if (server === undefined) throw unavailable('a tablet is served by no server that answers');
-        const refs = byServer.get(server) ?? [];
-        refs.push({ key: keyOfRow(row), epoch: row.epoch });
-        byServer.set(server, refs);
-      }
+    for (const row of await assignment.rowsOf(tableId, context)) {
+      const server = row.server && servers.get(row.server.name);
+      if (server === undefined) throw unavailable('a tablet is served by no server that answers');
+      const refs = byServer.get(server) ?? [];
+      refs.push({ key: keyOfRow(row), epoch: row.epoch });
+      byServer.set(server, refs);
     }
     return byServer;
   }
@@ -282,10 +280,9 @@ export class Backups {
     isOfBackup: boolean,
     context: RequestContext,
   ): Promise<MetadataRow[]> {
-    const { metadata, assignment, betweenSweeps } = this.#options;
+    const { assignment, betweenSweeps } = this.#options;
     return betweenSweeps(async () => {
-      const rows: MetadataRow[] = [];
-      for await (const found of metadata.scan(keysOfTable(id), context)) rows.push(...found);
+      const rows = await assignment.rowsOf(id, context);
       // a deletion removes the file first: as long as it exists all rows do
       if ((await this.#read(name))?.file.id !== id) throw noBackup(name);
       assert(
@@ -319,40 +316,15 @@ export class Backups {
   }
 
   async #remove({ file, version }: Known, context: RequestContext): Promise<void> {
-    const { env, lock, onRowsLeft } = this.#options;
+    const { env, lock, assignment, onRowsLeft } = this.#options;
     await removeSettled(env, backupPath(file.name), { version, lock });
     // it is gone: the rows are removed later otherwise
-    await this.#removeRows(file.id, context).catch((thrown: unknown) => {
+    await assignment.removeAllRows(file.id, context).catch((thrown: unknown) => {
       const error = toBigtableError(thrown).message;
       env.logger.warn('rows of a deleted backup are left, and will be removed later', { backup: file.name, error });
       this.#seen.add(file.id);
       onRowsLeft();
     });
-  }
-
-  async #removeRows(id: string, context: RequestContext): Promise<void> {
-    const { metadata, assignment } = this.#options;
-    for (;;) {
-      const rows: MetadataRow[] = [];
-      for await (const found of metadata.scan(keysOfTable(id), context)) rows.push(...found);
-      if (rows.length === 0) return;
-      assert(
-        rows.every(({ isOfBackup }) => isOfBackup),
-        'the rows of a backup are removed, not those of a table',
-      );
-      await assignment.removeRows(rows, context);
-    }
-  }
-
-  async #oneByOne<T>(name: string, work: () => Promise<T>): Promise<T> {
-    const result = (this.#last.get(name) ?? Promise.resolve()).then(work);
-    const settled = result.catch(() => {});
-    this.#last.set(name, settled);
-    try {
-      return await result;
-    } finally {
-      if (this.#last.get(name) === settled) this.#last.delete(name);
-    }
   }
 }
 
@@ -362,12 +334,8 @@ function byStart(a: TabletBackup, b: TabletBackup): number {
 
 /** True where the ranges, in order, make up the whole table. */
 function isWhole(rows: readonly MetadataRow[]): boolean {
-  let next: string | undefined = '';
-  for (const { range } of rows) {
-    if (range.start !== next) return false;
-    next = range.end;
-  }
-  return rows.length > 0 && next === undefined;
+  const last = rows.at(-1);
+  return last !== undefined && last.range.end === undefined && rows.every((row, i) => continues(row, rows[i - 1]));
 }
 
 function noBackup(name: string): BigtableError {

@@ -9,7 +9,7 @@ import {
   requestContext,
   silentLogger,
 } from '../env/index.ts';
-import { type MetadataClient, SchemaCache } from '../locator/index.ts';
+import { SchemaCache } from '../locator/index.ts';
 import { deletionPath, encodeSchema, schemaPath } from '../metadata/index.ts';
 import type { Assignment } from './assignment.ts';
 import type { AssignmentQueue } from './assignment-queue.ts';
@@ -51,9 +51,8 @@ test('a second attempt of a deletion keeps its mark while the failed first one i
       schemas,
       deletions,
       creations: new Creations(),
-      metadata: { async *scan() {} } as unknown as MetadataClient,
       servers: { confirm: async () => {} } as unknown as Servers,
-      assignment: {} as unknown as Assignment,
+      assignment: { removeAllRows: async () => {} } as unknown as Assignment,
       queue: {} as unknown as AssignmentQueue,
       ids: new TableIds(lockService, lock),
       onRowsLeft: () => assert.fail('no row is left'),

@@ -23,8 +23,8 @@ import {
   type RequestContext,
   writeSettled,
 } from '../env/index.ts';
-import type { MetadataClient, SchemaCache } from '../locator/index.ts';
-import { decodeSchema, encodeSchema, keyOfRow, keysOfTable, type MetadataRow, schemaPath } from '../metadata/index.ts';
+import type { SchemaCache } from '../locator/index.ts';
+import { decodeSchema, encodeSchema, keyOfRow, type MetadataRow, schemaPath } from '../metadata/index.ts';
 import type { RowRange, TableSchema } from '../model/index.ts';
 import type { FamilyChange, MasterCalls, NewTable } from '../protocol/index.ts';
 import type { Assignment } from './assignment.ts';
@@ -36,12 +36,12 @@ import { withGroups } from './locality-groups.ts';
 import { newRow } from './new-rows.ts';
 import type { Servers } from './servers.ts';
 import type { TableIds } from './table-ids.ts';
+import { Turns } from './turns.ts';
 
 export interface TableAdminOptions {
   readonly env: Env;
   /** The master's. */
   readonly lock: LockHandle;
-  readonly metadata: MetadataClient;
   readonly schemas: SchemaCache;
   readonly servers: Servers;
   readonly assignment: Assignment;
@@ -70,8 +70,8 @@ interface Unconfirmed {
 
 export class TableAdmin {
   readonly #options: TableAdminOptions;
-  /** By table name: the last change, so that changes of one table come one after another. */
-  readonly #lastChange = new Map<string, Promise<unknown>>();
+  /** Changes of one table come one after another. */
+  readonly #changes = new Turns();
   /** By table name, the last change if it is not confirmed: its repetition is not a second change. */
   readonly #unconfirmed = new Map<string, Unconfirmed>();
 
@@ -89,12 +89,12 @@ export class TableAdmin {
           context,
         ),
     };
-    return this.#oneByOne(table.name, () => this.#createTable(table.name, contents, context));
+    return this.#changes.inTurn(table.name, () => this.#createTable(table.name, contents, context));
   }
 
   /** Creates a table with rows of METADATA that list files already. */
   restoreTable(name: string, contents: TableContents, context: RequestContext): Promise<TableSchema> {
-    return this.#oneByOne(name, () => this.#createTable(name, contents, context));
+    return this.#changes.inTurn(name, () => this.#createTable(name, contents, context));
   }
 
   updateTable(
@@ -113,7 +113,7 @@ export class TableAdmin {
   }
 
   deleteTable(name: string, context: RequestContext): Promise<void> {
-    return this.#oneByOne(name, () => this.#deleteTable(name, context));
+    return this.#changes.inTurn(name, () => this.#deleteTable(name, context));
   }
 
   async #createTable(
@@ -188,8 +188,8 @@ export class TableAdmin {
     const { deletions } = this.#options;
     for (const [id, name] of deletions.all()) {
       // the change under way may be this very deletion, or a second attempt of it
-      if (this.#lastChange.has(name) || !deletions.has(id)) continue;
-      await this.#oneByOne(name, async () => {
+      if (this.#changes.has(name) || !deletions.has(id)) continue;
+      await this.#changes.inTurn(name, async () => {
         if (!(await this.#cancelDeletion(id, name))) await this.#finishDeletion(id, context);
       });
     }
@@ -210,20 +210,15 @@ export class TableAdmin {
 
   /** Finishes the deletion of a table whose schema is gone already. */
   async #finishDeletion(id: string, context: RequestContext): Promise<void> {
-    const { metadata, assignment, deletions, schemas } = this.#options;
+    const { assignment, deletions, schemas } = this.#options;
     assert(schemas.byId(id) === undefined, 'the rows of a table are removed after its schema');
-    for (;;) {
-      const rows: MetadataRow[] = [];
-      for await (const found of metadata.scan(keysOfTable(id), context)) rows.push(...found);
-      if (rows.length === 0) break;
-      await assignment.removeRows(rows, context);
-    }
+    await assignment.removeAllRows(id, context);
     await deletions.end(id);
   }
 
   #change(name: string, context: RequestContext, change: (schema: TableSchema) => TableSchema): Promise<TableSchema> {
     const { env, lock, schemas } = this.#options;
-    return this.#oneByOne(name, async () => {
+    return this.#changes.inTurn(name, async () => {
       const known = await schemas.read(name);
       if (!known) throw noTable(name);
       if (this.#isRepetition(known.schema, known.version, change)) {
@@ -276,25 +271,10 @@ export class TableAdmin {
 
   /** Resolves when the master and all servers have read the schema's file as it is now. */
   async #confirm(name: string, context: RequestContext): Promise<void> {
-    assert(this.#lastChange.has(name), 'no other change of the table comes before the confirmation');
+    assert(this.#changes.has(name), 'no other change of the table comes before the confirmation');
     await this.#options.schemas.refresh(name);
     await this.#options.servers.confirm(`the schema of table ${name}`, 'schemaChanged', { tableName: name }, context);
     this.#unconfirmed.delete(name);
-  }
-
-  async #oneByOne<T>(name: string, work: () => Promise<T>): Promise<T> {
-    const before = this.#lastChange.get(name);
-    const result = before ? before.then(work) : work();
-    const settled = result.then(
-      () => {},
-      () => {},
-    );
-    this.#lastChange.set(name, settled);
-    try {
-      return await result;
-    } finally {
-      if (this.#lastChange.get(name) === settled) this.#lastChange.delete(name);
-    }
   }
 }
 
