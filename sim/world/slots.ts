@@ -132,7 +132,7 @@ function judgedWriter(log: LogWriter, path: string, judge: LogJudge): LogWriter 
         throw error;
       }),
     trimBefore: (position) => log.trimBefore(position),
-    sizeBytes: () => log.sizeBytes(),
+    sizeBytes: (from) => log.sizeBytes(from),
     close: () => log.close(),
   };
 }

@@ -19,6 +19,7 @@ import {
   type AppProfileRules,
   type AuthorizedViewSource,
   type BackupService,
+  type ChangeService,
   checkMember,
   type CheckAndMutateRequest,
   type CompactionProgress,
@@ -39,6 +40,7 @@ import {
 import { Audit, isRefusal } from './audit.ts';
 import { Gate } from './gate.ts';
 import { GuardedBackups } from './guarded-backups.ts';
+import { GuardedChanges } from './guarded-changes.ts';
 import { GuardedInstances } from './guarded-instances.ts';
 import { GuardedOperations } from './guarded-operations.ts';
 import { GuardedPasser } from './guarded-passer.ts';
@@ -70,6 +72,7 @@ export function guardOf(options: GuardOptions): GuardedService | undefined {
 export class GuardedService implements Service {
   readonly operations: OperationStore | undefined;
   readonly backups: BackupService | undefined;
+  readonly changes: ChangeService | undefined;
   readonly instances: InstanceService | undefined;
   readonly resources: ResourceStore | undefined;
   readonly authorizedViews: AuthorizedViewSource | undefined;
@@ -95,6 +98,7 @@ export class GuardedService implements Service {
     this.appProfiles = service.appProfiles;
     this.operations = service.operations && new GuardedOperations(service.operations, rights);
     this.backups = service.backups && new GuardedBackups(service.backups, this.#gate);
+    this.changes = service.changes && new GuardedChanges(service.changes, this.#gate);
     this.instances = service.instances && new GuardedInstances(service.instances, this.#gate);
     this.resources = service.resources && new GuardedResources(service.resources, this.#gate);
     this.policies = service.policies && new GuardedPolicies(service.policies, this.#gate);

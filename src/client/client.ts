@@ -55,6 +55,7 @@ import type {
 } from '../service/index.ts';
 import { Backups } from './backups.ts';
 import { CallPasser } from './call-passer.ts';
+import { ChangeStreams } from './change-streams.ts';
 import { checkConsistencyToken, consistencyToken } from './consistency-token.ts';
 import { Control } from './control.ts';
 import { eachTablet, ofEachTablet } from './each-tablet.ts';
@@ -89,6 +90,7 @@ const SAMPLE_PART_BYTES = 8 * 1024 * 1024;
 export class Client implements Service {
   readonly operations: OperationFiles;
   readonly backups: Backups;
+  readonly changes: ChangeStreams;
   readonly instances: Instances;
   readonly appProfiles: AppProfileCache;
   readonly resources: Resources;
@@ -138,6 +140,7 @@ export class Client implements Service {
       checkCluster: this.#checkCluster.bind(this),
       restored: (name) => this.#schemas.refresh(name),
     });
+    this.changes = new ChangeStreams({ ...env, router: this.#router, limits });
     this.#reads = { router: this.#router, transport: env.transport, clock: env.clock, random: env.random, limits };
     this.#writes = new RowWrites({ ...env, router: this.#router, limits });
     this.#control = new Control({

@@ -19,6 +19,8 @@ export interface PositionedRecord {
 
 export interface RecordsOfAppend<R = LogRecord> {
   readonly position: LogPosition;
+  /** Position of the append before it, plus 1; 0 in the first of the log. */
+  readonly previous: LogPosition;
   readonly records: readonly R[];
 }
 
@@ -42,8 +44,8 @@ export async function* readAppends(
   path: string,
   from?: LogPosition,
 ): AsyncIterable<RecordsOfAppend> {
-  for await (const { position, records } of readEncodedAppends(fileSystem, path, from))
-    yield { position, records: records.map((record) => record.decode()) };
+  for await (const { records, ...append } of readEncodedAppends(fileSystem, path, from))
+    yield { ...append, records: records.map((record) => record.decode()) };
 }
 
 /** Like `readAppends`, with records that are decoded on request. They keep the append's bytes. */
@@ -56,7 +58,7 @@ export async function* readEncodedAppends(
   for await (const append of fileSystem.readLog(path, from)) {
     const decoder = new AppendDecoder(path, append);
     order.next(append, decoder.header);
-    yield { position: append.position, records: allOf(decoder) };
+    yield { position: append.position, previous: decoder.header.previous, records: allOf(decoder) };
   }
   order.finish();
 }

@@ -117,6 +117,8 @@ export class ServerLog {
   /** Bytes missing for the largest record that waits for the next reservation. */
   #wantedBytes = 0;
   #lowWater: LogPosition = 0;
+  /** No replay needs appends below it. */
+  #replayFrom: LogPosition = 0;
   #trimmed: LogPosition = 0;
   /** Position of the last durable append. */
   #lastPosition: LogPosition = -1;
@@ -188,10 +190,20 @@ export class ServerLog {
     return this.#added(batch, bytes);
   }
 
-  /** Trims the appends below the position, after the next append, which records this in the log. */
-  trimBefore(position: LogPosition): void {
+  /**
+   * Trims the appends below the position, after the next append, which records this in the log. `keptFrom`: appends
+   * from there on are kept, though no replay needs them: for change streams.
+   */
+  trimBefore(position: LogPosition, keptFrom: LogPosition = position): void {
+    assert(keptFrom <= position, 'what a replay needs is kept');
+    this.#replayFrom = Math.max(this.#replayFrom, position);
     // never above the append that will record it
-    this.#lowWater = Math.max(this.#lowWater, Math.min(position, this.#lastPosition + 1));
+    this.#lowWater = Math.max(this.#lowWater, Math.min(keptFrom, this.#lastPosition + 1));
+  }
+
+  /** Appends below it may be trimmed. */
+  get lowWater(): LogPosition {
+    return this.#lowWater;
   }
 
   /** Position of the newest durable append; 0 if there is none. */
@@ -199,9 +211,10 @@ export class ServerLog {
     return Math.max(this.#lastPosition, 0);
   }
 
-  /** Bytes of the log on storage. */
-  sizeBytes(): number {
-    return this.#writer.sizeBytes();
+  /** Bytes of the log on storage: those that a replay needs, or those from an append on. */
+  sizeBytes(from?: LogPosition): number {
+    if (from !== undefined) return this.#writer.sizeBytes(from);
+    return this.#lowWater < this.#replayFrom ? this.#writer.sizeBytes(this.#replayFrom) : this.#writer.sizeBytes();
   }
 
   /** Writes all pending records, then closes the log. */

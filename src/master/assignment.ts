@@ -227,14 +227,10 @@ export class Assignment {
 
   async #createRow(key: string | undefined, row: MetadataRow, context: RequestContext): Promise<MetadataRow> {
     const { servers, env } = this.#options;
-    const assigned = assignTo(row, servers.choose());
-    const commit = commitOfRow(
-      env.random.uniqueName(),
-      { kind: 'created', atMicros: env.clock.nowMicros() },
-      key ?? keyOfRow(row),
-      undefined,
-      assigned,
-    );
+    const server = servers.choose();
+    const id = env.random.uniqueName();
+    const event = { kind: 'created', atMicros: env.clock.nowMicros() } as const;
+    const commit = commitOfRow(id, event, key ?? keyOfRow(row), undefined, assignTo(row, server, event.atMicros));
     const [outcome] = await this.#commitAssignments([commit], context);
     if (outcome?.kind === 'refused') throw new BigtableError(Code.ABORTED, 'another master is creating the database');
     return commit.rows[0]!.row!;
@@ -277,7 +273,7 @@ export class Assignment {
       return {
         i,
         server,
-        commit: commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, assignTo(row, server)),
+        commit: commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, assignTo(row, server, event.atMicros)),
       };
     });
     const outcomes = await this.#commitAssignments(

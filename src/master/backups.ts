@@ -42,7 +42,7 @@ const ATTEMPTS_MS = 60_000;
 /** Clients may change the times of a backup that is being deleted. */
 const MAX_DELETIONS = 10;
 /** What a restored table does not take over: it is set for a table, not for its contents. */
-const NOT_RESTORED = ['change_stream_config', 'automated_backup_policy'];
+const NOT_RESTORED = 'automated_backup_policy';
 
 export interface BackupsOptions {
   readonly env: Env;
@@ -153,8 +153,8 @@ export class Backups {
     const { tables } = this.#options;
     const { file } = await this.#ready(backup);
     const schemaOf = (id: string): TableSchema => {
-      const { extra, ...schema } = file.schema;
-      const kept = Object.entries(extra ?? {}).filter(([field]) => !NOT_RESTORED.includes(field));
+      const { extra, changeStream: _notRestored, ...schema } = file.schema;
+      const kept = Object.entries(extra ?? {}).filter(([field]) => field !== NOT_RESTORED);
       return { ...schema, id, name, deletionProtection: false, ...(extra && { extra: Object.fromEntries(kept) }) };
     };
     const createRows = (id: string): Promise<MetadataRow[]> => this.#copyRows(file, id, false, context);

@@ -5,8 +5,8 @@ import type { RowRange } from '../model/index.ts';
 import { logPathOf } from '../protocol/index.ts';
 import type { LiveServer } from './live-server.ts';
 
-/** The row of a tablet that no server has had. */
-export function newRow(tableId: string, range: RowRange): MetadataRow {
+/** The row of a tablet that no server has had. `keepsChanges`: its table has a change stream. */
+export function newRow(tableId: string, range: RowRange, keepsChanges = false): MetadataRow {
   return {
     tableId,
     range,
@@ -18,6 +18,7 @@ export function newRow(tableId: string, range: RowRange): MetadataRow {
     redo: { epoch: 0, sequence: 0 },
     logs: [],
     lastServerMicros: 0,
+    ...(keepsChanges && { pastOwners: [] }),
   };
 }
 
@@ -31,7 +32,12 @@ export function assertGiven({ expected, row }: MetadataCommit['rows'][number]): 
 }
 
 /** The row under its next assignment. The server counts it from now on, so that the next one goes to another. */
-export function assignTo(row: MetadataRow, server: LiveServer): MetadataRow {
+export function assignTo(row: MetadataRow, server: LiveServer, atMicros: number): MetadataRow {
   server.give(keyOfRow(row));
-  return givenTo(row, server, logPathOf(server.name));
+  const given = givenTo(row, server, logPathOf(server.name), atMicros);
+  assert(
+    (given.pastOwners === undefined) === (row.pastOwners === undefined),
+    'an assignment leaves it to the server whether the changes of a tablet are kept',
+  );
+  return given;
 }

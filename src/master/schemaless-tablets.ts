@@ -5,7 +5,7 @@
 import { assert } from '../base/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
-import { commitOfRow, keyOfRow, type MetadataRow } from '../metadata/index.ts';
+import { commitOfRow, keyOfRow, type MetadataRow, releasedAt } from '../metadata/index.ts';
 import type { Servers } from './servers.ts';
 
 export interface SchemalessTabletsOptions {
@@ -39,7 +39,7 @@ export class SchemalessTablets {
     // a sweep needs an answer of every server that a row names
     if (server === undefined || servers.get(server.name) !== undefined || !(await servers.isDead(server.name))) return;
     const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;
-    const released = { ...row, server: undefined, epoch: epoch + 1 };
+    const released = releasedAt(row, event.atMicros);
     await servers.checkMastership();
     await metadata.commit([commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, released)], context);
   }

@@ -56,9 +56,13 @@ export async function sweep(
   spareHeld(holdings);
 
   const root = await metadata.readRoot(context);
+  /** Logs with changes that a change stream may read. They are replayed no more, unless a row lists them, too. */
+  const past = new Set<string>();
   const spare = (row: MetadataRow): boolean => {
     for (const group of Object.values(row.files)) for (const path of group) files.delete(path);
     for (const path of row.logs) logs.delete(path);
+    for (const { server } of row.pastOwners ?? []) past.add(logPathOf(server));
+    assert(!row.isOfBackup || row.pastOwners === undefined, 'a backup has no change stream');
     return row.server === undefined || holdings.has(row.server.name);
   };
   if (!root || !spare(root)) return NOTHING;
@@ -79,12 +83,13 @@ export async function sweep(
   // the largest first: what ends the sweep before its time leaves the least
   const bySize = [...files].sort(([, a], [, b]) => b - a);
   await inParallel(bySize, DELETED_AT_ONCE, ([path]) => fileSystem.delete(path));
+  // those of a log that is replayed may be read, and are few
+  const kept = new Set(owners.map(logPathOf).filter((log) => !logs.has(log)));
+  for (const path of past) logs.delete(path);
   for (const path of logs) {
     await fileSystem.deleteLog(path);
     servers.logDeleted(path.slice(LOGS_DIRECTORY.length));
   }
-  // those of a log that is there may be read, and are few
-  const kept = new Set(owners.map(logPathOf).filter((log) => !logs.has(log)));
   const unused = sorted.filter(({ path }) => !kept.has(logOfSorted(path)));
   await inParallel(unused, DELETED_AT_ONCE, ({ path }) => fileSystem.delete(path));
   env.metrics.add('master.sweptFiles', files.size);

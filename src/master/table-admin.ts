@@ -85,7 +85,7 @@ export class TableAdmin {
       schemaOf: (id) => schemaOf(table, id),
       createRows: (id) =>
         assignment.createRows(
-          rangesOf(table.splits).map((range) => newRow(id, range)),
+          rangesOf(table.splits).map((range) => newRow(id, range, table.changeStream !== undefined)),
           context,
         ),
     };
@@ -98,12 +98,13 @@ export class TableAdmin {
   }
 
   updateTable(
-    { name, deletionProtection, groups, extra }: MasterCalls['updateTable']['message'],
+    { name, deletionProtection, groups, changeStream, extra }: MasterCalls['updateTable']['message'],
     context: RequestContext,
   ): Promise<TableSchema> {
     return this.#change(name, context, (schema) => ({
       ...(groups ? withGroups(schema, groups) : schema),
       deletionProtection: deletionProtection ?? schema.deletionProtection,
+      ...(changeStream !== undefined && { changeStream: changeStream === 'none' ? undefined : changeStream }),
       ...(extra && { extra: { ...schema.extra, ...extra } }),
     }));
   }
@@ -279,12 +280,20 @@ export class TableAdmin {
 }
 
 function schemaOf(
-  { name, families, granularity, deletionProtection, groups, extra }: NewTable,
+  { name, families, granularity, deletionProtection, groups, changeStream, extra }: NewTable,
   id: string,
 ): TableSchema {
   const changes = families.map((family): FamilyChange => ({ kind: 'create', family }));
   const schema = changeFamilies(
-    { name, id, granularity, families: {}, deletionProtection, ...(extra && { extra }) },
+    {
+      name,
+      id,
+      granularity,
+      families: {},
+      deletionProtection,
+      ...(changeStream && { changeStream }),
+      ...(extra && { extra }),
+    },
     changes,
   );
   return groups ? withGroups(schema, groups) : schema;

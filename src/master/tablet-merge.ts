@@ -18,6 +18,7 @@ import {
   type MetadataKey,
   metadataKey,
   type MetadataRow,
+  releasedAt,
   ROOT_RANGE,
 } from '../metadata/index.ts';
 import { rangeContains, type TableSchema } from '../model/index.ts';
@@ -143,7 +144,7 @@ async function release(
   await servers.checkMastership();
   await commitAll(
     metadata,
-    commitOfRow(env.random.uniqueName(), event, key, now, { ...now, server: undefined, epoch: epoch + 1 }),
+    commitOfRow(env.random.uniqueName(), event, key, now, releasedAt(now, event.atMicros)),
     context,
   );
 }

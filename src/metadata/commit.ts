@@ -10,6 +10,7 @@ import type { Mutation } from '../model/index.ts';
 import { keyBeforeBoundary, type MetadataKey, METADATA_TABLE_ID, ROOT_KEY } from './keys.ts';
 import { mergedFiles } from './merged-files.ts';
 import { encodeRow, keyOfRow, type MetadataRow, type ServerLocation, type TabletEvent } from './metadata-row.ts';
+import { mergedOwners, withPastOwner } from './past-owners.ts';
 import { assertPartition } from './partition.ts';
 
 export interface RowState {
@@ -55,15 +56,25 @@ export function commitOfRow(
 
 /**
  * The row under its next assignment: the tablet is given to that server, at a new epoch, and lists the server's log
- * before that holds a record of it.
+ * before that holds a record of it. `atMicros`: the time of the commit.
  */
-export function givenTo(row: MetadataRow, { name, address }: ServerLocation, log: string): MetadataRow {
+export function givenTo(
+  row: MetadataRow,
+  { name, address }: ServerLocation,
+  log: string,
+  atMicros: number,
+): MetadataRow {
   return {
-    ...row,
+    ...withPastOwner(row, atMicros),
     server: { name, address },
     epoch: row.epoch + 1,
     logs: row.logs.includes(log) ? row.logs : [...row.logs, log],
   };
+}
+
+/** The row without a server, at a new epoch. */
+export function releasedAt(row: MetadataRow, atMicros: number): MetadataRow {
+  return { ...withPastOwner(row, atMicros), server: undefined, epoch: row.epoch + 1 };
 }
 
 /** The differences between the two tablets of a split. */
@@ -127,6 +138,7 @@ export function commitOfMerge(id: string, atMicros: number, low: MetadataRow, hi
     redo: isBehind(low.redo, high.redo) ? high.redo : low.redo,
     lastServerMicros: Math.max(low.lastServerMicros ?? 0, high.lastServerMicros ?? 0),
     ...mergedFiles(low, high),
+    ...mergedOwners(low, high),
   };
   return {
     id,

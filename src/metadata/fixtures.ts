@@ -26,6 +26,7 @@ export const metadataRow: fc.Arbitrary<MetadataRow> = fc.record(
     logs: fc.array(text, { maxLength: 3 }),
     lastServerMicros: count,
     isOfBackup: fc.constant(false),
+    pastOwners: fc.array(fc.record({ server: text, epoch: count, untilMicros: count }, plain), { maxLength: 3 }),
   },
   { ...plain, requiredKeys: ['tableId', 'range', 'server', 'epoch', 'version', 'commitId', 'files', 'redo', 'logs'] },
 );

@@ -46,11 +46,19 @@ const SERVED: MetadataRow = {
   logs: ['logs/54352d7f6ac202360768dd4c75560a43'],
   lastServerMicros: 1_704_067_200_000_001,
 };
+/** The row of a tablet whose table has a change stream. */
+const STREAMED: MetadataRow = {
+  ...CREATED,
+  tableId: '0000002b',
+  epoch: 4,
+  pastOwners: [{ server: '54352d7f6ac202360768dd4c75560a43', epoch: 3, untilMicros: 1_704_067_200_000_003 }],
+};
 const { clips: _, ...UNCLIPPED } = SERVED;
 const ROOT: MetadataRow = { ...UNCLIPPED, tableId: METADATA_TABLE_ID, range: ROOT_RANGE };
 const ROWS: readonly (readonly [MetadataRow, TabletEvent])[] = [
   [CREATED, { kind: 'created', atMicros: 1_704_067_200_000_000 }],
   [SERVED, { kind: 'compacted', atMicros: 1_704_067_200_000_002 }],
+  [STREAMED, { kind: 'released', atMicros: 1_704_067_200_000_003 }],
 ];
 const SCHEMA: TableSchema = {
   name: 'projects/p/instances/i/tables/t',
@@ -78,6 +86,14 @@ const SCHEMA: TableSchema = {
   },
   nextGenerations: { h: 1 },
   extra: { changeStream: 'AQI=' },
+};
+const STREAMED_SCHEMA: TableSchema = {
+  name: 'projects/p/instances/i/tables/s',
+  id: '0000002b',
+  granularity: 'micros',
+  deletionProtection: false,
+  families: {},
+  changeStream: { retentionMicros: 86_400e6 },
 };
 
 /** With ordinary prototypes: decoded records have none. */
@@ -120,6 +136,13 @@ describe('the golden files of METADATA', () => {
     const golden = goldenFile('schema-v1.json', written);
     assert.equal(Buffer.from(written).toString(), golden.toString());
     assert.deepEqual(plain(decodeSchema(schemaPath(SCHEMA.name), golden)), SCHEMA);
+  });
+
+  test('so is that of a table with a change stream', () => {
+    const written = encodeSchema(STREAMED_SCHEMA);
+    const golden = goldenFile('schema-with-change-stream-v1.json', written);
+    assert.equal(Buffer.from(written).toString(), golden.toString());
+    assert.deepEqual(plain(decodeSchema(schemaPath(STREAMED_SCHEMA.name), golden)), STREAMED_SCHEMA);
   });
 
   test('the mark of a deletion is the same, byte for byte, and is read back', () => {

@@ -10,6 +10,7 @@ export {
   judge,
   type MetadataCommit,
   mutationsOf,
+  releasedAt,
   type TabletPart,
 } from './commit.ts';
 export { type BackupFile, backupPath, decodeBackup, encodeBackup } from './backup-file.ts';
@@ -40,6 +41,7 @@ export {
   LOCATION_FAMILY,
   METADATA_SCHEMA,
   type MetadataRow,
+  type PastOwner,
   type ServerLocation,
   type TabletLocation,
 } from './metadata-row.ts';
@@ -51,5 +53,6 @@ export {
   NEXT_TABLE_ID_PATH,
 } from './next-table-id.ts';
 export { assertDisjoint, assertPartition, continues } from './partition.ts';
+export { ownersSince } from './past-owners.ts';
 export { encodeDocument, PlainObject } from './plain-json.ts';
 export { decodeSchema, encodeSchema, schemaPath } from './schema-file.ts';

@@ -8,7 +8,7 @@
 import { assert, type ByteString, CorruptionError, quote } from '../base/index.ts';
 import type { Cell, FamilySchema, Mutation, PastEvent, RowRange, TableSchema, TabletHistory } from '../model/index.ts';
 import { type MetadataKey, METADATA_TABLE_ID, metadataKey, parseMetadataKey } from './keys.ts';
-import { encodeDocument, FEATURE_BACKUP, FEATURE_CLIPS, PlainObject } from './plain-json.ts';
+import { encodeDocument, FEATURE_BACKUP, FEATURE_CLIPS, FEATURE_PAST_OWNERS, PlainObject } from './plain-json.ts';
 
 export const LOCATION_FAMILY = 'location';
 const FILES_FAMILY = 'files';
@@ -21,6 +21,15 @@ const MAX_EVENTS = 20;
 export interface ServerLocation {
   readonly name: string;
   readonly address: string;
+}
+
+/** A server incarnation that had the tablet. Its log holds the changes of that time. */
+export interface PastOwner {
+  readonly server: string;
+  /** The tablet's epoch at that time: there is one owner at each epoch of a row. */
+  readonly epoch: number;
+  /** Real time at which it ceased to be the owner, microseconds. */
+  readonly untilMicros: number;
 }
 
 /** The part of the row that clients need: the family `location`. */
@@ -56,6 +65,11 @@ export interface MetadataRow extends TabletLocation {
    * 0 if none was given, undefined if an earlier version wrote the row.
    */
   readonly lastServerMicros?: number | undefined;
+  /**
+   * The owners before the present one whose logs are kept for the table's change stream, by epoch. Undefined where the
+   * table has none.
+   */
+  readonly pastOwners?: readonly PastOwner[] | undefined;
 }
 
 /** An entry in the tablet's log of events. */
@@ -105,7 +119,7 @@ export function encodeRow(row: MetadataRow, event: TabletEvent): Mutation[] {
   });
   return [
     cell(LOCATION_FAMILY, encodeDocument(locationFields(row), row.isOfBackup ? FEATURE_BACKUP : 0)),
-    cell(FILES_FAMILY, encodeDocument(filesFields(row), row.clips ? FEATURE_CLIPS : 0)),
+    cell(FILES_FAMILY, encodeDocument(filesFields(row), featuresOf(row))),
     cell(EVENTS_FAMILY, encodeDocument({ ...event, epoch: row.epoch, server: row.server?.name })),
   ];
 }
@@ -139,10 +153,8 @@ export function decodeLocation(key: MetadataKey, cells: readonly Cell[]): Tablet
 
 /** The root tablet's row as the contents of the lock service's file `root`. */
 export function encodeRootFile(row: MetadataRow): Buffer {
-  return encodeDocument(
-    { end: row.range.end, ...locationFields(row), ...filesFields(row) },
-    row.clips ? FEATURE_CLIPS : 0,
-  );
+  assert(row.pastOwners === undefined, 'METADATA has no change stream');
+  return encodeDocument({ end: row.range.end, ...locationFields(row), ...filesFields(row) }, featuresOf(row));
 }
 
 export function decodeRootFile(contents: Uint8Array): MetadataRow {
@@ -162,8 +174,12 @@ function locationFields({
   return { start: range.start, server, isOfBackup, epoch, version, commitId };
 }
 
-function filesFields({ files, clips, redo, logs, lastServerMicros }: MetadataRow): Record<string, unknown> {
-  return { files, clips, redo, logs, lastServerMicros };
+function filesFields({ files, clips, redo, logs, lastServerMicros, pastOwners }: MetadataRow): Record<string, unknown> {
+  return { files, clips, redo, logs, lastServerMicros, pastOwners };
+}
+
+function featuresOf({ clips, pastOwners }: MetadataRow): number {
+  return (clips ? FEATURE_CLIPS : 0) | (pastOwners ? FEATURE_PAST_OWNERS : 0);
 }
 
 function readLocation(object: PlainObject, tableId: string, end: ByteString | undefined): TabletLocation {
@@ -189,6 +205,15 @@ function readFiles(object: PlainObject): Omit<MetadataRow, keyof TabletLocation>
     redo: { epoch: redo.count('epoch'), sequence: redo.count('sequence') },
     logs: object.texts('logs'),
     ...(object.has('lastServerMicros') && { lastServerMicros: object.count('lastServerMicros') }),
+    ...(object.has('pastOwners') && { pastOwners: object.objects('pastOwners').map(readPastOwner) }),
+  };
+}
+
+function readPastOwner(object: PlainObject): PastOwner {
+  return {
+    server: object.text('server'),
+    epoch: object.count('epoch'),
+    untilMicros: object.count('untilMicros'),
   };
 }
 

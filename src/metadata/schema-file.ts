@@ -37,6 +37,9 @@ export function decodeSchema(path: string, contents: Uint8Array): TableSchema {
     families,
     ...(object.has('groups') && { groups: object.object('groups').record((all, name) => readGroup(all.object(name))) }),
     deletionProtection: object.flag('deletionProtection'),
+    ...(object.has('changeStream') && {
+      changeStream: { retentionMicros: object.object('changeStream').count('retentionMicros') },
+    }),
     ...(object.has('nextGenerations') && {
       nextGenerations: object.object('nextGenerations').record((all, name) => all.count(name)),
     }),

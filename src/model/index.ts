@@ -5,6 +5,13 @@
 export { aggregateInput, checkAggregateInput, checkAggregateState, mergeAggregates } from './aggregate.ts';
 export { type Backup, isBackupName, type NewBackup } from './backup.ts';
 export {
+  type ChangeBatch,
+  type ChangePosition,
+  comparePositions,
+  type RowChange,
+  type StreamProgress,
+} from './change-stream.ts';
+export {
   type Cell,
   type ColumnKey,
   columnKey,
@@ -82,6 +89,7 @@ export {
 export {
   type AggregateKind,
   DEFAULT_GROUP,
+  type ChangeStream,
   type FamilySchema,
   familyName,
   familyOfTable,

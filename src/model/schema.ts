@@ -75,6 +75,12 @@ export type GroupLayout = Readonly<Record<string, LocalityGroup & { readonly fam
 /** Timestamps of a table are multiples of a millisecond or of a microsecond; fixed at creation. */
 export type Granularity = 'millis' | 'micros';
 
+/** The changes of the table's rows are kept, and can be read (Bigtable.ReadChangeStream). */
+export interface ChangeStream {
+  /** How long they are kept at least, microseconds: 1 to 7 days. */
+  readonly retentionMicros: number;
+}
+
 export interface TableSchema {
   /** The full resource name: projects/P/instances/I/tables/T. */
   readonly name: string;
@@ -85,6 +91,8 @@ export interface TableSchema {
   /** Locality groups by name, with the tuning that was set; `default` exists whether or not it is named. */
   readonly groups?: Readonly<Record<string, LocalityGroup>>;
   readonly deletionProtection: boolean;
+  /** Undefined: none. */
+  readonly changeStream?: ChangeStream | undefined;
   /** The next generation of each family name that was ever dropped. */
   readonly nextGenerations?: Readonly<Record<string, number>>;
   /** Fields of the API that Edubba keeps without effect, serialized, by name, base64. */

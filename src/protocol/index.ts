@@ -31,6 +31,7 @@ export type {
   OfSchema,
   PassedRead,
   PassedWrite,
+  ReadChangesMessage,
   ReadMessage,
   ServerStatus,
   SchemaRef,

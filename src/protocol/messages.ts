@@ -12,12 +12,14 @@ import type { RowFilter } from '../filter/index.ts';
 import type { MetadataCommit, MetadataKey, MetadataRow } from '../metadata/index.ts';
 import type {
   Cell,
+  ChangeBatch,
   FamilyUsage,
   NewBackup,
   ReadBatch,
   ReadModifyWriteRule,
   RowMutations,
   RowRange,
+  StreamProgress,
   TableSchema,
   TabletStatistics,
 } from '../model/index.ts';
@@ -94,6 +96,18 @@ export interface ReadMessage extends OfSchema {
   /** 0 = none. */
   readonly rowsLimit: number;
   readonly reversed: boolean;
+}
+
+/** Reads the changes of rows of one tablet of the server, on and on. */
+export interface ReadChangesMessage extends OfSchema {
+  readonly tableId: string;
+  readonly range: RowRange;
+  /** The parts together are the range. */
+  readonly progress: readonly StreamProgress[];
+  /** The reading ends when it has come beyond this time, microseconds. Left out: never. */
+  readonly endMicros?: number | undefined;
+  /** A batch comes after this time at the latest, empty if there are no changes. */
+  readonly heartbeatMs: number;
 }
 
 export interface CheckAndMutateMessage extends Omit<CheckAndMutateRequest, 'table'>, OfSchema {
@@ -262,6 +276,8 @@ export interface TabletServerStreams {
   read: { message: ReadMessage; item: ReadBatch };
   /** A client's read as bytes, answered as bytes. */
   passedRead: { message: PassedRead; item: ReadPart };
+  /** OUT_OF_RANGE where changes that were not read are no longer kept. */
+  readChanges: { message: ReadChangesMessage; item: ChangeBatch };
 }
 
 /** Calls answered by the master. */

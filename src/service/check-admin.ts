@@ -4,12 +4,16 @@
  * INVALID_ARGUMENT.
  */
 import { invalidArgument, quote, varintLength } from '../base/index.ts';
-import type { FamilySchema, GcRule, Limits, RowRange } from '../model/index.ts';
+import type { ChangeStream, FamilySchema, GcRule, Limits, RowRange } from '../model/index.ts';
 import { checkGroupLayout } from './check-groups.ts';
 import { checkFamilyName, checkRowKey, checkRowRange, checkTableName } from './check-names.ts';
 import type { FamilyChange, NewTable, TableChange } from './service.ts';
 
 const MILLI_MICROS = 1000;
+const DAY_MICROS = 86_400e6;
+/** How long changes of a table may be kept, days. */
+const MIN_RETENTION_DAYS = 1;
+const MAX_RETENTION_DAYS = 7;
 /** Versions are an int32 in the API. */
 const MAX_VERSIONS = 2 ** 31 - 1;
 
@@ -25,12 +29,24 @@ export function checkNewTable(table: NewTable, limits: Limits): void {
     names.add(family.name);
   }
   if (table.groups) checkGroupLayout(table.groups, limits);
+  checkChangeStream(table.changeStream);
   for (const split of table.splits) checkRowKey(split, limits, 'row to split at');
 }
 
-export function checkUpdateTable(table: string, { groups }: TableChange, limits: Limits): void {
+export function checkUpdateTable(table: string, { groups, changeStream }: TableChange, limits: Limits): void {
   checkTableName(table, limits);
   if (groups) checkGroupLayout(groups, limits);
+  checkChangeStream(changeStream);
+}
+
+function checkChangeStream(stream: ChangeStream | 'none' | undefined): void {
+  if (stream === undefined || stream === 'none') return;
+  const { retentionMicros } = stream;
+  const days = retentionMicros / DAY_MICROS;
+  if (!Number.isSafeInteger(retentionMicros) || days < MIN_RETENTION_DAYS || days > MAX_RETENTION_DAYS)
+    throw invalidArgument(
+      `a change stream keeps changes for ${MIN_RETENTION_DAYS} to ${MAX_RETENTION_DAYS} days, not for ${retentionMicros / 1e6} s`,
+    );
 }
 
 export function checkModifyFamilies(table: string, changes: readonly FamilyChange[], limits: Limits): void {

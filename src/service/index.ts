@@ -5,6 +5,7 @@
 export { type AppProfileRules, type CallKind, InstanceRules } from './app-profile-rules.ts';
 export { AuthorizedView, clipSamples, type FamilySubset, type SubsetView } from './authorized-view.ts';
 export type { BackupChange, BackupService } from './backup-service.ts';
+export type { ChangeService, ChangeStreamRequest, StreamEvent, StreamToken } from './change-service.ts';
 export { checkDropRowRange, checkGcRule, checkModifyFamilies, checkNewTable, checkUpdateTable } from './check-admin.ts';
 export { checkBackupChange, checkBackupName, checkNewBackup } from './check-backups.ts';
 export { checkTabletBound } from './check-control.ts';
@@ -19,7 +20,7 @@ export {
 } from './check-data.ts';
 export { checkGroupLayout } from './check-groups.ts';
 export { checkInstanceChange, checkInstanceName, checkNewInstance } from './check-instances.ts';
-export { checkTableName } from './check-names.ts';
+export { checkRowRange, checkTableName } from './check-names.ts';
 export { checkMember, checkPolicy } from './check-policies.ts';
 export { checkMutations, checkRules, effectiveMutations } from './check-schema.ts';
 export type { CompactionProgress, ControlService } from './control-service.ts';

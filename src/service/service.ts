@@ -12,6 +12,7 @@ import type { RequestContext } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import type {
   Cell,
+  ChangeStream,
   FamilySchema,
   Granularity,
   GroupLayout,
@@ -24,6 +25,7 @@ import type {
 } from '../model/index.ts';
 import type { AppProfileRules } from './app-profile-rules.ts';
 import type { BackupService } from './backup-service.ts';
+import type { ChangeService } from './change-service.ts';
 import type { ControlService } from './control-service.ts';
 import type { InstanceService } from './instance-service.ts';
 import type { OperationStore } from './operation-store.ts';
@@ -96,6 +98,8 @@ export interface NewTable {
   readonly deletionProtection: boolean;
   /** Default: all families in one group. */
   readonly groups?: GroupLayout | undefined;
+  /** Default: none. */
+  readonly changeStream?: ChangeStream | undefined;
   readonly extra?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -109,6 +113,8 @@ export interface TableChange {
   readonly deletionProtection?: boolean | undefined;
   /** Replaces all locality groups. */
   readonly groups?: GroupLayout | undefined;
+  /** `none` ends it: the table's changes are no longer kept. */
+  readonly changeStream?: ChangeStream | 'none' | undefined;
   readonly extra?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -133,6 +139,8 @@ export interface Service extends DataService, AdminService, ControlService {
   readonly operations?: OperationStore | undefined;
   /** Undefined where they cannot be reached. */
   readonly backups?: BackupService | undefined;
+  /** Undefined where they cannot be reached. */
+  readonly changes?: ChangeService | undefined;
   /** Undefined where they cannot be reached. */
   readonly instances?: InstanceService | undefined;
   /** For the front doors of this database. Undefined where it has none. */

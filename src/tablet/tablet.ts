@@ -197,6 +197,12 @@ export class Tablet implements TabletApi {
     return this.#parts.flusher.flush();
   }
 
+  async renewRow(): Promise<void> {
+    const { commits } = this.#parts.context;
+    this.#checkServing();
+    await commits.renewed();
+  }
+
   async shareFiles(): Promise<TabletState> {
     await this.flush();
     if (this.#made === undefined) return this.#opened;

@@ -70,9 +70,9 @@ function logsOf(logs: Record<string, readonly LogRecord[]>): Logs {
     decoded,
     read: async function* (path) {
       reads.push(path);
-      yield { position: 0, records: [] };
+      yield { position: 0, previous: 0, records: [] };
       for (const [position, one] of (logs[path] ?? []).entries())
-        yield { position, records: [encoded(one, (made) => decoded.push(made))] };
+        yield { position, previous: 0, records: [encoded(one, (made) => decoded.push(made))] };
     },
   };
 }

@@ -28,6 +28,8 @@ const RETRY_MS = 1000;
 
 /** The part of the server's log that the budget needs. */
 export type TrimmableLog = Pick<ServerLog, 'newestPosition' | 'sizeBytes' | 'trimBefore'>;
+/** From which position on appends are kept, when no replay needs those below `position`. */
+export type KeptLog = (position: number) => number;
 
 /** A trim of the log asks every tablet. With more tablets than this it comes after several flushes. */
 const TABLETS_PER_FLUSH = 256;
@@ -39,6 +41,8 @@ export interface MemtableBudgetOptions {
   readonly metadataTabletBytes: number;
   readonly flushLimits?: FlushLimits | undefined;
   readonly log: TrimmableLog;
+  /** Default: nothing is kept that no replay needs. */
+  readonly keptFrom?: KeptLog;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -390,12 +394,12 @@ export class MemtableBudget {
 
   /** `newest`: the newest append when the flush began, so that all records before it were applied long ago. */
   async #trim(newest: number): Promise<void> {
-    const { log, clock } = this.#options;
+    const { log, clock, keptFrom } = this.#options;
     this.#flushesSinceTrim = 0;
     await clock.yield();
     assert(log.newestPosition >= newest, 'positions of the log ascend');
     let keep = newest;
     for (const { tablet } of this.#tablets) keep = Math.min(keep, tablet.oldestUnflushed ?? newest);
-    log.trimBefore(keep);
+    log.trimBefore(keep, keptFrom?.(keep));
   }
 }

@@ -37,6 +37,12 @@ import type { ServedTablet, TabletMap } from './tablet-map.ts';
 /** A change with more mutations is checked over several slices of the event loop. */
 const MAX_IN_ONE_SLICE = 1000;
 
+const FIRST_CELLS = {
+  kind: 'chain',
+  filters: [{ kind: 'cellsPerRowLimit', cells: 1 }, { kind: 'stripValue' }],
+} as const;
+const DELETION = { kind: 'deleteFromRow' } as const;
+
 export interface RowCallsOptions {
   readonly clock: Clock;
   readonly tablets: TabletMap;
@@ -183,8 +189,21 @@ export class RowCalls {
     const served = this.serving(tableId, range.start);
     if (!isWithin(range.end, served.range.end)) throw notServing(tableId, served.range.end!);
     if (!this.#hasSpace(served)) await this.#waitForSpace(served, range.start, context);
-    await served.tablet.dropRows(context, range);
+    if (this.#options.schemaOf(tableId)?.changeStream === undefined) await served.tablet.dropRows(context, range);
+    else await this.#deleteRows(served, range, context);
     return undefined;
+  }
+
+  /** Deletes the rows one by one: a change stream tells of each. Rows that are written meanwhile may stay. */
+  async #deleteRows(served: ServedTablet, range: RowRange, context: RequestContext): Promise<void> {
+    const request = { ranges: [range], filter: FIRST_CELLS, rowsLimit: 0, reversed: false };
+    for await (const { fragments } of served.tablet.read(context, request)) {
+      const rows = fragments.filter(({ last }) => last).map(({ row }) => ({ row, mutations: [DELETION] }));
+      if (rows.length === 0) continue;
+      if (!this.#hasSpace(served)) await this.#waitForSpace(served, range.start, context);
+      const failure = (await served.tablet.mutateRows(context, rows)).find((outcome) => outcome !== undefined);
+      if (failure !== undefined) throw failure;
+    }
   }
 
   /** METADATA's tablets never wait for memory: the flushes that free it commit to them. */

@@ -1,9 +1,10 @@
 /** Answers the internal calls of a tablet server: passes each to the part that carries it out. */
 import { assert, BigtableError, Code, toBigtableError } from '../base/index.ts';
+import type { ServerLog } from '../commitlog/index.ts';
 import { type CallHandler, type Env, type PlainError, type RequestContext, toPlainError } from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
 import { type MetadataKey, type MetadataRow, schemaPath } from '../metadata/index.ts';
-import { rangeContains, type RowRange, type TabletStatistics } from '../model/index.ts';
+import { type ChangeBatch, rangeContains, type RowRange, type TabletStatistics } from '../model/index.ts';
 import {
   callHandler,
   type FromMaster,
@@ -13,12 +14,14 @@ import {
   logPathOf,
   notServing,
   PROTOCOL,
+  type ReadChangesMessage,
   type ServerStatus,
   type TabletBackup,
   type TabletRef,
   type TabletServerCalls,
 } from '../protocol/index.ts';
 import type { RawCallHandler } from '../service/index.ts';
+import { ChangeReader, checkWithin } from './change-reader.ts';
 import type { CompactionSchedule } from './compaction-schedule.ts';
 import { LaterSchemas } from './later-schemas.ts';
 import type { LoadAftermath } from './load-aftermath.ts';
@@ -36,6 +39,7 @@ export interface ServerCallsOptions {
   readonly env: Env;
   readonly serverName: string;
   readonly address: string;
+  readonly log: Pick<ServerLog, 'newestPosition' | 'pendingBytes'>;
   readonly metadata: MetadataClient;
   readonly tablets: TabletMap;
   readonly schemas: SchemaCache;
@@ -129,6 +133,9 @@ export class ServerCalls {
       }),
       holdings: this.#fenced(async () => {
         await loader.dropDeleted();
+        const renewing = this.#renewRows();
+        // a sweep goes on: it spares too many logs
+        if (renewing !== undefined) await renewing.catch((error: unknown) => this.#logNotRenewed(error));
         return this.holdings();
       }),
       sortLog: this.#fenced(async ({ server, start, end, maxBytes }) => {
@@ -148,7 +155,19 @@ export class ServerCalls {
     return callHandler<TabletServerCalls>(handlers, {
       read: later.stream((message, context) => rows.read(message, context)),
       passedRead: later.stream((message, context) => passed.read(message, context)),
+      readChanges: later.stream((message, context) => this.#readChanges(message, context)),
     });
+  }
+
+  #readChanges(message: ReadChangesMessage, context: RequestContext): AsyncIterable<ChangeBatch> {
+    const { env, log, serverName, tablets, schemas, leaseHeld } = this.#options;
+    const { tableId, range } = message;
+    const served = this.#rows.serving(tableId, range.start);
+    checkWithin(served, range);
+    if (schemas.byId(tableId)?.changeStream === undefined) throw noChangeStream(tableId);
+    const isServed = (one: ServedTablet): boolean =>
+      tablets.has(one) && leaseHeld() && schemas.byId(one.tableId)?.changeStream !== undefined;
+    return new ChangeReader({ ...env, log, serverName, isServed }, served, message, context).read();
   }
 
   /** A call that is carried out only for the incarnation that it names, and not for a master that was replaced. */
@@ -301,6 +320,40 @@ export class ServerCalls {
     }
   }
 
+  /**
+   * Makes the rows of the table's tablets, or of all, say whether changes are kept, and where. Repeated for tablets
+   * that are split meanwhile.
+   */
+  #renewRows(tableName?: string): Promise<void> | undefined {
+    const left = this.#outdated(tableName);
+    return left.length === 0 ? undefined : this.#renewAll(left, tableName);
+  }
+
+  #logNotRenewed(thrown: unknown): void {
+    const error = toBigtableError(thrown).message;
+    this.#options.env.logger.info('a tablet names logs whose changes are no longer kept', { error });
+  }
+
+  #outdated(tableName: string | undefined): ServedTablet[] {
+    const { schemas, tablets } = this.#options;
+    const isOf = (tableId: string): boolean => tableName === undefined || schemas.byId(tableId)?.name === tableName;
+    return [...tablets.all()].filter(({ tableId, host }) => isOf(tableId) && host.isOutdated);
+  }
+
+  async #renewAll(first: readonly ServedTablet[], tableName: string | undefined): Promise<void> {
+    const { tablets, splits } = this.#options;
+    for (let left = first; left.length > 0; left = this.#outdated(tableName)) {
+      await Promise.all(
+        left.map((served) =>
+          served.tablet.renewRow().catch(async (thrown: unknown) => {
+            await splits.under(served.key);
+            if (tablets.has(served)) throw thrown;
+          }),
+        ),
+      );
+    }
+  }
+
   /** All files named after this server are its own while it lives: one may be being written and in no row yet. */
   holdings(): Holdings {
     const { tablets, loader, serverName } = this.#options;
@@ -311,12 +364,18 @@ export class ServerCalls {
   async #schemaChanged(tableName: string): Promise<void> {
     const { schemas, tablets, compactions } = this.#options;
     await schemas.refresh(tableName);
+    const renewing = this.#renewRows(tableName);
+    if (renewing !== undefined) await renewing;
     const { onDoorFiles } = this.#options;
     if (onDoorFiles !== undefined) await onDoorFiles([schemaPath(tableName)]);
     // families may have been moved to other locality groups
     for (const served of tablets.all())
       if (schemas.byId(served.tableId)?.name === tableName) compactions.changed(served);
   }
+}
+
+function noChangeStream(tableId: string): BigtableError {
+  return new BigtableError(Code.FAILED_PRECONDITION, `table ${tableId} has no change stream`);
 }
 
 function notHere(): BigtableError {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Code } from '../base/index.ts';
-import type { MetadataRow } from '../metadata/index.ts';
+import { METADATA_SCHEMA, type MetadataRow } from '../metadata/index.ts';
 import type { CommitOutcome } from '../protocol/index.ts';
 import type { TabletCommit, TabletState } from '../tablet/index.ts';
 import { type HostServices, ServedTabletHost } from './tablet-host.ts';
@@ -26,6 +26,7 @@ function fixture(): { host: ServedTabletHost; answer(...outcomes: CommitOutcome[
   let answer: ((outcomes: CommitOutcome[]) => void) | undefined;
   const services = {
     metadata: { commit: () => new Promise<CommitOutcome[]>((resolve) => (answer = resolve)) },
+    schema: () => METADATA_SCHEMA,
     uniqueName: () => 'id',
     nowMicros: () => 1,
     serverContext: () => undefined,

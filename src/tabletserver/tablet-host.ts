@@ -12,6 +12,7 @@ import {
   type MetadataCommit,
   type MetadataKey,
   type MetadataRow,
+  ownersSince,
 } from '../metadata/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import type { TabletCommit, TabletHost, TabletState } from '../tablet/index.ts';
@@ -45,6 +46,8 @@ export interface HostServices {
   /** The wall clock is behind a time that was given to a cell of a tablet. */
   clockIsBehind(nowMicros: number, lastMicros: number): void;
 }
+
+const NO_OWNERS = {};
 
 export class ServedTabletHost implements TabletHost {
   readonly #services: HostServices;
@@ -137,7 +140,7 @@ export class ServedTabletHost implements TabletHost {
         { kind: 'compacted', atMicros: this.#services.nowMicros() },
         keyOfRow(this.#row),
         this.#row,
-        { ...this.#row, ...change },
+        { ...this.#row, ...change, ...this.#owners() },
       );
       if (await this.#isDone(commit, state)) {
         this.#row = commit.rows[0]!.row!;
@@ -153,9 +156,24 @@ export class ServedTabletHost implements TabletHost {
 
   async #split(parts: readonly [TabletState, TabletState]): Promise<readonly [MetadataRow, MetadataRow]> {
     for (;;) {
-      const commit = commitOfSplit(this.#services.uniqueName(), this.#services.nowMicros(), this.#row, parts);
+      const now = { ...this.#row, ...this.#owners() };
+      const commit = commitOfSplit(this.#services.uniqueName(), this.#services.nowMicros(), now, parts);
       if (await this.#isDone(commit, parts[1])) return commit.rows.map(({ row }) => row) as [MetadataRow, MetadataRow];
     }
+  }
+
+  /** True where the row names other past owners than it is to: the change stream began, ended, or forgets some. */
+  get isOutdated(): boolean {
+    return this.#owners().pastOwners !== this.#row.pastOwners;
+  }
+
+  /** The past owners that the row is to name. Without a change stream it names none. */
+  #owners(): Pick<MetadataRow, 'pastOwners'> {
+    const { pastOwners } = this.#row;
+    const { changeStream } = this.schema(this.#row.tableId);
+    if (changeStream === undefined) return pastOwners === undefined ? NO_OWNERS : { pastOwners: undefined };
+    const sinceMicros = this.#services.nowMicros() - changeStream.retentionMicros;
+    return { pastOwners: pastOwners === undefined ? [] : ownersSince(pastOwners, sinceMicros) };
   }
 
   /** The change of the tablet's row: nothing else changes it meanwhile. */

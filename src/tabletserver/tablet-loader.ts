@@ -279,6 +279,8 @@ export class TabletLoader {
       throw error;
     });
     this.#damaged.delete(key);
+    // its row is to say that changes are kept before any is acknowledged
+    if (host.isOutdated) await this.#renewRow(tablet);
     if (loading.aborted || this.#stopped) {
       await tablet.close({ flush: false });
       throw this.#stopped ? ending() : stale(`the load of a tablet at epoch ${epoch} was called off`);
@@ -293,6 +295,15 @@ export class TabletLoader {
     const served = this.#serve(row, host, tablet);
     this.#floors.passed(key, epoch);
     if (row.logs.some((log) => log !== services.logPath)) budget.markReplayed(served);
+  }
+
+  async #renewRow(tablet: TabletApi): Promise<void> {
+    try {
+      await tablet.renewRow();
+    } catch (error) {
+      await tablet.close({ flush: false });
+      throw error;
+    }
   }
 
   /** The row with the same object for the server and its log as all others: a server may have many tablets. */

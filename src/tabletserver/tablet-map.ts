@@ -16,6 +16,10 @@ import type { DivideCommit, TabletApi, TabletHost } from '../tablet/index.ts';
 
 /** The host of a tablet as far as its server needs it: the last commit of a closing tablet, and its split into two. */
 export interface ServedHost extends Pick<TabletHost, 'commit' | 'schema'> {
+  /** The row as the last commit left it. */
+  readonly row: MetadataRow;
+  /** True where the row is to name other past owners. */
+  readonly isOutdated: boolean;
   split(parts: Parameters<DivideCommit>[0]): Promise<readonly [MetadataRow, MetadataRow]>;
 }
 

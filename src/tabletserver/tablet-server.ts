@@ -9,8 +9,10 @@ import { assert, type BigtableError, toBigtableError, unavailable } from '../bas
 import { readEncodedAppends, ServerLog } from '../commitlog/index.ts';
 import { type Env, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, loggingSchemaCache, MetadataClient, type SchemaCache } from '../locator/index.ts';
+import type { TableSchema } from '../model/index.ts';
 import { logPathOf, PROTOCOL } from '../protocol/index.ts';
 import type { RawCallHandler } from '../service/index.ts';
+import { ChangeRetention, type ChangeRetentionOptions } from './change-retention.ts';
 import { ClockComparison } from './clock-comparison.ts';
 import { CompactionSchedule } from './compaction-schedule.ts';
 import type { FlushLimits } from './flush-room.ts';
@@ -18,7 +20,7 @@ import { LoadAftermath } from './load-aftermath.ts';
 import { LogReplay } from './log-replay.ts';
 import { LogSorter } from './log-sorter.ts';
 import { MasterNotices } from './master-notices.ts';
-import { MemtableBudget } from './memtable-budget.ts';
+import { type KeptLog, MemtableBudget } from './memtable-budget.ts';
 import { isRace } from './races.ts';
 import { ServerCalls } from './server-calls.ts';
 import { serverGauges } from './server-gauges.ts';
@@ -44,6 +46,8 @@ export interface TabletServerSettings extends TabletSettings {
   readonly maxUnsyncedBytes?: number;
   /** Default: 64 flushes of together 8 MiB. */
   readonly flushLimits?: FlushLimits;
+  /** Most bytes of the log that are kept for change streams alone. Default: 1 GiB. */
+  readonly changeLogBytes?: number;
   /** Rows of a dead server's log that are sorted in one slice of the event loop. Default: 4096. */
   readonly rowsSortedAtOnce?: number;
 }
@@ -66,6 +70,7 @@ export interface TabletServerOptions {
   readonly onDoorFiles?: ((paths: readonly string[]) => Promise<void>) | undefined;
 }
 
+const CHANGE_LOG_BYTES = 1024 ** 3;
 /** A server that is closed may leave this many bytes to be replayed: that is quicker than many small files. */
 const MAX_REPLAYED_BYTES = 4 * 1024 * 1024;
 /** Limit of the logs in the row of any tablet for that. */
@@ -133,7 +138,8 @@ export class TabletServer {
     this.#log = log;
     this.#session = session;
     this.#schemas = loggingSchemaCache(env);
-    this.#budget = budgetOf(env, settings, log);
+    const schemaOf = (tableId: string): TableSchema | undefined => this.#schemas.byId(tableId);
+    this.#budget = budgetOf(env, settings, log, keptLog({ ...env, log, tablets: this.#tablets, schemaOf }, settings));
     this.#compactions = new CompactionSchedule({
       ...env,
       maxRunning: settings.compactionsAtOnce,
@@ -190,6 +196,7 @@ export class TabletServer {
     this.#calls = new ServerCalls({
       ...options,
       ...shared,
+      log,
       loader: this.#loader,
       splits: this.#splits,
       aftermath: this.#aftermath,
@@ -365,9 +372,14 @@ export class TabletServer {
   }
 }
 
-function budgetOf(env: Env, settings: TabletServerSettings, log: ServerLog): MemtableBudget {
+function budgetOf(env: Env, settings: TabletServerSettings, log: ServerLog, keptFrom: KeptLog): MemtableBudget {
   const { memtableBytes: limitBytes, logLimitBytes, metadataTabletBytes, flushLimits } = settings;
-  return new MemtableBudget({ ...env, limitBytes, logLimitBytes, metadataTabletBytes, flushLimits, log });
+  return new MemtableBudget({ ...env, limitBytes, logLimitBytes, metadataTabletBytes, flushLimits, log, keptFrom });
+}
+
+function keptLog(parts: Omit<ChangeRetentionOptions, 'limitBytes'>, settings: TabletServerSettings): KeptLog {
+  const retention = new ChangeRetention({ ...parts, limitBytes: settings.changeLogBytes ?? CHANGE_LOG_BYTES });
+  return (position) => retention.keptFrom(position);
 }
 
 function replayOf({ fileSystem, clock }: Env, sorter: LogSorter): LogReplay {

@@ -70,8 +70,8 @@ export class UnclaimedTablets {
     const { env, metadata, serverContext, serverName: name, address } = this.#options;
     const row = await metadata.readRow(key, serverContext());
     if (this.#stopped || row?.server?.name !== name || row.epoch !== epoch) return undefined;
-    const next = givenTo(row, { name, address }, logPathOf(name));
     const event = { kind: 'assigned', atMicros: env.clock.nowMicros() } as const;
+    const next = givenTo(row, { name, address }, logPathOf(name), event.atMicros);
     const commit = commitOfRow(env.random.uniqueName(), event, key, row, next);
     const [outcome] = await metadata.commit([commit], serverContext());
     assert(outcome !== undefined, 'a commit has an outcome');

@@ -473,6 +473,23 @@ function logsEnd(contract: Contract): void {
     await log.close();
   });
 
+  contract('a log tells how many bytes its appends from one on have', async (fs) => {
+    const log = await fs.openLog('log');
+    const positions: number[] = [];
+    for (let i = 0; i < 40; i++) positions.push(await log.append([pattern(1_000_000, i)]));
+    for (const i of [0, 1, 20, 39]) {
+      const bytes = log.sizeBytes(positions[i]);
+      const least = (40 - i) * 1_000_000;
+      // a directory counts whole segments of 16 MiB, and slots may have appends twice
+      assert.ok(bytes >= least && bytes < 2 * least + 34_000_000, `${bytes} bytes of ${40 - i} appends`);
+    }
+    assert.ok(log.sizeBytes(positions[39]) < log.sizeBytes(positions[0]) - 5_000_000);
+    await log.trimBefore(positions[5]!);
+    await log.append([pattern(1_000_000, 40)]);
+    assert.ok(log.sizeBytes(positions[20]) >= 21_000_000);
+    await log.close();
+  });
+
   contract('logs are listed by prefix, and files are not among them', async (fs) => {
     for (const path of ['s2/b', 's1/b', 's1/a', 's10/a']) await (await fs.openLog(path)).close();
     await writeFile(fs, 's1/file', 'x');

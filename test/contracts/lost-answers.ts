@@ -169,7 +169,7 @@ export function filesSentAgain(inner: FileSystem): FileSystem {
         append: (parts, options) => log.append(parts, options),
         reserve: (bytes) => log.reserve(bytes),
         trimBefore: (position) => twice(() => log.trimBefore(position)),
-        sizeBytes: () => log.sizeBytes(),
+        sizeBytes: (from) => log.sizeBytes(from),
         close: () => twice(() => log.close()),
       };
     },

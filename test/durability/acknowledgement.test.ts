@@ -43,7 +43,7 @@ function watched(inner: FileSystem, ledger: Ledger): FileSystem {
     },
     reserve: (bytes) => log.reserve(bytes),
     trimBefore: (position) => log.trimBefore(position),
-    sizeBytes: () => log.sizeBytes(),
+    sizeBytes: (from) => log.sizeBytes(from),
     close: () => log.close(),
   });
   return {

@@ -46,6 +46,11 @@ export interface DatabaseSettings {
    * 1 MiB.
    */
   readonly logLimitBytes: number;
+  /**
+   * Most bytes of the commit log that are kept for change streams alone. Beyond them the oldest changes are lost to a
+   * consumer that has not read them. Default: 1 GiB; at least 1 MiB.
+   */
+  readonly changeLogBytes: number;
   /** Size at which a block of an SSTable is closed. Default: 64 KiB; 1 KiB to 16 MiB. */
   readonly blockSizeBytes: number;
   /** A tablet is split when its files take more than this. Default: 200 MiB; at least 1 MiB. */
@@ -134,6 +139,16 @@ export const DATABASE_SETTINGS = {
     default: 64 * MIB,
     group: 'Storage',
     doc: 'Length of the commit log at which memtables are flushed. It bounds the replay at a start.',
+  },
+  changeLogBytes: {
+    kind: 'bytes',
+    least: MIB,
+    default: 1024 * MIB,
+    group: 'Storage',
+    brief: 'most bytes of the commit log that are kept for change streams alone',
+    doc:
+      'Most bytes of the commit log that are kept for change streams alone. Beyond them the oldest changes are lost to a consumer that has not read ' +
+      'them.',
   },
   blockSizeBytes: {
     kind: 'bytes',
@@ -234,7 +249,7 @@ function wantedValue(setting: Setting): string {
 }
 
 /** Settings that several tablet servers share. Each server needs at least the minimum of one. */
-const SHARED = ['memtableBytes', 'requestBytes', 'logLimitBytes'] as const;
+const SHARED = ['memtableBytes', 'requestBytes', 'logLimitBytes', 'changeLogBytes'] as const;
 
 /** INVALID_ARGUMENT where the shares of that number of tablet servers are too small to work with. */
 export function checkShares(settings: DatabaseSettings, tabletServers: number): void {
@@ -267,5 +282,6 @@ export function tabletServerSettings(settings: DatabaseSettings, tabletServers: 
     indexBytes: share(settings.indexBytes),
     inMemoryBytes: share(settings.inMemoryBytes),
     logLimitBytes: share(settings.logLimitBytes),
+    changeLogBytes: share(settings.changeLogBytes),
   };
 }

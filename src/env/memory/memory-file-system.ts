@@ -432,9 +432,9 @@ class MemoryLogWriter implements LogWriter {
     return this.#operations.trim(position);
   }
 
-  sizeBytes(): number {
+  sizeBytes(from: LogPosition = 0): number {
     const first = this.#log.appends[0];
-    return first ? this.#log.nextPosition - first.position : 0;
+    return first ? Math.max(0, this.#log.nextPosition - Math.max(first.position, from)) : 0;
   }
 
   async close(): Promise<void> {

@@ -76,8 +76,11 @@ export interface LogWriter {
   reserve(bytes: number): Promise<void>;
   /** Lets the adapter remove appends that lie wholly before `position`. It may keep more. */
   trimBefore(position: LogPosition): Promise<void>;
-  /** Bytes that a replay would read now. Where calls are slow short appends count as more than they have. */
-  sizeBytes(): number;
+  /**
+   * About the bytes of the appends at `from` and above (default: all that are left): what a replay would read. Where
+   * calls are slow short appends count as more than they have.
+   */
+  sizeBytes(from?: LogPosition): number;
   close(): Promise<void>;
 }
 

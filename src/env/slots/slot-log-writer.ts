@@ -91,8 +91,8 @@ export class SlotLogWriter implements LogWriter {
     this.#lowWater = Math.max(this.#lowWater, Math.min(position, this.#nextSequence - 1));
   }
 
-  sizeBytes(): number {
-    return this.#rows.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  sizeBytes(from?: LogPosition): number {
+    return this.#rows.reduce((sum, row) => sum + (from === undefined ? row.sizeBytes : row.sizeFrom(from)), 0);
   }
 
   async close(): Promise<void> {

@@ -41,6 +41,8 @@ interface WrittenSlot {
   readonly sequence: number;
   /** What it counts in the size of the row. */
   readonly bytes: number;
+  /** The same of it and all slots before it, those that were deleted among them. */
+  readonly endBytes: number;
 }
 
 export class SlotRow {
@@ -59,6 +61,7 @@ export class SlotRow {
   /** Why it takes no more appends; undefined while it does. */
   #failure: BigtableError | undefined;
   sizeBytes = SLOT_HEADER_BYTES;
+  #writtenBytes = 0;
   /** What the creation under way takes of the row's reserved room. */
   reservedUnderWayBytes = 0;
 
@@ -116,6 +119,18 @@ export class SlotRow {
     });
   }
 
+  /** What the slots of that append and of later ones count. */
+  sizeFrom(sequence: number): number {
+    let [below, end] = [0, this.#slots.length];
+    while (below < end) {
+      const middle = (below + end) >> 1;
+      if (this.#slots[middle]!.sequence < sequence) below = middle + 1;
+      else end = middle;
+    }
+    const first = this.#slots[below];
+    return first === undefined ? 0 : this.#writtenBytes - first.endBytes + first.bytes;
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#trimming;
@@ -140,7 +155,8 @@ export class SlotRow {
     this.#alive = start;
     this.#nextSlot = slot + 1;
     const bytes = Math.max(SLOT_HEADER_BYTES + payloadBytes, this.#calls.slotCostBytes);
-    this.#slots.push({ slot, sequence, bytes });
+    this.#writtenBytes += bytes;
+    this.#slots.push({ slot, sequence, bytes, endBytes: this.#writtenBytes });
     this.sizeBytes += bytes;
   }
 

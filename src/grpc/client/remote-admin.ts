@@ -6,13 +6,14 @@ import { isEmptyRange, type RowRange, type TableSchema } from '../../model/index
 import type {
   AdminService,
   BackupService,
+  ChangeService,
   FamilyChange,
   NewTable,
   PolicyStore,
   TableChange,
 } from '../../service/index.ts';
 import type { RpcClient } from '../../wire/index.ts';
-import { applyExtra, columnFamiliesOf, familyMessage, schemaOf } from '../convert/table.ts';
+import { applyExtra, changeStreamMessage, columnFamiliesOf, familyMessage, schemaOf } from '../convert/table.ts';
 import {
   BigtableTableAdmin,
   type ModifyColumnFamiliesRequest_ModificationSchema as ModificationSchema,
@@ -25,17 +26,20 @@ import {
 import { errorOfStatus } from '../rpc/error-of-status.ts';
 import { call, RemoteControl } from './remote-control.ts';
 import { RemoteBackups } from './remote-backups.ts';
+import { RemoteChanges } from './remote-changes.ts';
 import { RemotePolicies } from './remote-policies.ts';
 
 const admin = BigtableTableAdmin.method;
 
 export class RemoteAdmin extends RemoteControl implements AdminService {
   readonly backups: BackupService;
+  readonly changes: ChangeService;
   readonly policies: PolicyStore;
 
   constructor(client: RpcClient) {
     super(client);
     this.backups = new RemoteBackups(client);
+    this.changes = new RemoteChanges(client);
     this.policies = new RemotePolicies(client);
   }
 
@@ -45,6 +49,7 @@ export class RemoteAdmin extends RemoteControl implements AdminService {
       columnFamilies: columnFamiliesOf(table.families),
       granularity: table.granularity === 'micros' ? TimestampGranularity.MICROS : TimestampGranularity.MILLIS,
       deletionProtection: table.deletionProtection,
+      ...(table.changeStream && { changeStreamConfig: changeStreamMessage(table.changeStream) }),
     });
     if (table.groups) throw noGroups();
     applyExtra(message, table.extra ?? {});
@@ -96,6 +101,11 @@ export class RemoteAdmin extends RemoteControl implements AdminService {
     const table = create(TableMessageSchema, { name, deletionProtection: change.deletionProtection ?? false });
     const paths = applyExtra(table, change.extra ?? {});
     if (change.deletionProtection !== undefined) paths.push('deletion_protection');
+    const { changeStream } = change;
+    if (changeStream !== undefined) {
+      paths.push('change_stream_config');
+      if (changeStream !== 'none') table.changeStreamConfig = changeStreamMessage(changeStream);
+    }
     const operation = await call(this.client, context, admin.updateTable, { table, updateMask: { paths } });
     if (operation.result.case === 'error')
       throw errorOfStatus(operation.result.value.code, operation.result.value.message) ?? unfinished(name);

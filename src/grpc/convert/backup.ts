@@ -1,7 +1,6 @@
 /** google.bigtable.admin.v2.Backup. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { type BigtableError, invalidArgument } from '../../base/index.ts';
+import { invalidArgument } from '../../base/index.ts';
 import type { Backup } from '../../model/index.ts';
 import {
   type Backup as BackupMessage,
@@ -10,7 +9,7 @@ import {
   type BackupInfoSchema,
   BackupSchema,
 } from '../generated/google/bigtable/admin/v2/table_pb.ts';
-import { timestampOf } from './time.ts';
+import { microsOf, timestampOf } from './time.ts';
 
 export function backupMessage(backup: Backup): BackupMessage {
   const { name, table, sourceBackup, state, kind, startMicros, endMicros, expireMicros, hotToStandardMicros } = backup;
@@ -67,17 +66,4 @@ export function kindOf(type: BackupType): Backup['kind'] {
   if (type === BackupType.HOT) return 'hot';
   if (type === BackupType.STANDARD || type === BackupType.BACKUP_TYPE_UNSPECIFIED) return 'standard';
   throw invalidArgument(`backup_type ${type} is not one that is known`, { field: 'backup_type' });
-}
-
-/** Microseconds since 1970. INVALID_ARGUMENT for a time that no Timestamp may have. */
-export function microsOf(time: Timestamp | undefined, field: string): number | undefined {
-  if (time === undefined) return undefined;
-  const { seconds, nanos } = time;
-  // from the year 1 to 9999, as protobuf says; none before 1970 is of use
-  if (seconds < 0n || seconds > 253_402_300_799n || nanos < 0 || nanos > 999_999_999) throw wrongTime(field);
-  return Number(seconds) * 1e6 + Math.floor(nanos / 1000);
-}
-
-function wrongTime(field: string): BigtableError {
-  return invalidArgument(`${field} must be a time from 1970 to 9999`, { field });
 }

@@ -61,7 +61,6 @@ describe('tables', () => {
 
   test('fields without an effect are kept and returned', () => {
     const table = create(TableSchema, {
-      changeStreamConfig: { retentionPeriod: { seconds: 86_400n } },
       automatedBackupConfig: { case: 'automatedBackupPolicy', value: { retentionPeriod: { seconds: 1n } } },
       tieredStorageConfig: { infrequentAccess: {} },
       rowKeySchema: { fields: [{ fieldName: 'user' }] },

@@ -6,8 +6,9 @@
  */
 import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import { toText, utf8, invalidArgument } from '../../base/index.ts';
-import type { FamilySchema, Granularity, TableSchema } from '../../model/index.ts';
+import type { ChangeStream, FamilySchema, Granularity, TableSchema } from '../../model/index.ts';
 import {
+  type ChangeStreamConfig,
   ChangeStreamConfigSchema,
   type ColumnFamily,
   ColumnFamilySchema,
@@ -79,14 +80,6 @@ function kept<Desc extends DescMessage>(
 
 const KEPT: readonly KeptField[] = [
   kept(
-    'change_stream_config',
-    ChangeStreamConfigSchema,
-    (table) => table.changeStreamConfig,
-    (table, value) => {
-      table.changeStreamConfig = value;
-    },
-  ),
-  kept(
     'automated_backup_policy',
     Table_AutomatedBackupPolicySchema,
     (table) =>
@@ -142,8 +135,26 @@ export function tableMessage(schema: TableSchema, view: View, clusters: readonly
     table.clusterStates = Object.fromEntries(clusters.map((id) => [id, create(ClusterStateSchema, state)]));
   if (view === View.REPLICATION_VIEW || view === View.ENCRYPTION_VIEW) return table;
   table.columnFamilies = columnFamiliesOf(Object.values(schema.families));
+  if (schema.changeStream !== undefined) table.changeStreamConfig = changeStreamMessage(schema.changeStream);
   applyExtra(table, schema.extra ?? {});
   return table;
+}
+
+/** Undefined where the message sets none. INVALID_ARGUMENT for one without a retention period. */
+export function changeStreamOf(config: ChangeStreamConfig | undefined): ChangeStream | undefined {
+  if (config === undefined) return undefined;
+  const { retentionPeriod } = config;
+  if (retentionPeriod === undefined)
+    throw invalidArgument('change_stream_config must have a retention_period', {
+      field: 'table.change_stream_config.retention_period',
+    });
+  return { retentionMicros: Number(retentionPeriod.seconds) * 1e6 + Math.floor(retentionPeriod.nanos / 1000) };
+}
+
+export function changeStreamMessage({ retentionMicros }: ChangeStream): ChangeStreamConfig {
+  const seconds = Math.floor(retentionMicros / 1e6);
+  const nanos = (retentionMicros - seconds * 1e6) * 1000;
+  return create(ChangeStreamConfigSchema, { retentionPeriod: { seconds: BigInt(seconds), nanos } });
 }
 
 /** Sets the kept fields on the message ('' leaves one unset); returns the names of those given. */
@@ -159,6 +170,7 @@ export function applyExtra(table: Table, extra: Readonly<Record<string, string>>
 /** A table of the API as a schema; the API does not carry the id, which is left empty. */
 export function schemaOf(table: Table): TableSchema {
   const extra = extraOf(table);
+  const changeStream = changeStreamOf(table.changeStreamConfig);
   return {
     name: table.name,
     id: '',
@@ -167,6 +179,7 @@ export function schemaOf(table: Table): TableSchema {
       Object.entries(table.columnFamilies).map(([name, family]) => [utf8(name), familyOf(name, family)]),
     ),
     deletionProtection: table.deletionProtection,
+    ...(changeStream && { changeStream }),
     ...(extra && { extra }),
   };
 }

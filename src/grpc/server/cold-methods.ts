@@ -13,6 +13,7 @@ import type { ApiEnv, RpcMethod } from '../../wire/index.ts';
 import { registerAppProfiles } from './app-profiles.ts';
 import { registerAuthorizedViews } from './authorized-views.ts';
 import { registerBackups } from './backups.ts';
+import { registerChangeStreams } from './change-streams.ts';
 import { registerControl } from './control.ts';
 import type { Health } from './health.ts';
 import { registerHealth } from './health-calls.ts';
@@ -58,6 +59,7 @@ export function coldMethods(
   registerSqlViews(methods, service, operations);
   registerSchemaBundles(methods, service, operations);
   registerBackups(methods, service, operations);
+  registerChangeStreams(methods, service);
   registerPolicies(methods, service);
   registerControl(methods, service);
   operations.register(methods);

@@ -87,6 +87,12 @@ const CALLS: Readonly<Record<string, readonly [who: string, call: (api: ApiClien
   'ReadRows of a view': ['AURF', (api) => api.stream(data.readRows, { authorizedViewName: VIEW })],
   SampleRowKeys: ['AUR', (api) => api.stream(data.sampleRowKeys, { tableName: TABLE })],
   'SampleRowKeys of a view': ['AUR', (api) => api.stream(data.sampleRowKeys, { authorizedViewName: VIEW })],
+  GenerateInitialChangeStreamPartitions: [
+    'AUR',
+    (api) => api.stream(data.generateInitialChangeStreamPartitions, { tableName: TABLE }),
+  ],
+  // the table has several tablets: the stream of all rows is closed immediately
+  ReadChangeStream: ['AUR', (api) => api.stream(data.readChangeStream, { tableName: TABLE, partition: {} })],
   MutateRow: ['AUW', (api) => api.ask(data.mutateRow, { tableName: TABLE, rowKey: bytes('r'), mutations: [set('f')] })],
   'MutateRow of a view': [
     'AUW',
@@ -382,7 +388,7 @@ const CALLS: Readonly<Record<string, readonly [who: string, call: (api: ApiClien
 
 /** Calls that answer everyone the same, and those that are not implemented. */
 const UNGUARDED =
-  /^(Open|GetClientConfiguration|PrepareQuery|ExecuteQuery|.*ChangeStream|.*Snapshot|UndeleteTable|ListHotTablets|.*MemoryLayer)/;
+  /^(Open|GetClientConfiguration|PrepareQuery|ExecuteQuery|.*Snapshot|UndeleteTable|ListHotTablets|.*MemoryLayer)/;
 
 test('rights of every call of the API are tested', () => {
   const tested = new Set(Object.keys(CALLS).map((name) => /^\w+/.exec(name)![0]));
@@ -463,7 +469,7 @@ for (const { name: doorName, open } of DOORS) {
       await admin.ask(tables.createTable, {
         parent: INSTANCE,
         tableId: 't',
-        table: { columnFamilies: { f: {}, g: {} } },
+        table: { columnFamilies: { f: {}, g: {} }, changeStreamConfig: { retentionPeriod: { seconds: 86_400n } } },
         initialSplits: [{ key: bytes('m') }, { key: bytes('p') }],
       });
       await admin.ask(tables.createAuthorizedView, { parent: TABLE, authorizedViewId: 'v', authorizedView: subset });

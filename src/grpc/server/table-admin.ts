@@ -16,7 +16,7 @@ import type { RequestContext } from '../../env/index.ts';
 import { ALL_ROWS, type RowRange, type TableSchema } from '../../model/index.ts';
 import type { FamilyChange, NewTable, Service } from '../../service/index.ts';
 import { checkRowKeySchema } from '../convert/row-key-schema.ts';
-import { extraOf, familyOf, granularityOf, showsClusters, tableMessage } from '../convert/table.ts';
+import { changeStreamOf, extraOf, familyOf, granularityOf, showsClusters, tableMessage } from '../convert/table.ts';
 import {
   BigtableTableAdmin,
   type CreateTableRequest,
@@ -92,6 +92,7 @@ function newTableOf(request: CreateTableRequest): NewTable {
     splits: request.initialSplits.map((split) => fromBytes(split.key)),
     granularity: granularityOf(table?.granularity ?? 0),
     deletionProtection: table?.deletionProtection ?? false,
+    changeStream: changeStreamOf(table?.changeStreamConfig),
     extra,
   };
 }

@@ -1,12 +1,12 @@
 /**
- * UpdateTable: deletion protection, and the fields of a table that are kept as they are. It answers an operation that
- * is done.
+ * UpdateTable: deletion protection, the change stream, and the fields of a table that are kept as they are. It answers
+ * an operation that is done.
  */
 import { BigtableError, Code, invalidArgument, toText } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { Service, TableChange } from '../../service/index.ts';
 import { checkRowKeySchemaChange } from '../convert/row-key-schema.ts';
-import { extraOf, KEPT_FIELDS, tableMessage } from '../convert/table.ts';
+import { changeStreamOf, extraOf, KEPT_FIELDS, tableMessage } from '../convert/table.ts';
 import {
   UpdateTableMetadataSchema,
   type UpdateTableRequest,
@@ -17,6 +17,9 @@ import type { Operations } from './operations.ts';
 
 /** Fields of google.bigtable.admin.v2.Table that exist and cannot be changed by UpdateTable. */
 const FIXED_FIELDS = Object.values(TableSchema.field).map((field) => field.proto.name);
+
+/** Fields that can be changed, and have an effect. */
+const ACTING_FIELDS = ['deletion_protection', 'change_stream_config'];
 
 export async function updateTable(
   service: Service,
@@ -49,7 +52,7 @@ export async function updateTable(
 /** The table's own field that a path of the mask lies in. */
 function changeableField(path: string): string {
   const field = path.split('.')[0] ?? '';
-  if (field === 'deletion_protection' || KEPT_FIELDS.includes(field)) return field;
+  if (ACTING_FIELDS.includes(field) || KEPT_FIELDS.includes(field)) return field;
   if (FIXED_FIELDS.includes(field))
     throw new BigtableError(Code.UNIMPLEMENTED, `update_mask: UpdateTable cannot change ${field}`);
   throw invalidArgument(`update_mask: a Table has no field ${JSON.stringify(path)}`, { field: 'update_mask' });
@@ -62,6 +65,9 @@ function changeOf(table: Table, fields: readonly string[], present: Readonly<Rec
   const changed = Object.fromEntries(keptFields.map((field) => [field, given[field] ?? '']));
   return {
     deletionProtection: fields.includes('deletion_protection') ? table.deletionProtection : undefined,
+    changeStream: fields.includes('change_stream_config')
+      ? (changeStreamOf(table.changeStreamConfig) ?? 'none')
+      : undefined,
     extra: keptFields.length > 0 ? { ...present, ...changed } : undefined,
   };
 }

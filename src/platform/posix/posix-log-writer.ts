@@ -143,8 +143,11 @@ export class PosixLogWriter implements LogWriter {
     await trimmed;
   }
 
-  sizeBytes(): number {
-    return this.#sealed.reduce((sum, segment) => sum + segment.sizeBytes, this.#segment.sizeBytes);
+  sizeBytes(from: LogPosition = 0): number {
+    let bytes = this.#segment.sizeBytes;
+    for (let i = this.#sealed.length - 1; i >= 0 && this.#sealed[i]!.end > from; i--)
+      bytes += this.#sealed[i]!.sizeBytes;
+    return bytes;
   }
 
   /** Makes every later append fail for that reason; resolves when the one in flight has ended. */

@@ -49,6 +49,7 @@ import type {
   TabletServerStreams,
 } from '../messages.ts';
 import type { ProtocolVersion } from '../version.ts';
+import { changeBatch, changeStream, changeStreamOrNone, readChangesMessage } from './change-messages.ts';
 import { commitOutcome, metadataCommit, metadataRow } from './metadata-messages.ts';
 import {
   cell,
@@ -358,6 +359,7 @@ export const CALL_MESSAGES: CallMessages = {
       deletionProtection: required(5, flag),
       groups: optional(6, groupLayout),
       extra: optional(7, extraFields),
+      changeStream: optional(8, changeStream),
     }),
     answer: tableSchema,
   },
@@ -367,6 +369,7 @@ export const CALL_MESSAGES: CallMessages = {
       deletionProtection: optional(2, flag),
       groups: optional(3, groupLayout),
       extra: optional(4, extraFields),
+      changeStream: optional(5, changeStreamOrNone),
     }),
     answer: tableSchema,
   },
@@ -445,6 +448,7 @@ export const STREAM_MESSAGES: StreamMessages = {
     item: readBatch,
   },
   passedRead: { message: passedRead, item: readPart },
+  readChanges: { message: readChangesMessage, item: changeBatch },
 };
 
 function writeDetails(value: Readonly<Record<string, unknown>>): string {

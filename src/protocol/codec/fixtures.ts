@@ -63,6 +63,8 @@ const released: MetadataRow = {
   logs: [],
 };
 
+const streamed: MetadataRow = { ...released, pastOwners: [{ server: '54352d7f', epoch: 3, untilMicros: 2 ** 50 }] };
+
 const mutations: readonly Mutation[] = [
   { kind: 'setCell', family: 'f', qualifier: 'q\xff', timestamp: 5, value: bytes(0, 255) },
   { kind: 'setCell', family: 'f', qualifier: '', timestamp: undefined, value: bytes() },
@@ -143,6 +145,8 @@ const envelope = { to: '54352d7f', tableId, epoch: 7, table: tableName };
 const schemaVersion = 2 ** 40;
 const tabletRange = { tableId, range: { start: '', end: 'm' } };
 const nothing = { messages: [{}], answers: [undefined] };
+
+const place = { server: '54352d7f', epoch: 7, position: 2 ** 40, record: 3, row: 1 };
 
 export const SAMPLES: Samples = {
   status: {
@@ -278,7 +282,7 @@ export const SAMPLES: Samples = {
   },
   backUpTablets: {
     messages: [{ ...master, tablets }],
-    answers: [[{ row: { ...released, isOfBackup: true }, sizeBytes: 12_345 }], []],
+    answers: [[{ row: { ...released, isOfBackup: true }, sizeBytes: 12_345 }], [{ row: streamed, sizeBytes: 0 }], []],
   },
   schemaChanged: { messages: [{ ...master, tableName }], answers: [undefined] },
   doorFilesChanged: { messages: [{ ...master, paths: ['policies/projects/p/instances/i'] }], answers: [undefined] },
@@ -292,13 +296,18 @@ export const SAMPLES: Samples = {
         deletionProtection: true,
         groups,
         extra,
+        changeStream: { retentionMicros: 86_400e6 },
       },
       { name: tableName, families: [], splits: [], granularity: 'millis', deletionProtection: false },
     ],
     answers: [schema],
   },
   updateTable: {
-    messages: [{ name: tableName }, { name: tableName, deletionProtection: true, groups, extra }],
+    messages: [
+      { name: tableName },
+      { name: tableName, deletionProtection: true, groups, extra, changeStream: 'none' },
+      { name: tableName, changeStream: { retentionMicros: 86_400e6 } },
+    ],
     answers: [schema],
   },
   deleteTable: { messages: [{ name: tableName }], answers: [undefined] },
@@ -354,6 +363,37 @@ export const SAMPLES: Samples = {
           },
           { row: 'r', last: true, cells: [] },
         ],
+      },
+    ],
+  },
+  readChanges: {
+    messages: [
+      {
+        tableId,
+        range,
+        progress: [{ range, fromMicros: 5, after: undefined }],
+        endMicros: undefined,
+        heartbeatMs: 5000,
+      },
+      {
+        tableId,
+        range,
+        progress: [{ range, fromMicros: 0, after: place }],
+        endMicros: 2 ** 50,
+        heartbeatMs: 100,
+        schemaVersion,
+      },
+    ],
+    answers: [
+      { changes: [], position: undefined, watermarkMicros: 0, isEnd: true },
+      {
+        changes: [
+          { row: 'r\xff', mutations, commitMicros: 2 ** 50, origin: 'user', position: place },
+          { row: '', mutations: [], commitMicros: 0, origin: 'garbageCollection', position: place },
+        ],
+        position: place,
+        watermarkMicros: 2 ** 50,
+        isEnd: false,
       },
     ],
   },

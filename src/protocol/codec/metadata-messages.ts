@@ -1,5 +1,5 @@
 /** Rows of METADATA and their commits as messages. */
-import type { MetadataCommit, MetadataRow, ServerLocation } from '../../metadata/index.ts';
+import type { MetadataCommit, MetadataRow, PastOwner, ServerLocation } from '../../metadata/index.ts';
 import {
   byteString,
   choice,
@@ -41,6 +41,17 @@ export const metadataRow: MessageCodec<MetadataRow> = message('MetadataRow', {
   logs: list(10, text),
   lastServerMicros: optional(11, number),
   isOfBackup: optional(12, flag),
+  pastOwners: optional(
+    13,
+    listOf(
+      'PastOwners',
+      message<PastOwner>('PastOwner', {
+        server: required(1, text),
+        epoch: required(2, count),
+        untilMicros: required(3, number),
+      }),
+    ),
+  ),
 });
 
 type RowCommit = MetadataCommit['rows'][number];

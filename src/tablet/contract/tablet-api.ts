@@ -100,6 +100,8 @@ export interface TabletApi {
    * during a flush share the next one.
    */
   flush(): Promise<void>;
+  /** Commits the tablet's row again, for what the host keeps in it. "Not serving" if the tablet is divided first. */
+  renewRow(): Promise<void>;
   /**
    * Flushes, and returns the state whose files hold everything that was applied before the call. Others may list these
    * files from here on: the tablet leaves them to the sweep.

@@ -57,6 +57,14 @@ export class TabletCommits {
     }).finally(() => this.#host.filesChanged());
   }
 
+  /** Commits the row as it is: the host may change what is its own in it. */
+  renewed(): Promise<void> {
+    return this.inTurn(() => {
+      const { redo, logs } = this.#state;
+      return this.#commit(this.#layers.files, redo, logs);
+    });
+  }
+
   async #commit(list: readonly TabletFile[], redo: RedoPoint, logs: readonly string[]): Promise<void> {
     const [before, { files }] = [this.#state, this.#layers];
     assert(!this.#isCommitting, 'a tablet makes one commit at a time');

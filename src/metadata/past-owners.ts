@@ -1,0 +1,53 @@
+/**
+ * The owners that a tablet had, as far as their logs are kept for its change stream
+ * (docs/decisions/0105-change-streams.md).
+ *
+ * Invariant: a row of a table with a change stream names each owner since the stream began, the present one aside,
+ * until its changes are older than the stream's retention, or their bytes are beyond its limit. Of one row of the
+ * table there is one owner at each epoch, so the records of a row are ordered by (epoch, sequence), whatever splits and
+ * merges there were.
+ */
+import { assert } from '../base/index.ts';
+import type { MetadataRow, PastOwner } from './metadata-row.ts';
+
+/** More are not kept: a row of METADATA stays small. The oldest go first. */
+export const MAX_PAST_OWNERS = 200;
+
+/** The row, with its present owner among the past ones. Rows without a change stream stay as they are. */
+export function withPastOwner(row: MetadataRow, atMicros: number): MetadataRow {
+  const { pastOwners, server, epoch } = row;
+  if (pastOwners === undefined || server === undefined) return row;
+  assert(
+    pastOwners.every((owner) => owner.epoch < epoch || owner.server !== server.name),
+    'an owner becomes a past one once',
+  );
+  return { ...row, pastOwners: bounded([...pastOwners, { server: server.name, epoch, untilMicros: atMicros }]) };
+}
+
+/** Those of both tablets of a merge, which have no owner now. */
+export function mergedOwners(low: MetadataRow, high: MetadataRow): Pick<MetadataRow, 'pastOwners'> {
+  if (low.pastOwners === undefined && high.pastOwners === undefined) return {};
+  const all = new Map<string, PastOwner>();
+  for (const owner of [...(low.pastOwners ?? []), ...(high.pastOwners ?? [])]) {
+    const key = `${owner.epoch} ${owner.server}`;
+    const other = all.get(key);
+    // two parts of one tablet may have left the same owner at different times
+    if (other === undefined || other.untilMicros < owner.untilMicros) all.set(key, owner);
+  }
+  return { pastOwners: bounded([...all.values()]) };
+}
+
+/** Those whose changes may be younger than `sinceMicros`. */
+export function ownersSince(owners: readonly PastOwner[], sinceMicros: number): readonly PastOwner[] {
+  const kept = owners.filter(({ untilMicros }) => untilMicros >= sinceMicros);
+  return kept.length === owners.length ? owners : kept;
+}
+
+function bounded(owners: readonly PastOwner[]): readonly PastOwner[] {
+  return [...owners].sort(byEpoch).slice(-MAX_PAST_OWNERS);
+}
+
+function byEpoch(a: PastOwner, b: PastOwner): number {
+  if (a.epoch !== b.epoch) return a.epoch - b.epoch;
+  return a.server < b.server ? -1 : 1;
+}

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { TableSchema } from '../model/index.ts';
+import { ChangeRetention } from './change-retention.ts';
+import type { ServedTablet } from './tablet-map.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MICROS = 86_400e6;
+
+/** A log of appends of one byte each, by position. */
+class Log {
+  lowWater = 0;
+  newestPosition = 0;
+
+  sizeBytes(from = this.lowWater): number {
+    return this.newestPosition - Math.max(from, this.lowWater);
+  }
+}
+
+function retentionOf(tables: readonly string[], limitBytes = 1e9) {
+  const time = { micros: 1e15 };
+  const clock = { nowMicros: () => time.micros };
+  const advance = (ms: number): number => (time.micros += ms * 1000);
+  const log = new Log();
+  const served = tables.map((tableId) => ({ tableId }) as ServedTablet);
+  const retention = new ChangeRetention({
+    log,
+    clock,
+    tablets: { all: () => served.values() },
+    limitBytes,
+    schemaOf: (tableId) =>
+      ({ changeStream: tableId === 'plain' ? undefined : { retentionMicros: DAY_MICROS } }) as TableSchema,
+  });
+  /** A trim of all that no replay needs, after `appends` more. */
+  const trim = (appends: number): number => {
+    log.newestPosition += appends;
+    log.lowWater = retention.keptFrom(log.newestPosition);
+    return log.lowWater;
+  };
+  return { advance, served, trim, retention, log };
+}
+
+describe('the log of a server', () => {
+  test('is trimmed as far as no replay needs it where no table has a change stream', () => {
+    const { trim } = retentionOf(['plain', 'plain']);
+    assert.deepEqual([trim(100), trim(100)], [100, 200]);
+  });
+
+  test('is kept from the last trim before the first tablet of a table with a change stream, for its retention', () => {
+    const { advance, served, trim } = retentionOf(['plain']);
+    assert.equal(trim(100), 100);
+    served.push({ tableId: 'streamed' } as ServedTablet);
+    const kept: number[] = [];
+    for (let hour = 0; hour < 48; hour++) {
+      kept.push(trim(10));
+      advance(HOUR_MS);
+    }
+    assert.ok(
+      kept.slice(0, 24).every((position) => position === 100),
+      kept.join(),
+    );
+    // hour 47: all of the last 24 hours, and at most an hour more
+    const last = kept.at(-1)!;
+    assert.ok(last <= 100 + 24 * 10 && last >= 100 + 22 * 10, `${last}`);
+    // the tablet has gone, and its changes are still read from here
+    served.pop();
+    assert.ok(trim(10) < 500);
+    advance(25 * HOUR_MS);
+    assert.equal(trim(10), 600);
+    assert.equal(trim(10), 610);
+  });
+
+  test('is kept within a limit of bytes: the oldest go', () => {
+    const { advance, trim, log } = retentionOf(['streamed'], 50);
+    for (let hour = 0; hour < 12; hour++) {
+      const from = trim(10);
+      assert.ok(log.newestPosition - from <= 50, `${log.newestPosition - from}`);
+      advance(HOUR_MS);
+    }
+    assert.equal(log.lowWater, 70);
+    // one append above the limit: nothing of it is kept
+    assert.equal(trim(1000), 1120);
+  });
+
+  test('keeps more, not less, while the clock was set back', () => {
+    const { advance, trim } = retentionOf(['streamed']);
+    trim(10);
+    advance(20 * HOUR_MS);
+    const before = trim(10);
+    advance(-10 * HOUR_MS);
+    assert.equal(trim(10), before);
+  });
+});

@@ -1,0 +1,96 @@
+/**
+ * How much of the server's log is kept for change streams (docs/decisions/0105-change-streams.md).
+ *
+ * Invariants: while the server has a tablet of a table with a change stream, and for the longest retention after that,
+ * an append is kept until it is older than the longest retention of these tables, or the appends that are kept for this
+ * alone take more bytes than the limit: then the oldest go. Without such a tablet nothing is kept.
+ */
+import { assert } from '../base/index.ts';
+import type { ServerLog } from '../commitlog/index.ts';
+import type { Clock, LogPosition } from '../env/index.ts';
+import type { TableSchema } from '../model/index.ts';
+import type { TabletMap } from './tablet-map.ts';
+
+/** Instants at which the log's end is noted, in a retention period. */
+const MAX_NOTES = 1000;
+
+export interface ChangeRetentionOptions {
+  readonly log: Pick<ServerLog, 'lowWater' | 'newestPosition' | 'sizeBytes'>;
+  readonly clock: Pick<Clock, 'nowMicros'>;
+  readonly tablets: Pick<TabletMap, 'all'>;
+  /** Most bytes that are kept beyond what a replay needs. */
+  readonly limitBytes: number;
+  schemaOf(tableId: string): TableSchema | undefined;
+}
+
+interface Note {
+  readonly atMicros: number;
+  /** The newest append at that time. */
+  readonly position: LogPosition;
+}
+
+export class ChangeRetention {
+  readonly #options: ChangeRetentionOptions;
+  /** Ascending. Every append above one is of its time or later. */
+  readonly #notes: Note[] = [];
+  #retentionMicros = 0;
+  /** Nothing is kept after this time: no tablet needed it then. */
+  #untilMicros = 0;
+
+  constructor(options: ChangeRetentionOptions) {
+    this.#options = options;
+  }
+
+  /** The position from which appends are kept, when no replay needs those below `position`. At most `position`. */
+  keptFrom(position: LogPosition): LogPosition {
+    const retentionMicros = this.#longest();
+    if (retentionMicros === 0 && this.#notes.length === 0) return position;
+    const { clock, log } = this.#options;
+    const nowMicros = clock.nowMicros();
+    if (retentionMicros > 0) {
+      this.#retentionMicros = retentionMicros;
+      this.#untilMicros = nowMicros + retentionMicros;
+    } else if (nowMicros > this.#untilMicros) {
+      this.#notes.length = 0;
+      return position;
+    }
+    // what the log still has may be of a tablet that came since the last trim
+    if (this.#notes.length === 0) this.#notes.push({ atMicros: nowMicros, position: log.lowWater });
+    this.#note(nowMicros);
+    this.#forget(nowMicros - this.#retentionMicros, position);
+    return Math.min(this.#notes[0]!.position, position);
+  }
+
+  /** The longest retention of a table of which the server has a tablet; 0: none has a change stream. */
+  #longest(): number {
+    let longest = 0;
+    let last: string | undefined;
+    for (const { tableId } of this.#options.tablets.all()) {
+      if (tableId === last) continue;
+      last = tableId;
+      longest = Math.max(longest, this.#options.schemaOf(tableId)?.changeStream?.retentionMicros ?? 0);
+    }
+    return longest;
+  }
+
+  #note(atMicros: number): void {
+    const last = this.#notes.at(-1)!;
+    const { newestPosition: position } = this.#options.log;
+    assert(position >= last.position, 'positions of the log ascend');
+    // a clock that was set back notes nothing until it has caught up: more is kept
+    if (atMicros - last.atMicros >= this.#retentionMicros / MAX_NOTES) this.#notes.push({ atMicros, position });
+  }
+
+  /** Leaves the newest note that is no younger than `sinceMicros` as the first, unless the limit allows less. */
+  #forget(sinceMicros: number, position: LogPosition): void {
+    const { log, limitBytes } = this.#options;
+    const neededBytes = log.sizeBytes(position);
+    const isTooMuch = (from: LogPosition): boolean => log.sizeBytes(from) - neededBytes > limitBytes;
+    while (this.#notes.length > 1) {
+      const [first, second] = this.#notes;
+      if (second!.atMicros > sinceMicros && !isTooMuch(first!.position)) return;
+      this.#notes.shift();
+    }
+    if (isTooMuch(this.#notes[0]!.position)) this.#notes[0] = { ...this.#notes[0]!, position };
+  }
+}
