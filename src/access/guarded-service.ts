@@ -23,8 +23,10 @@ import {
   type CheckAndMutateRequest,
   type CompactionProgress,
   type FamilyChange,
+  type HotTabletService,
   type InstanceService,
   type KeySample,
+  type MemoryLayerService,
   type NewTable,
   type OperationStore,
   parseResourceName,
@@ -39,7 +41,9 @@ import {
 import { Audit, isRefusal } from './audit.ts';
 import { Gate } from './gate.ts';
 import { GuardedBackups } from './guarded-backups.ts';
+import { GuardedHotTablets } from './guarded-hot-tablets.ts';
 import { GuardedInstances } from './guarded-instances.ts';
+import { GuardedMemoryLayers } from './guarded-memory-layers.ts';
 import { GuardedOperations } from './guarded-operations.ts';
 import { GuardedPasser } from './guarded-passer.ts';
 import { GuardedPolicies } from './guarded-policies.ts';
@@ -71,6 +75,8 @@ export class GuardedService implements Service {
   readonly operations: OperationStore | undefined;
   readonly backups: BackupService | undefined;
   readonly instances: InstanceService | undefined;
+  readonly hotTablets: HotTabletService | undefined;
+  readonly memoryLayers: MemoryLayerService | undefined;
   readonly resources: ResourceStore | undefined;
   readonly authorizedViews: AuthorizedViewSource | undefined;
   readonly appProfiles: AppProfileRules | undefined;
@@ -96,6 +102,8 @@ export class GuardedService implements Service {
     this.operations = service.operations && new GuardedOperations(service.operations, rights);
     this.backups = service.backups && new GuardedBackups(service.backups, this.#gate);
     this.instances = service.instances && new GuardedInstances(service.instances, this.#gate);
+    this.hotTablets = service.hotTablets && new GuardedHotTablets(service.hotTablets, this.#gate);
+    this.memoryLayers = service.memoryLayers && new GuardedMemoryLayers(service.memoryLayers, this.#gate);
     this.resources = service.resources && new GuardedResources(service.resources, this.#gate);
     this.policies = service.policies && new GuardedPolicies(service.policies, this.#gate);
   }

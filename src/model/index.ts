@@ -29,6 +29,7 @@ export {
   valueLengthAt,
 } from './cell-run.ts';
 export { DEFAULT_INSTANCE, DEFAULT_PARENT, DEFAULT_PROJECT } from './default-instance.ts';
+export { compareHeat, type HotTablet, hottest } from './hot-tablet.ts';
 export {
   DEFAULT_CLUSTER,
   type AppProfile,
@@ -37,6 +38,10 @@ export {
   DEFAULT_APP_PROFILE,
   defaultAppProfile,
   type Instance,
+  isServedFromMemory,
+  type MemoryLayer,
+  memoryLayersOf,
+  type MemoryLayerState,
   uncreatedInstance,
 } from './instance.ts';
 export {

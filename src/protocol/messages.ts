@@ -13,6 +13,7 @@ import type { MetadataCommit, MetadataKey, MetadataRow } from '../metadata/index
 import type {
   Cell,
   FamilyUsage,
+  HotTablet,
   NewBackup,
   ReadBatch,
   ReadModifyWriteRule,
@@ -30,6 +31,7 @@ import type {
   RawWrite,
   ReadPart,
   TableChange,
+  TimeSpan,
 } from '../service/index.ts';
 import type { ProtocolVersion } from './version.ts';
 
@@ -216,6 +218,14 @@ export interface TabletServerCalls {
   /** For the tablet of exactly that range. */
   tabletStatistics: { message: { readonly tableId: string; readonly range: RowRange }; answer: TabletStatistics };
   counters: { message: Record<string, never>; answer: NamedCounters };
+  /** The hottest tablets of the instance's tables, measured since `startMicros` and before `endMicros`. */
+  hotTablets: {
+    message: TimeSpan & {
+      /** Its full name. */
+      readonly instance: string;
+    };
+    answer: readonly HotTablet[];
+  };
   /** The usage of each family, for the tablet of exactly that range. */
   familyUsage: { message: { readonly tableId: string; readonly range: RowRange }; answer: readonly FamilyUsage[] };
   /** Inside one tablet. */

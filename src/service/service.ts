@@ -25,7 +25,9 @@ import type {
 import type { AppProfileRules } from './app-profile-rules.ts';
 import type { BackupService } from './backup-service.ts';
 import type { ControlService } from './control-service.ts';
+import type { HotTabletService } from './hot-tablet-service.ts';
 import type { InstanceService } from './instance-service.ts';
+import type { MemoryLayerService } from './memory-layer-service.ts';
 import type { OperationStore } from './operation-store.ts';
 import type { PolicySource, PolicyStore } from './policy-store.ts';
 import type { AuthorizedViewSource, ResourceStore } from './resource-store.ts';
@@ -133,6 +135,10 @@ export interface Service extends DataService, AdminService, ControlService {
   readonly operations?: OperationStore | undefined;
   /** Undefined where they cannot be reached. */
   readonly backups?: BackupService | undefined;
+  /** Undefined where they cannot be reached. */
+  readonly hotTablets?: HotTabletService | undefined;
+  /** Undefined where they cannot be reached. */
+  readonly memoryLayers?: MemoryLayerService | undefined;
   /** Undefined where they cannot be reached. */
   readonly instances?: InstanceService | undefined;
   /** For the front doors of this database. Undefined where it has none. */

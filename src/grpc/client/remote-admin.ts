@@ -6,6 +6,8 @@ import { isEmptyRange, type RowRange, type TableSchema } from '../../model/index
 import type {
   AdminService,
   BackupService,
+  HotTabletService,
+  MemoryLayerService,
   FamilyChange,
   NewTable,
   PolicyStore,
@@ -25,17 +27,23 @@ import {
 import { errorOfStatus } from '../rpc/error-of-status.ts';
 import { call, RemoteControl } from './remote-control.ts';
 import { RemoteBackups } from './remote-backups.ts';
+import { RemoteHotTablets } from './remote-hot-tablets.ts';
+import { RemoteMemoryLayers } from './remote-memory-layers.ts';
 import { RemotePolicies } from './remote-policies.ts';
 
 const admin = BigtableTableAdmin.method;
 
 export class RemoteAdmin extends RemoteControl implements AdminService {
   readonly backups: BackupService;
+  readonly hotTablets: HotTabletService;
+  readonly memoryLayers: MemoryLayerService;
   readonly policies: PolicyStore;
 
   constructor(client: RpcClient) {
     super(client);
     this.backups = new RemoteBackups(client);
+    this.hotTablets = new RemoteHotTablets(client);
+    this.memoryLayers = new RemoteMemoryLayers(client);
     this.policies = new RemotePolicies(client);
   }
 
