@@ -166,6 +166,7 @@ export const ROOMS = [
       'network',
       'platform',
       'protocol',
+      'resources',
       'service',
       'sstable',
       'tablet',

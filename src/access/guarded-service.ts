@@ -24,8 +24,10 @@ import {
   type CheckAndMutateRequest,
   type CompactionProgress,
   type FamilyChange,
+  type HotTabletService,
   type InstanceService,
   type KeySample,
+  type MemoryLayerService,
   type NewTable,
   type OperationStore,
   parseResourceName,
@@ -41,7 +43,9 @@ import { Audit, isRefusal } from './audit.ts';
 import { Gate } from './gate.ts';
 import { GuardedBackups } from './guarded-backups.ts';
 import { GuardedChanges } from './guarded-changes.ts';
+import { GuardedHotTablets } from './guarded-hot-tablets.ts';
 import { GuardedInstances } from './guarded-instances.ts';
+import { GuardedMemoryLayers } from './guarded-memory-layers.ts';
 import { GuardedOperations } from './guarded-operations.ts';
 import { GuardedPasser } from './guarded-passer.ts';
 import { GuardedPolicies } from './guarded-policies.ts';
@@ -74,6 +78,8 @@ export class GuardedService implements Service {
   readonly backups: BackupService | undefined;
   readonly changes: ChangeService | undefined;
   readonly instances: InstanceService | undefined;
+  readonly hotTablets: HotTabletService | undefined;
+  readonly memoryLayers: MemoryLayerService | undefined;
   readonly resources: ResourceStore | undefined;
   readonly authorizedViews: AuthorizedViewSource | undefined;
   readonly appProfiles: AppProfileRules | undefined;
@@ -100,6 +106,8 @@ export class GuardedService implements Service {
     this.backups = service.backups && new GuardedBackups(service.backups, this.#gate);
     this.changes = service.changes && new GuardedChanges(service.changes, this.#gate);
     this.instances = service.instances && new GuardedInstances(service.instances, this.#gate);
+    this.hotTablets = service.hotTablets && new GuardedHotTablets(service.hotTablets, this.#gate);
+    this.memoryLayers = service.memoryLayers && new GuardedMemoryLayers(service.memoryLayers, this.#gate);
     this.resources = service.resources && new GuardedResources(service.resources, this.#gate);
     this.policies = service.policies && new GuardedPolicies(service.policies, this.#gate);
   }

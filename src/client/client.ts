@@ -23,6 +23,8 @@ import { callServer, type MasterCalls } from '../protocol/index.ts';
 import {
   AppProfileCache,
   Instances,
+  type MemoryLayerCache,
+  MemoryLayers,
   ownerText,
   Policies,
   PolicyCache,
@@ -59,6 +61,7 @@ import { ChangeStreams } from './change-streams.ts';
 import { checkConsistencyToken, consistencyToken } from './consistency-token.ts';
 import { Control } from './control.ts';
 import { eachTablet, ofEachTablet } from './each-tablet.ts';
+import { HotTablets } from './hot-tablets.ts';
 import { MasterCaller } from './master-caller.ts';
 import { mutateRows } from './mutate-rows.ts';
 import { type ReadRowsParts, readRows } from './read-rows.ts';
@@ -74,6 +77,8 @@ export interface ClientOptions {
   readonly cacheEntries?: number;
   /** False while the front door over this client may have missed changes of policies. Default: it misses none. */
   readonly isDoorCurrent?: () => boolean;
+  /** What the tablet server of this process follows: it is read again with the files of the door. Default: nothing. */
+  readonly memoryLayers?: MemoryLayerCache | undefined;
 }
 
 /** Named resources that are kept as they are. */
@@ -91,12 +96,15 @@ export class Client implements Service {
   readonly operations: OperationFiles;
   readonly backups: Backups;
   readonly changes: ChangeStreams;
+  readonly hotTablets: HotTablets;
   readonly instances: Instances;
+  readonly memoryLayers: MemoryLayers;
   readonly appProfiles: AppProfileCache;
   readonly resources: Resources;
   readonly authorizedViews: ViewCache;
   readonly policies: Policies;
   readonly policySource: PolicyCache;
+  readonly #followedLayers: MemoryLayerCache | undefined;
   readonly #env: Env;
   readonly #limits: Limits;
   /** Large requests are checked in slices. */
@@ -108,12 +116,14 @@ export class Client implements Service {
   readonly #control: Control;
   readonly #master: MasterCaller;
 
-  private constructor({ env, limits, cacheEntries, isDoorCurrent = () => true }: ClientOptions) {
+  private constructor({ env, limits, cacheEntries, isDoorCurrent = () => true, memoryLayers }: ClientOptions) {
     this.#env = env;
     this.#limits = limits;
     this.operations = new OperationFiles(env);
     const onChange = this.#confirmDoorFiles.bind(this);
     this.instances = new Instances({ ...env, deleteTable: this.deleteTable.bind(this), onChange });
+    this.memoryLayers = new MemoryLayers(this.instances);
+    this.#followedLayers = memoryLayers;
     this.appProfiles = new AppProfileCache(env);
     this.resources = new Resources({
       ...env,
@@ -141,6 +151,7 @@ export class Client implements Service {
       restored: (name) => this.#schemas.refresh(name),
     });
     this.changes = new ChangeStreams({ ...env, router: this.#router, limits });
+    this.hotTablets = new HotTablets({ env, checkCluster: this.#checkCluster.bind(this) });
     this.#reads = { router: this.#router, transport: env.transport, clock: env.clock, random: env.random, limits };
     this.#writes = new RowWrites({ ...env, router: this.#router, limits });
     this.#control = new Control({
@@ -183,7 +194,8 @@ export class Client implements Service {
   }
 
   #doorFiles() {
-    return [this.appProfiles, this.authorizedViews, this.policySource];
+    const layers = this.#followedLayers;
+    return [this.appProfiles, this.authorizedViews, this.policySource, ...(layers === undefined ? [] : [layers])];
   }
 
   /** Passes calls for rows of other servers than `ownAddress` on as bytes. */

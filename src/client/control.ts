@@ -9,7 +9,6 @@ import {
   checkContext,
   ContextWait,
   type Env,
-  listFiles,
   type RequestContext,
   sleep,
   within,
@@ -24,17 +23,12 @@ import {
   type TabletHistory,
   type TabletStatistics,
 } from '../model/index.ts';
-import {
-  callServer,
-  decodeCallablePeer,
-  type NamedCounters,
-  type PeerFile,
-  SERVERS_DIRECTORY,
-} from '../protocol/index.ts';
+import { callServer, type NamedCounters } from '../protocol/index.ts';
 import { checkTableName, checkTabletBound, type CompactionProgress, type ControlService } from '../service/index.ts';
+import { onServers } from './each-server.ts';
 import { eachTablet, ofEachTablet } from './each-tablet.ts';
 import type { MasterCaller } from './master-caller.ts';
-import { isMisdirected, type Router } from './router.ts';
+import type { Router } from './router.ts';
 
 /** The number of tablets of one call that are concurrently compacted, or wait for that at their servers. */
 const MAX_CONCURRENT_TABLETS = 16;
@@ -77,7 +71,11 @@ export class Control implements ControlService {
       const work = new Compactions(this.#parts, own, await this.#targets(own, table));
       yield* work.run();
       if (table === undefined)
-        await this.#onServers(({ address }) => callServer(transport, address, 'compactMetadata', {}, own), own);
+        await onServers(
+          this.#parts.env,
+          ({ address }) => callServer(transport, address, 'compactMetadata', {}, own),
+          own,
+        );
       work.check();
     } finally {
       outer.stop();
@@ -86,7 +84,8 @@ export class Control implements ControlService {
   }
 
   async flush(context: RequestContext): Promise<void> {
-    await this.#onServers(
+    await onServers(
+      this.#parts.env,
       ({ address }) => callServer(this.#parts.env.transport, address, 'flush', {}, context),
       context,
     );
@@ -155,7 +154,8 @@ export class Control implements ControlService {
   }
 
   async counters(context: RequestContext): Promise<Readonly<Record<string, number>>> {
-    const answers = await this.#onServers(
+    const answers = await onServers(
+      this.#parts.env,
       ({ address }) => callServer(this.#parts.env.transport, address, 'counters', {}, context),
       context,
     );
@@ -186,20 +186,6 @@ export class Control implements ControlService {
       }
     }
     return targets;
-  }
-
-  /** Calls every tablet server, except those that have ended. Fails after all are done, if one failed. */
-  async #onServers<T>(call: (server: PeerFile) => Promise<T>, context: RequestContext): Promise<T[]> {
-    const { env } = this.#parts;
-    const files = await within(listFiles(env.lockService, SERVERS_DIRECTORY), context, env.clock);
-    const answers: T[] = [];
-    for (const outcome of await Promise.allSettled(
-      files.map(async ({ path, contents }) => call(decodeCallablePeer(path, contents))),
-    )) {
-      if (outcome.status === 'fulfilled') answers.push(outcome.value);
-      else if (!isMisdirected(outcome.reason)) throw outcome.reason;
-    }
-    return answers;
   }
 }
 

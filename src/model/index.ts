@@ -36,6 +36,7 @@ export {
   valueLengthAt,
 } from './cell-run.ts';
 export { DEFAULT_INSTANCE, DEFAULT_PARENT, DEFAULT_PROJECT } from './default-instance.ts';
+export { compareHeat, type HotTablet, hottest } from './hot-tablet.ts';
 export {
   DEFAULT_CLUSTER,
   type AppProfile,
@@ -44,6 +45,10 @@ export {
   DEFAULT_APP_PROFILE,
   defaultAppProfile,
   type Instance,
+  isServedFromMemory,
+  type MemoryLayer,
+  memoryLayersOf,
+  type MemoryLayerState,
   uncreatedInstance,
 } from './instance.ts';
 export {

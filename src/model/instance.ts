@@ -42,6 +42,41 @@ export interface Cluster extends Part {
   /** Numbers of nodes are multiples of it. Undefined: 1, and no one has said so. */
   readonly scalingFactor: 1 | 2 | undefined;
   readonly storage: 'ssd' | 'hdd';
+  /** Undefined: no one has turned it on or off yet, and it is off. */
+  readonly memoryLayer?: MemoryLayerState | undefined;
+}
+
+export interface MemoryLayerState {
+  readonly isOn: boolean;
+  /** The revision of the instance that changed it last. */
+  readonly revision: number;
+}
+
+/**
+ * The memory layer of a cluster (API: google.bigtable.admin.v2.MemoryLayer). While that of one cluster is on, all
+ * locality groups of all tables of the instance are in-memory groups (paper section 6).
+ */
+export interface MemoryLayer {
+  /** The full name of its cluster. */
+  readonly cluster: string;
+  readonly isOn: boolean;
+  /** Another text after each change. */
+  readonly etag: string;
+}
+
+/** Those of an instance's clusters, by name. */
+export function memoryLayersOf({ name, createdMicros = 0, clusters }: Instance): MemoryLayer[] {
+  return clusters.map(({ id, memoryLayer }) => ({
+    cluster: `${name}/clusters/${id}`,
+    isOn: memoryLayer?.isOn ?? false,
+    // a later instance of the name has other etags
+    etag: `${createdMicros.toString(36)}-${memoryLayer?.revision ?? 0}`,
+  }));
+}
+
+/** True while the tables of the instance are served from memory. */
+export function isServedFromMemory({ clusters }: Instance): boolean {
+  return clusters.some(({ memoryLayer }) => memoryLayer?.isOn);
 }
 
 export interface Autoscaling {

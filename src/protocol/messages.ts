@@ -14,6 +14,7 @@ import type {
   Cell,
   ChangeBatch,
   FamilyUsage,
+  HotTablet,
   NewBackup,
   ReadBatch,
   ReadModifyWriteRule,
@@ -32,6 +33,7 @@ import type {
   RawWrite,
   ReadPart,
   TableChange,
+  TimeSpan,
 } from '../service/index.ts';
 import type { ProtocolVersion } from './version.ts';
 
@@ -230,6 +232,14 @@ export interface TabletServerCalls {
   /** For the tablet of exactly that range. */
   tabletStatistics: { message: { readonly tableId: string; readonly range: RowRange }; answer: TabletStatistics };
   counters: { message: Record<string, never>; answer: NamedCounters };
+  /** The hottest tablets of the instance's tables, measured since `startMicros` and before `endMicros`. */
+  hotTablets: {
+    message: TimeSpan & {
+      /** Its full name. */
+      readonly instance: string;
+    };
+    answer: readonly HotTablet[];
+  };
   /** The usage of each family, for the tablet of exactly that range. */
   familyUsage: { message: { readonly tableId: string; readonly range: RowRange }; answer: readonly FamilyUsage[] };
   /** Inside one tablet. */

@@ -27,6 +27,7 @@ export class FollowedFiles<T> {
   readonly #parts: FollowedFilesParts;
   readonly #prefix: string;
   readonly #decode: (file: SmallFile) => T;
+  readonly #onChange: ((name: string) => void) | undefined;
   /** By path without the prefix. */
   readonly #entries = new Map<string, Entry<T>>();
   #reads = 0;
@@ -35,8 +36,17 @@ export class FollowedFiles<T> {
   #isFollowing = false;
   #stopWatching: (() => void) | undefined;
 
-  /** `decode` throws where a file cannot be understood: then it is as if there were none, which is logged. */
-  constructor(parts: FollowedFilesParts, prefix: string, decode: (file: SmallFile) => T) {
+  /**
+   * `decode` throws where a file cannot be understood: then it is as if there were none, which is logged. `onChange`:
+   * called when the file of that name holds another value.
+   */
+  constructor(
+    parts: FollowedFilesParts,
+    prefix: string,
+    decode: (file: SmallFile) => T,
+    onChange?: (name: string) => void,
+  ) {
+    this.#onChange = onChange;
     this.#parts = parts;
     this.#prefix = prefix;
     this.#decode = decode;
@@ -119,9 +129,12 @@ export class FollowedFiles<T> {
   }
 
   #set(name: string, read: number, file: SmallFile | undefined): void {
-    if ((this.#entries.get(name)?.read ?? 0) > read) return;
+    const before = this.#entries.get(name);
+    if ((before?.read ?? 0) > read) return;
     this.#changes++;
-    this.#entries.set(name, { read, value: file && this.#decoded(file) });
+    const value = file && this.#decoded(file);
+    this.#entries.set(name, { read, value });
+    if (value !== before?.value) this.#onChange?.(name);
   }
 
   #decoded(file: SmallFile): T | undefined {

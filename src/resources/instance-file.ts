@@ -2,7 +2,7 @@
  * An instance as a file of the lock service, `instances/<full name of the instance>`. Format:
  * docs/formats/instances.md.
  */
-import type { AppProfile, Autoscaling, Cluster, Instance } from '../model/index.ts';
+import type { AppProfile, Autoscaling, Cluster, Instance, MemoryLayerState } from '../model/index.ts';
 import { encodeDocument, PlainObject } from '../metadata/index.ts';
 
 const INSTANCE_DIRECTORY = 'instances/';
@@ -51,7 +51,12 @@ function readCluster(object: PlainObject): Cluster {
     scalingFactor: object.has('scalingFactor') ? scalingFactorOf(object.count('scalingFactor')) : undefined,
     storage: object.oneOf('storage', ['ssd', 'hdd']),
     revision: object.count('revision'),
+    ...(object.has('memoryLayer') && { memoryLayer: readMemoryLayer(object.object('memoryLayer')) }),
   };
+}
+
+function readMemoryLayer(object: PlainObject): MemoryLayerState {
+  return { isOn: object.flag('isOn'), revision: object.count('revision') };
 }
 
 function scalingFactorOf(factor: number): 1 | 2 {

@@ -215,6 +215,15 @@ describe('instances', () => {
         revision: fc.integer({ min: 1, max: 6 }),
       }),
       fc.record({ kind: fc.constant('deleteAppProfile' as const), id: fc.oneof(id, fc.constant('default')) }),
+      fc.record({
+        kind: fc.constant('setMemoryLayer' as const),
+        id,
+        isOn: fc.boolean(),
+        etag: fc.option(
+          fc.integer({ min: 0, max: 6 }).map((revision) => `0-${revision}`),
+          { nil: undefined },
+        ),
+      }),
       fc.record({ kind: fc.constant('describe' as const), displayName: fc.constantFrom('x', 'y') }),
     );
     await fc.assert(
@@ -296,20 +305,31 @@ class PlainInstance {
     if (change.kind === 'describe') this.#displayName = change.displayName ?? this.#displayName;
     else if (change.kind === 'deleteCluster') this.#clusters.delete(change.id);
     else if (change.kind === 'deleteAppProfile') this.#profiles.delete(change.id);
-    else if ('cluster' in change) this.#clusters.set(change.cluster.id, { ...change.cluster, revision });
-    else this.#profiles.set(change.profile.id, { ...change.profile, revision });
+    else if (change.kind === 'setMemoryLayer')
+      this.#clusters.set(change.id, {
+        ...this.#clusters.get(change.id)!,
+        memoryLayer: { isOn: change.isOn, revision },
+      });
+    else if ('cluster' in change) {
+      const memoryLayer = this.#clusters.get(change.cluster.id)?.memoryLayer;
+      this.#clusters.set(change.cluster.id, { ...change.cluster, revision, ...(memoryLayer && { memoryLayer }) });
+    } else this.#profiles.set(change.profile.id, { ...change.profile, revision });
     return 'OK';
   }
 
   #refusal(change: InstanceChange): string | undefined {
     if (change.kind === 'describe') return undefined;
-    const all = change.kind.endsWith('Cluster') ? this.#clusters : this.#profiles;
+    const all = change.kind.endsWith('Cluster') || change.kind === 'setMemoryLayer' ? this.#clusters : this.#profiles;
     const id = 'cluster' in change ? change.cluster.id : 'profile' in change ? change.profile.id : change.id;
     const on = 'profile' in change && change.profile.routing.kind === 'single' ? change.profile.routing.cluster : 'a';
     if ('profile' in change && !this.#clusters.has(on)) return 'FAILED_PRECONDITION';
     if (change.kind.startsWith('create')) return all.has(id) ? 'ALREADY_EXISTS' : undefined;
     if (!all.has(id)) return 'NOT_FOUND';
     if ('revision' in change && all.get(id)!.revision !== change.revision) return 'ABORTED';
+    if (change.kind === 'setMemoryLayer' && change.etag !== undefined) {
+      const revision = this.#clusters.get(change.id)?.memoryLayer?.revision ?? 0;
+      return change.etag === `${this.#instance.createdMicros!.toString(36)}-${revision}` ? undefined : 'ABORTED';
+    }
     const isUsed = [...this.#profiles.values()].some(
       ({ routing }) => routing.kind === 'single' && routing.cluster === id,
     );

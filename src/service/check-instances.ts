@@ -8,6 +8,7 @@ import type { InstanceChange, NewAppProfile, NewCluster, NewInstance } from './i
 
 /** Ids of projects are free, and so are those of instances that came with a table. */
 const INSTANCE_NAME = /^projects\/[^/]{1,1000}\/instances\/([^/]{1,1000})$/;
+const CLUSTER_NAME = /^(projects\/[^/]{1,1000}\/instances\/[^/]{1,1000})\/clusters\/([^/]{1,1000})$/;
 const NEW_INSTANCE_ID = /^[a-z][-a-z0-9]{0,31}[a-z0-9]$/;
 const CLUSTER_ID = /^[a-z][-a-z0-9]{0,63}$/;
 const APP_PROFILE_ID = /^[_a-zA-Z0-9][-_.a-zA-Z0-9]{0,49}$/;
@@ -27,6 +28,16 @@ const STORAGE_GIB = { ssd: [2560, 5120], hdd: [8192, 16_384] } as const;
 export function checkInstanceName(name: string): void {
   if (!INSTANCE_NAME.test(name))
     throw invalidArgument(`instance name ${quote(name, 200)} must be projects/PROJECT/instances/INSTANCE`);
+}
+
+/** The instance and the id in the full name of a cluster. */
+export function checkClusterName(name: string): { readonly instance: string; readonly id: string } {
+  const [, instance, id] = CLUSTER_NAME.exec(name) ?? [];
+  if (instance === undefined || id === undefined)
+    throw invalidArgument(
+      `cluster name ${quote(name, 200)} must be projects/PROJECT/instances/INSTANCE/clusters/CLUSTER`,
+    );
+  return { instance, id };
 }
 
 export function checkNewInstance(instance: NewInstance): void {
@@ -54,6 +65,7 @@ export function checkInstanceChange(name: string, change: InstanceChange): void 
       return checkAppProfile(change.profile);
     case 'deleteCluster':
     case 'deleteAppProfile':
+    case 'setMemoryLayer':
       return;
   }
 }

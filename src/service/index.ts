@@ -19,12 +19,19 @@ export {
   type Slicer,
 } from './check-data.ts';
 export { checkGroupLayout } from './check-groups.ts';
-export { checkInstanceChange, checkInstanceName, checkNewInstance } from './check-instances.ts';
 export { checkRowRange, checkTableName } from './check-names.ts';
+export { checkClusterName, checkInstanceChange, checkInstanceName, checkNewInstance } from './check-instances.ts';
 export { checkMember, checkPolicy } from './check-policies.ts';
 export { checkMutations, checkRules, effectiveMutations } from './check-schema.ts';
 export type { CompactionProgress, ControlService } from './control-service.ts';
 export { changedInstance, newInstance, partOf } from './instance-changes.ts';
+export {
+  checkTimeSpan,
+  type HotTabletService,
+  lastDay,
+  MAX_HOT_TABLETS,
+  type TimeSpan,
+} from './hot-tablet-service.ts';
 export type {
   InstanceChange,
   InstanceService,
@@ -32,6 +39,7 @@ export type {
   NewCluster,
   NewInstance,
 } from './instance-service.ts';
+export type { MemoryLayerChange, MemoryLayerService, MemoryLayerSource } from './memory-layer-service.ts';
 export { type KeptOperation, MAX_OPERATION_BYTES, type OperationStore } from './operation-store.ts';
 export { changedPolicy, type KeptPolicy, type PolicySource, type PolicyStore } from './policy-store.ts';
 export { type NamedKind, type NamedResource, parseResourceName } from './resource-names.ts';

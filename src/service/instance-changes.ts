@@ -1,6 +1,6 @@
 /** What a change makes of an instance: pure, and all of the change or an error. */
 import { BigtableError, Code, notFound } from '../base/index.ts';
-import { type AppProfile, type Cluster, defaultAppProfile, type Instance } from '../model/index.ts';
+import { type AppProfile, type Cluster, defaultAppProfile, type Instance, memoryLayersOf } from '../model/index.ts';
 import type { InstanceChange, NewAppProfile, NewInstance } from './instance-service.ts';
 import { changedSinceRead } from './stale-change.ts';
 
@@ -26,7 +26,17 @@ export function changedInstance(instance: Instance, change: InstanceChange): Ins
     case 'createCluster':
       return { ...next, clusters: added(instance, 'clusters', { ...change.cluster, revision }, MAX_CLUSTERS) };
     case 'replaceCluster':
-      return { ...next, clusters: replaced(instance, 'clusters', { ...change.cluster, revision }, change.revision) };
+      return {
+        ...next,
+        clusters: replaced(
+          instance,
+          'clusters',
+          { ...partOf(instance, 'clusters', change.cluster.id), ...change.cluster, revision },
+          change.revision,
+        ),
+      };
+    case 'setMemoryLayer':
+      return { ...next, clusters: withMemoryLayer(instance, change, revision) };
     case 'deleteCluster':
       return { ...next, clusters: withoutCluster(instance, change.id) };
     case 'createAppProfile': {
@@ -89,6 +99,19 @@ function withoutCluster(instance: Instance, id: string): Cluster[] {
   if (user !== undefined)
     throw new BigtableError(Code.FAILED_PRECONDITION, `${name} is used by app profile ${user.id}: change that first`);
   return clusters;
+}
+
+/** A change of the memory layer is none of the cluster: neither makes the other fail. */
+function withMemoryLayer(
+  instance: Instance,
+  { id, isOn, etag }: Extract<InstanceChange, { readonly kind: 'setMemoryLayer' }>,
+  revision: number,
+): Cluster[] {
+  const changed = partOf(instance, 'clusters', id);
+  const name = `${instance.name}/clusters/${id}`;
+  const present = memoryLayersOf(instance).find(({ cluster }) => cluster === name);
+  if (etag !== undefined && etag !== present?.etag) throw changedSinceRead(`${name}/memoryLayer`);
+  return instance.clusters.map((each) => (each === changed ? { ...each, memoryLayer: { isOn, revision } } : each));
 }
 
 /** The clusters that the profile names. */

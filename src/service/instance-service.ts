@@ -8,7 +8,7 @@ import type { RequestContext } from '../env/index.ts';
 import type { AppProfile, Cluster, Instance } from '../model/index.ts';
 
 /** Revisions are given by the service. */
-export type NewCluster = Omit<Cluster, 'revision'>;
+export type NewCluster = Omit<Cluster, 'revision' | 'memoryLayer'>;
 export type NewAppProfile = Omit<AppProfile, 'revision'>;
 
 export interface NewInstance extends Pick<Instance, 'name' | 'displayName' | 'type' | 'edition' | 'labels'> {
@@ -22,6 +22,14 @@ export type InstanceChange =
   | { readonly kind: 'createCluster'; readonly cluster: NewCluster }
   | { readonly kind: 'replaceCluster'; readonly cluster: NewCluster; readonly revision: number }
   | { readonly kind: 'deleteCluster'; readonly id: string }
+  /** `etag`: of the memory layer as its caller knows it; ABORTED if it is another by now. Default: any. */
+  | {
+      readonly kind: 'setMemoryLayer';
+      /** That of the cluster. */
+      readonly id: string;
+      readonly isOn: boolean;
+      readonly etag?: string | undefined;
+    }
   | { readonly kind: 'createAppProfile'; readonly profile: NewAppProfile }
   | { readonly kind: 'replaceAppProfile'; readonly profile: NewAppProfile; readonly revision: number }
   | { readonly kind: 'deleteAppProfile'; readonly id: string };

@@ -38,7 +38,10 @@ export const PERMITTED_AS: Readonly<Record<NamedKind, string>> = {
 const KINDS = ['logicalViews', 'materializedViews', 'authorizedViews', 'schemaBundles'];
 const ADMINISTERED = ['instances', 'clusters', 'appProfiles', 'tables', 'backups', ...KINDS];
 
-const SEE = ADMINISTERED.flatMap((kind) => [`bigtable.${kind}.get`, `bigtable.${kind}.list`]);
+const SEE = [
+  ...[...ADMINISTERED, 'memoryLayers'].flatMap((kind) => [`bigtable.${kind}.get`, `bigtable.${kind}.list`]),
+  'bigtable.hotTablets.list',
+];
 const READ = [
   'bigtable.tables.readRows',
   'bigtable.tables.sampleRowKeys',
@@ -57,7 +60,7 @@ const MANAGE = [
   'bigtable.tables.undelete',
   'bigtable.backups.restore',
   'bigtable.backups.read',
-  'bigtable.hotTablets.list',
+  'bigtable.memoryLayers.update',
 ];
 const SHARED = ['instances', 'tables', 'backups', ...KINDS];
 const SEE_POLICY = SHARED.map((kind) => `bigtable.${kind}.getIamPolicy`);

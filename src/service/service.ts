@@ -27,7 +27,9 @@ import type { AppProfileRules } from './app-profile-rules.ts';
 import type { BackupService } from './backup-service.ts';
 import type { ChangeService } from './change-service.ts';
 import type { ControlService } from './control-service.ts';
+import type { HotTabletService } from './hot-tablet-service.ts';
 import type { InstanceService } from './instance-service.ts';
+import type { MemoryLayerService } from './memory-layer-service.ts';
 import type { OperationStore } from './operation-store.ts';
 import type { PolicySource, PolicyStore } from './policy-store.ts';
 import type { AuthorizedViewSource, ResourceStore } from './resource-store.ts';
@@ -141,6 +143,10 @@ export interface Service extends DataService, AdminService, ControlService {
   readonly backups?: BackupService | undefined;
   /** Undefined where they cannot be reached. */
   readonly changes?: ChangeService | undefined;
+  /** Undefined where they cannot be reached. */
+  readonly hotTablets?: HotTabletService | undefined;
+  /** Undefined where they cannot be reached. */
+  readonly memoryLayers?: MemoryLayerService | undefined;
   /** Undefined where they cannot be reached. */
   readonly instances?: InstanceService | undefined;
   /** For the front doors of this database. Undefined where it has none. */

@@ -10,6 +10,7 @@ export type { FileLineage, RecordPoint } from './format/lineage.ts';
 export { IndexCache } from './cache/index-cache.ts';
 export { MemoryBudget } from './cache/memory-budget.ts';
 export { totalEntries } from './format/properties.ts';
+export { type OwnedResidency, Residency } from './cache/residency.ts';
 export { RowCache } from './cache/row-cache.ts';
 export { SsTable } from './ss-table.ts';
 export { DEFAULT_BLOCK_SIZE_BYTES, type SsTableWriteOptions, writeSsTable } from './write/write-ss-table.ts';

@@ -21,6 +21,7 @@ import type { FamilyStatistics } from './format/families.ts';
 import { TRAILER_BYTES } from './format/format.ts';
 import { FileIndex, type IndexCache } from './cache/index-cache.ts';
 import type { MemoryBudget } from './cache/memory-budget.ts';
+import type { OwnedResidency } from './cache/residency.ts';
 import { NO_PAGE } from './format/page-index.ts';
 import type { SsTableProperties } from './format/properties.ts';
 import { type CachedRows, copyRow, KeptRowCursor } from './cache/row-cache.ts';
@@ -41,6 +42,8 @@ export interface SsTableOptions {
    * RESOURCE_EXHAUSTED if they do not fit. Default: the blocks go through `cache`.
    */
   readonly inMemory?: MemoryBudget | undefined;
+  /** Decides the same for as long as the file is open, and may change its mind. Default: `inMemory` decides. */
+  readonly residency?: OwnedResidency | undefined;
   /** The budget of indexes and Bloom filters. Default: those of this file stay in memory while it is open. */
   readonly indexes?: IndexCache | undefined;
   readonly metrics: Metrics;
@@ -78,10 +81,12 @@ export class SsTable implements Layer {
   readonly #index: FileIndex;
   readonly #bloomSkips: Counter;
   readonly #bloomPasses: Counter;
-  readonly #blocks: BlockKeeper;
-  readonly #rows: CachedRows | undefined;
+  /** Where the blocks stay in memory; undefined: they are in the block cache. */
+  #memory: MemoryBudget | undefined;
+  #blocks: BlockKeeper;
+  #rows: CachedRows | undefined;
   readonly #clock: Clock;
-  readonly #source: BlockSource;
+  #source: BlockSource;
   #isClosed = false;
 
   /**
@@ -103,7 +108,8 @@ export class SsTable implements Layer {
   }
 
   private constructor(options: SsTableOptions, file: CheckedFile, summary: Summary, index: FileIndex) {
-    const { path, cache, inMemory, clock, metrics } = options;
+    const { path, inMemory, residency, clock, metrics } = options;
+    assert(inMemory === undefined || residency === undefined, 'one thing decides whether a file stays in memory');
     this.#options = options;
     this.path = path;
     this.sizeBytes = summary.sizeBytes;
@@ -113,18 +119,39 @@ export class SsTable implements Layer {
     this.#index = index;
     index.openTable();
     this.#clock = clock;
-    const blocks = inMemory ? inMemory.open(path, summary.rawBytes, () => cache.open(path)) : cache.open(path);
-    this.#blocks = blocks;
-    this.#rows = inMemory ? undefined : cache.rowCache?.open(path);
     this.#bloomSkips = metrics.counter('sstable.bloomSkips');
     this.#bloomPasses = metrics.counter('sstable.bloomPasses');
-    this.#source = {
+    this.#memory = inMemory ?? residency?.memory;
+    this.#blocks = this.#openBlocks();
+    this.#rows = this.#openRows();
+    this.#source = this.#newSource();
+    residency?.add(this);
+  }
+
+  #openBlocks(): BlockKeeper {
+    const { path, cache } = this.#options;
+    if (this.#memory === undefined) return cache.open(path);
+    return this.#memory.open(path, this.#summary.rawBytes, () => cache.open(path));
+  }
+
+  #openRows(): CachedRows | undefined {
+    const { path, cache } = this.#options;
+    return this.#memory === undefined ? cache.rowCache?.open(path) : undefined;
+  }
+
+  /** What cursors read from. Those that are open when the blocks are moved go on with theirs. */
+  #newSource(): BlockSource {
+    const { cache, metrics } = this.#options;
+    const blocks = this.#blocks;
+    const index = this.#index;
+    const isInMemory = this.isInMemory;
+    return {
       get index() {
         return index.frame?.index;
       },
       loadIndex: () => index.load(),
       readAheadLimitBytes: () =>
-        inMemory ? READ_AHEAD_LIMIT_BYTES : Math.min(READ_AHEAD_LIMIT_BYTES, cache.scanShareBytes),
+        isInMemory ? READ_AHEAD_LIMIT_BYTES : Math.min(READ_AHEAD_LIMIT_BYTES, cache.scanShareBytes),
       cached: (block) => blocks.get(block),
       readNow: (block) => this.#readNow(block, true),
       ofRow: (block, row) => this.#pageOfRow(block, row) ?? blocks.get(block) ?? this.#readNow(block, false),
@@ -133,13 +160,31 @@ export class SsTable implements Layer {
       load: (block, readAheadBytes, backwards) => this.#load(block, readAheadBytes, backwards, true),
       rowFound: (row, number, block, entryAt) => this.#keepRow(row, number, block, entryAt),
       rowMissed: () => {
-        if (summary.properties.bloomFilter !== 'none') metrics.add('sstable.bloomFalsePasses');
+        if (this.properties.bloomFilter !== 'none') metrics.add('sstable.bloomFalsePasses');
       },
       closed: (isScan) => {
         if (isScan) cache.onScanClosed();
         index.leave();
       },
     };
+  }
+
+  /** True while its blocks stay in memory. */
+  get isInMemory(): boolean {
+    return this.#memory !== undefined;
+  }
+
+  /** Only for Residency. */
+  move(): void {
+    const wanted = this.#options.residency?.memory;
+    if (wanted === this.#memory) return;
+    const [blocks, rows] = [this.#blocks, this.#rows];
+    this.#memory = wanted;
+    this.#blocks = this.#openBlocks();
+    this.#rows = this.#openRows();
+    this.#source = this.#newSource();
+    blocks.close();
+    rows?.close();
   }
 
   /** Opens the file once more, without reading: both share index, filter and cached blocks. Close each once. */
@@ -335,6 +380,7 @@ export class SsTable implements Layer {
     this.#blocks.close();
     this.#rows?.close();
     this.#isClosed = true;
+    this.#options.residency?.delete(this);
     this.#index.closeTable();
   }
 
@@ -344,7 +390,7 @@ export class SsTable implements Layer {
    * being read needs no further read.
    */
   #findPage(block: number, row: ByteString): number {
-    if (this.#options.cache.keepsAll || this.#options.inMemory || this.#blocks.has(block)) return NO_PAGE;
+    if (this.#options.cache.keepsAll || this.isInMemory || this.#blocks.has(block)) return NO_PAGE;
     return this.#index.inUse.pages?.find(block, row) ?? NO_PAGE;
   }
 
@@ -377,7 +423,7 @@ export class SsTable implements Layer {
   }
 
   #readNow(block: number, isScan: boolean): Block | undefined {
-    if (this.#options.inMemory || this.#blocks.has(block)) return undefined;
+    if (this.isInMemory || this.#blocks.has(block)) return undefined;
     const content = this.#index.decoder.readNow(block);
     if (content !== undefined) this.#blocks.keep(block, content, isScan && this.#blocks.noteScan(block, block));
     return content;

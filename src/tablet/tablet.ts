@@ -58,6 +58,7 @@ export class Tablet implements TabletApi {
   readonly #opened: TabletState;
   /** Undefined for an empty tablet that has had nothing to do. */
   #made: TabletParts | undefined;
+  #rowsWritten = 0;
 
   private constructor(options: TabletOptions, opened: TabletState, made?: TabletParts) {
     this.#options = options;
@@ -107,6 +108,10 @@ export class Tablet implements TabletApi {
     return this.state.redo;
   }
 
+  get rowsDone(): number {
+    return this.#rowsWritten + (this.#made?.reads.rows ?? 0);
+  }
+
   sizeBytes(): number {
     if (this.#made === undefined) return 0;
     const { files, memtableBytes } = this.#layers;
@@ -126,6 +131,7 @@ export class Tablet implements TabletApi {
     context: RequestContext,
     changes: readonly RowMutations[],
   ): Promise<readonly (BigtableError | undefined)[]> {
+    this.#rowsWritten += changes.length;
     return this.#parts.writes.mutateRows(context, changes);
   }
 

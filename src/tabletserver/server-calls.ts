@@ -25,6 +25,7 @@ import { ChangeReader, checkWithin } from './change-reader.ts';
 import type { CompactionSchedule } from './compaction-schedule.ts';
 import { LaterSchemas } from './later-schemas.ts';
 import type { LoadAftermath } from './load-aftermath.ts';
+import type { LoadHistory } from './load-history.ts';
 import type { LogSorter } from './log-sorter.ts';
 import { MasterFence } from './master-fence.ts';
 import type { MemtableBudget } from './memtable-budget.ts';
@@ -48,6 +49,7 @@ export interface ServerCallsOptions {
   readonly loader: TabletLoader;
   readonly aftermath: LoadAftermath;
   readonly sorter: LogSorter;
+  readonly loads: LoadHistory;
   readonly splits: TabletSplits;
   readonly leaseHeld: () => boolean;
   readonly hasEnded: () => boolean;
@@ -120,6 +122,7 @@ export class ServerCalls {
         return undefined;
       },
       counters: async () => ({ name: env.metrics.name(env.random), counters: env.metrics.snapshot() }),
+      hotTablets: async (message) => this.#options.loads.hot(message),
       familyUsage: async ({ tableId, range }) => rows.servingAll(tableId, range).tablet.familyUsage(),
       split: async ({ tableId, row, near }) => {
         await splits.split(rows.serving(tableId, row), row, near);

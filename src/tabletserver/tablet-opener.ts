@@ -6,7 +6,8 @@ import type { RedoRecord, ServerLog } from '../commitlog/index.ts';
 import type { Env } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
 import type { Limits } from '../model/index.ts';
-import { BlockCache, IndexCache, MemoryBudget, RowCache } from '../sstable/index.ts';
+import type { MemoryLayerSource } from '../service/index.ts';
+import { BlockCache, IndexCache, MemoryBudget, Residency, RowCache } from '../sstable/index.ts';
 import { FilterCompiler, Tablet, type TabletApi, type TabletHost, type TabletState } from '../tablet/index.ts';
 
 export interface TabletSettings {
@@ -39,8 +40,12 @@ export class TabletOpener {
   readonly #log: ServerLog;
   readonly #settings: TabletSettings;
   readonly #filters: FilterCompiler;
+  /** Undefined where there are no memory layers. */
+  readonly #residency: Residency | undefined;
+  readonly #stopFollowing: (() => void) | undefined;
 
-  constructor(env: Env, log: ServerLog, settings: TabletSettings) {
+  /** `memoryLayers`: default none. */
+  constructor(env: Env, log: ServerLog, settings: TabletSettings, memoryLayers?: MemoryLayerSource) {
     const { metrics, random } = env;
     this.#env = env;
     this.#log = log;
@@ -50,6 +55,15 @@ export class TabletOpener {
     this.indexes = new IndexCache({ limitBytes: settings.indexBytes, metrics });
     this.rowCache = new RowCache({ limitBytes: settings.scanCacheBytes, metrics });
     this.cache = new BlockCache({ limitBytes: settings.blockCacheBytes, metrics, rowCache: this.rowCache });
+    if (memoryLayers === undefined) return;
+    const residency = new Residency(this.memory, (table) => memoryLayers.isOn(table));
+    this.#residency = residency;
+    this.#stopFollowing = memoryLayers.onChange(() => residency.changed());
+  }
+
+  /** The tablets stay as they are: memory layers act on them no more. */
+  stop(): void {
+    this.#stopFollowing?.();
   }
 
   /** `records`: those to be replayed. */
@@ -62,6 +76,7 @@ export class TabletOpener {
       log: this.#log,
       cache: this.cache,
       memory: isMetadata ? this.#metadataMemory : this.memory,
+      residency: isMetadata ? undefined : this.#residency?.of(host.schema(state.tableId).name),
       indexes: isMetadata ? undefined : this.indexes,
       filters: this.#filters,
       limits,

@@ -11,11 +11,12 @@ import { type Env, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, loggingSchemaCache, MetadataClient, type SchemaCache } from '../locator/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import { logPathOf, PROTOCOL } from '../protocol/index.ts';
-import type { RawCallHandler } from '../service/index.ts';
+import type { MemoryLayerSource, RawCallHandler } from '../service/index.ts';
 import { ChangeRetention, type ChangeRetentionOptions } from './change-retention.ts';
 import { ClockComparison } from './clock-comparison.ts';
 import { CompactionSchedule } from './compaction-schedule.ts';
 import type { FlushLimits } from './flush-room.ts';
+import { LoadHistory } from './load-history.ts';
 import { LoadAftermath } from './load-aftermath.ts';
 import { LogReplay } from './log-replay.ts';
 import { LogSorter } from './log-sorter.ts';
@@ -48,12 +49,16 @@ export interface TabletServerSettings extends TabletSettings {
   readonly flushLimits?: FlushLimits;
   /** Most bytes of the log that are kept for change streams alone. Default: 1 GiB. */
   readonly changeLogBytes?: number;
+  /** A tablet that takes at least this share of the server's time is a hot one, percent. Default: 10. */
+  readonly hotTabletPercent?: number;
   /** Rows of a dead server's log that are sorted in one slice of the event loop. Default: 4096. */
   readonly rowsSortedAtOnce?: number;
 }
 
 export interface TabletServerOptions {
   readonly env: Env;
+  /** Default: no table is served from memory as a whole. */
+  readonly memoryLayers?: MemoryLayerSource | undefined;
   readonly settings: TabletServerSettings;
   /** The address at which peers reach it. */
   readonly address: string;
@@ -77,6 +82,9 @@ const MAX_REPLAYED_BYTES = 4 * 1024 * 1024;
 const MAX_REPLAYED_LOGS = 4;
 /** A server that is closed retries the commits of its flushes for this long; the rest is left to be replayed. */
 const CLOSE_RETRY_MS = 1000;
+
+/** The default of `hotTabletPercent`. */
+const HOT_PERCENT = 10;
 
 /** `closing`: tablets are released, and commits still go out. `ended`: nothing is served nor written. */
 type Phase = 'starting' | 'serving' | 'closing' | 'ended';
@@ -115,6 +123,8 @@ export class TabletServer {
   readonly #splits: TabletSplits;
   readonly #aftermath: LoadAftermath;
   readonly #calls: ServerCalls;
+  readonly #loads: LoadHistory;
+  readonly #opener: TabletOpener;
   readonly #removeGauges: () => void;
   #stopServing: (() => Promise<void>) | undefined;
   #phase: Phase = 'starting';
@@ -129,7 +139,7 @@ export class TabletServer {
   #commitUntilMs = Number.POSITIVE_INFINITY;
 
   private constructor(options: TabletServerOptions, { name, log, session, clocks }: Incarnation) {
-    const { env, settings, address, onEnd } = options;
+    const { env, settings, address, onEnd, memoryLayers } = options;
     const { logger, metrics } = env;
     this.name = name;
     this.address = address;
@@ -172,7 +182,8 @@ export class TabletServer {
       splits: () => this.#splits,
       endServer: (reason) => this.#end(reason),
     });
-    const opener = new TabletOpener(env, log, settings);
+    const opener = new TabletOpener(env, log, settings, memoryLayers);
+    this.#opener = opener;
     this.#loader = new TabletLoader({
       ...shared,
       services,
@@ -193,6 +204,7 @@ export class TabletServer {
       },
     });
     this.#aftermath = new LoadAftermath({ ...env, budget: this.#budget, services });
+    this.#loads = loadsOf(env, settings, shared);
     this.#calls = new ServerCalls({
       ...options,
       ...shared,
@@ -201,6 +213,7 @@ export class TabletServer {
       splits: this.#splits,
       aftermath: this.#aftermath,
       sorter: this.#sorter,
+      loads: this.#loads,
       hasEnded: () => this.#phase === 'ended',
       onMaster: () => clocks?.masterCalled(),
     });
@@ -232,6 +245,7 @@ export class TabletServer {
       await session.announce({ name, address, protocol: PROTOCOL });
       if (server.#failure) throw server.#failure;
       server.#enter('serving');
+      server.#loads.start();
       return server;
     } catch (error) {
       await (server ? server.#endStart() : closeBoth(log, session)).catch((thrown: unknown) => {
@@ -330,6 +344,7 @@ export class TabletServer {
 
   /** Begins no further work of its own: no compaction, no load, no notice. */
   #stopWork(): void {
+    this.#loads.stop();
     this.#aftermath.stop();
     this.#calls.stop();
     this.#compactions.stop();
@@ -341,6 +356,7 @@ export class TabletServer {
   async #finish(): Promise<void> {
     assert(this.#phase === 'ended', 'a tablet server ends before its resources are released');
     this.#removeGauges();
+    this.#opener.stop();
     this.#aftermath.stop();
     this.#replay.clear();
     this.#schemas.stop();
@@ -380,6 +396,14 @@ function budgetOf(env: Env, settings: TabletServerSettings, log: ServerLog, kept
 function keptLog(parts: Omit<ChangeRetentionOptions, 'limitBytes'>, settings: TabletServerSettings): KeptLog {
   const retention = new ChangeRetention({ ...parts, limitBytes: settings.changeLogBytes ?? CHANGE_LOG_BYTES });
   return (position) => retention.keptFrom(position);
+}
+
+function loadsOf(
+  env: Env,
+  { hotTabletPercent: leastPercent = HOT_PERCENT }: TabletServerSettings,
+  { tablets, schemas }: { readonly tablets: TabletMap; readonly schemas: SchemaCache },
+): LoadHistory {
+  return new LoadHistory({ ...env, tablets, nameOf: (id) => schemas.byId(id)?.name, leastPercent });
 }
 
 function replayOf({ fileSystem, clock }: Env, sorter: LogSorter): LogReplay {

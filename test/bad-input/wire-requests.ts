@@ -339,6 +339,22 @@ const CONTROL: WireRequest[] = [
   bad('an instance of nothing', `${INSTANCES}GetInstance`, {}, /name "" must be/),
   bad('the instances of nothing', `${INSTANCES}ListInstances`, {}, /parent "" must be/),
   bad('a cluster of no instance', `${INSTANCES}GetCluster`, { 1: INSTANCE }, /clusters\/CLUSTER/),
+  bad('a memory layer of nothing', `${INSTANCES}GetMemoryLayer`, {}, /clusters\/CLUSTER\/memoryLayer/),
+  bad('the memory layers of an instance', `${INSTANCES}ListMemoryLayers`, { 1: INSTANCE }, /clusters\/CLUSTER/),
+  bad('a change of no memory layer', `${INSTANCES}UpdateMemoryLayer`, {}, /memory_layer must be set/),
+  bad('the hot tablets of an instance', `${INSTANCES}ListHotTablets`, { 1: INSTANCE }, /clusters\/CLUSTER/),
+  bad(
+    'hot tablets in pages of less than none',
+    `${INSTANCES}ListHotTablets`,
+    { 1: `${INSTANCE}/clusters/edubba`, 4: -1 },
+    /page_size/,
+  ),
+  bad(
+    'hot tablets after no page',
+    `${INSTANCES}ListHotTablets`,
+    { 1: `${INSTANCE}/clusters/edubba`, 5: 'x' },
+    /page_token/,
+  ),
   bad('the clusters of a project', `${INSTANCES}ListClusters`, { 1: 'projects/local' }, /instances\/INSTANCE/),
 ];
 

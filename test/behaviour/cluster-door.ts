@@ -16,9 +16,10 @@ import { rawCallHandler, RequestDecoder } from '../../src/grpc/index.ts';
 import { Master } from '../../src/master/index.ts';
 import { LIMITS } from '../../src/model/index.ts';
 import { nativeCodecs, systemClock, systemRandom } from '../../src/platform/index.ts';
+import { MemoryLayerCache } from '../../src/resources/index.ts';
 import { type ServerOptions, startServer } from '../../src/server/index.ts';
 import { COMPACTION_TASK, type CompactionJob, compactFiles } from '../../src/tablet/index.ts';
-import { TabletServer } from '../../src/tabletserver/index.ts';
+import { TabletServer, type TabletServerSettings } from '../../src/tabletserver/index.ts';
 import { SETTINGS } from '../cluster.ts';
 
 export type DoorOptions = Omit<ServerOptions, 'service' | 'env' | 'address' | 'passer' | 'decoder'>;
@@ -39,6 +40,7 @@ export async function openClusterDoors(
   servers: number,
   { fileSystem, lockService }: ClusterStorage = new ClusterStorage(),
   options: DoorOptions = {},
+  settings: Partial<TabletServerSettings> = {},
 ): Promise<ClusterDoors> {
   const codecs = nativeCodecs();
   const shared = {
@@ -59,12 +61,15 @@ export async function openClusterDoors(
   for (let index = 0; index < servers; index++) {
     const env = envOf();
     const address = `server-${index}`;
-    const client = await Client.open({ env, limits: LIMITS.default });
+    const memoryLayers = new MemoryLayerCache(env);
+    await memoryLayers.start();
+    const client = await Client.open({ env, limits: LIMITS.default, memoryLayers });
     const decoder = new RequestDecoder(env.clock);
     const server = await TabletServer.start({
       env,
       address,
-      settings: SETTINGS,
+      memoryLayers,
+      settings: { ...SETTINGS, ...settings },
       rawCalls: rawCallHandler(client.rowsOf(address), env, decoder),
       onDoorFiles: (paths) => client.doorFilesChanged(paths),
     });
@@ -75,6 +80,7 @@ export async function openClusterDoors(
       await door.close();
       await server.close();
       client.close();
+      memoryLayers.stop();
     });
   }
   const master = await Master.start({ env: envOf(), address: 'master' });

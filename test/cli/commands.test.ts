@@ -81,6 +81,26 @@ for (const [name, make] of Object.entries(TARGETS)) {
       await close();
     });
 
+    test('the memory layer is turned on and off, and hot tablets are listed', async (t) => {
+      const { words, close } = await make(t);
+      await output([...words, 'createtable', 'web', 'families=f:never']);
+      const state = () => output([...words, 'memorylayer']);
+      assert.equal(await state(), 'off\n');
+      assert.equal(await output([...words, 'memorylayer', 'on']), '');
+      assert.equal(await state(), 'on\n');
+      const off = JSON.parse(await output([...words, 'memorylayer', 'off', '--json']));
+      assert.deepEqual([off.isOn, off.cluster], [false, 'projects/local/instances/local/clusters/edubba']);
+      assert.equal(await state(), 'off\n');
+      refused(await edubba([...words, 'memorylayer', '--cluster', 'none']), 'NOT_FOUND', /none/);
+      assert.equal((await edubba([...words, 'memorylayer', 'up'])).status, 2);
+      assert.match(await output([...words, 'hottablets']), /^Percent +Minute +Table +First row +Up to\n/);
+      refused(await edubba([...words, 'hottablets', '--since', '3d']), 'INVALID_ARGUMENT', /48 hours/);
+      refused(await edubba([...words, 'hottablets', '--cluster', 'none']), 'NOT_FOUND', /none/);
+      const bad = await edubba([...words, 'hottablets', '--since', 'long']);
+      assert.deepEqual([bad.status, /--since must be an age/.test(bad.err)], [2, true]);
+      await close();
+    });
+
     test('tables and families are made, listed, changed and deleted', async (t) => {
       const { words, close } = await make(t);
       const made = await edubba([

@@ -8,6 +8,7 @@ import { Client } from '../../client/index.ts';
 import type { Env } from '../../env/index.ts';
 import { rawCallHandler, RequestDecoder } from '../../grpc/index.ts';
 import { LIMITS } from '../../model/index.ts';
+import { MemoryLayerCache } from '../../resources/index.ts';
 import type { RawCallPasser, Service } from '../../service/index.ts';
 import { TabletServer } from '../../tabletserver/index.ts';
 import { startAgain } from '../open/start-again.ts';
@@ -34,16 +35,18 @@ export class TabletServerRole {
   readonly decoder: RequestDecoder;
   readonly #options: TabletServerRoleOptions;
   readonly #client: Client;
+  readonly #memoryLayers: MemoryLayerCache;
   readonly #closing = new AbortController();
   #server: TabletServer | undefined;
   /** The last incarnation under whose lock the door has read what it follows. */
   #doorReadUnder: TabletServer | undefined;
   #restarting: Promise<void> | undefined;
 
-  private constructor(options: TabletServerRoleOptions, client: Client) {
+  private constructor(options: TabletServerRoleOptions, client: Client, memoryLayers: MemoryLayerCache) {
     const { env, address } = options;
     this.#options = options;
     this.#client = client;
+    this.#memoryLayers = memoryLayers;
     this.service = client;
     this.passer = client.callPasser(address);
     this.decoder = new RequestDecoder(env.clock);
@@ -54,15 +57,19 @@ export class TabletServerRole {
     const { env, settings } = options;
     let role: TabletServerRole | undefined;
     const isDoorCurrent = (): boolean => (role === undefined ? false : role.#isDoorCurrent());
-    const client = await Client.open({ env, limits: LIMITS[settings.limits], isDoorCurrent });
-    role = new TabletServerRole(options, client);
+    const memoryLayers = new MemoryLayerCache(env);
+    let client: Client | undefined;
     try {
+      await memoryLayers.start();
+      client = await Client.open({ env, limits: LIMITS[settings.limits], isDoorCurrent, memoryLayers });
+      role = new TabletServerRole(options, client, memoryLayers);
       await role.#start();
+      return role;
     } catch (error) {
-      client.close();
+      client?.close();
+      memoryLayers.stop();
       throw error;
     }
-    return role;
   }
 
   /** A change of what the door follows waits for servers that hold their locks, and for no others. */
@@ -75,6 +82,7 @@ export class TabletServerRole {
     const server = await TabletServer.start({
       env,
       address,
+      memoryLayers: this.#memoryLayers,
       settings: tabletServerSettings(settings, 1),
       comparesClocks: true,
       rawCalls: rawCallHandler(this.#client.rowsOf(address), env, this.decoder),
@@ -102,5 +110,6 @@ export class TabletServerRole {
     await this.#restarting;
     await this.#server?.close();
     this.#client.close();
+    this.#memoryLayers.stop();
   }
 }

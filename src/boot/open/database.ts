@@ -11,6 +11,7 @@ import { type Env, type RequestContext, requestContext } from '../../env/index.t
 import { Master } from '../../master/index.ts';
 import { LIMITS } from '../../model/index.ts';
 import { callMaster } from '../../protocol/index.ts';
+import { MemoryLayerCache } from '../../resources/index.ts';
 import type { Service } from '../../service/index.ts';
 import { TabletServer } from '../../tabletserver/index.ts';
 import { type DatabaseSettings, tabletServerSettings } from '../settings/settings.ts';
@@ -47,6 +48,7 @@ export class Database {
   readonly settings: DatabaseSettings;
   readonly service: Service;
   readonly #client: Client;
+  readonly #memoryLayers: MemoryLayerCache;
   readonly #master: Master;
   readonly #servers: (HostedServer | undefined)[];
   /** Starts of new incarnations under way. */
@@ -56,12 +58,19 @@ export class Database {
 
   private constructor(
     options: DatabaseOptions,
-    parts: { client: Client; master: Master; servers: (HostedServer | undefined)[]; startServer: StartServer },
+    parts: {
+      client: Client;
+      memoryLayers: MemoryLayerCache;
+      master: Master;
+      servers: (HostedServer | undefined)[];
+      startServer: StartServer;
+    },
   ) {
     this.env = options.env;
     this.settings = options.settings;
     this.service = parts.client;
     this.#client = parts.client;
+    this.#memoryLayers = parts.memoryLayers;
     this.#master = parts.master;
     this.#servers = parts.servers;
     this.#startServer = parts.startServer;
@@ -70,7 +79,8 @@ export class Database {
   /** Resolves when every tablet that can be served is. */
   static async start(options: DatabaseOptions): Promise<Database> {
     const { env, settings, tabletServers = 1 } = options;
-    const { startServer = inThisThread(options) } = options;
+    const memoryLayers = new MemoryLayerCache(env);
+    const { startServer = inThisThread(options, memoryLayers) } = options;
     const servers: (HostedServer | undefined)[] = [];
     let database: Database | undefined;
     let failed = false;
@@ -87,6 +97,8 @@ export class Database {
       return database === undefined && (failed || env.clock.monotonicMs() - firstFailureMs > MAX_START_MS);
     };
     try {
+      // known before the first tablet is loaded
+      await memoryLayers.start();
       const starts = Array.from({ length: tabletServers }, (_, index) => startServer(index, () => onEnd(index)));
       for (const start of await Promise.allSettled(starts)) {
         if (start.status === 'fulfilled') servers.push(start.value);
@@ -95,13 +107,14 @@ export class Database {
       if (failure) throw failure.reason;
       master = await Master.start({ env, address: MASTER_ADDRESS, isCancelled });
       await master.assigned;
-      client = await Client.open({ env, limits: LIMITS[settings.limits] });
+      client = await Client.open({ env, limits: LIMITS[settings.limits], memoryLayers });
       // nothing would start it again: until here a new incarnation is the caller's to ask for
       if (failed) throw unavailable('a tablet server has ended itself while the database was started');
-      database = new Database(options, { client, master, servers, startServer });
+      database = new Database(options, { client, memoryLayers, master, servers, startServer });
       return database;
     } catch (error) {
       client?.close();
+      memoryLayers.stop();
       await master?.close();
       for (const server of servers) await server?.close();
       throw error;
@@ -142,6 +155,7 @@ export class Database {
     if (this.#abort.signal.aborted) return;
     this.#abort.abort();
     this.#client.close();
+    this.#memoryLayers.stop();
     await this.#master.close();
     await Promise.all(this.#restarts);
     for (const kind of ['users', 'metadata', 'root'] as const)
@@ -166,10 +180,14 @@ export function serverAddress(index: number): string {
   return `tablet-server-${index}`;
 }
 
-function inThisThread({ env, settings, tabletServers = 1 }: DatabaseOptions): StartServer {
+function inThisThread(
+  { env, settings, tabletServers = 1 }: DatabaseOptions,
+  memoryLayers: MemoryLayerCache,
+): StartServer {
   return (index, onEnd) =>
     TabletServer.start({
       env,
+      memoryLayers,
       address: serverAddress(index),
       settings: tabletServerSettings(settings, tabletServers),
       onEnd,

@@ -68,6 +68,10 @@ export interface DatabaseSettings {
    */
   readonly majorCompactionMs: number;
   /**
+   * A tablet is listed as hot when it takes at least this share of its server's time, percent. Default: 10; 0 to 100.
+   */
+  readonly hotTabletPercent: number;
+  /**
    * Limits of the API. `cloud`: those of Cloud Bigtable. `default`: wider, with row keys up to 64 KiB as in the paper.
    * Default: default; default or cloud.
    */
@@ -188,6 +192,14 @@ export const DATABASE_SETTINGS = {
     group: 'Storage',
     doc: 'Interval of the major compactions of each tablet: deleted data is removed from the disk within this time.',
   },
+  hotTabletPercent: {
+    kind: 'count',
+    least: 0,
+    most: 100,
+    default: 10,
+    group: 'API',
+    doc: "A tablet is listed as hot when it takes at least this share of its server's time, percent.",
+  },
   limits: {
     kind: 'choice',
     choices: ['default', 'cloud'],
@@ -266,7 +278,7 @@ export function checkShares(settings: DatabaseSettings, tabletServers: number): 
 /** The settings of each of several tablet servers: they share the sizes evenly. */
 export function tabletServerSettings(settings: DatabaseSettings, tabletServers: number): TabletServerSettings {
   const { durability, blockSizeBytes, tabletBytes, metadataTabletBytes } = settings;
-  const { compactionsAtOnce, majorCompactionMs } = settings;
+  const { compactionsAtOnce, majorCompactionMs, hotTabletPercent } = settings;
   const share = (bytes: number): number => Math.floor(bytes / tabletServers);
   return {
     durability,
@@ -275,6 +287,7 @@ export function tabletServerSettings(settings: DatabaseSettings, tabletServers: 
     metadataTabletBytes,
     compactionsAtOnce,
     majorCompactionMs,
+    hotTabletPercent,
     limits: LIMITS[settings.limits],
     memtableBytes: share(settings.memtableBytes),
     blockCacheBytes: share(settings.blockCacheBytes),

@@ -23,6 +23,7 @@ import {
   systemRandom,
   watchStrayErrors,
 } from '../../platform/index.ts';
+import { MemoryLayerCache } from '../../resources/index.ts';
 import type { RawCallPasser, Service } from '../../service/index.ts';
 import { TabletServer } from '../../tabletserver/index.ts';
 import { serverAddress } from '../open/database.ts';
@@ -146,6 +147,7 @@ class ThreadProgram implements CallHandler {
   readonly #parts: ThreadProgramParts;
   readonly #decoder: RequestDecoder;
   #server: TabletServer | undefined;
+  #memoryLayers: MemoryLayerCache | undefined;
   #client: Client | undefined;
   #listener: Listener | undefined;
 
@@ -189,11 +191,15 @@ class ThreadProgram implements CallHandler {
     const { env, onEnd } = this.#parts;
     const { index, settings, tabletServers } = this.#parts.start;
     const address = serverAddress(index);
-    const client = await Client.open({ env, limits: LIMITS[settings.limits] });
+    const memoryLayers = new MemoryLayerCache(env);
+    this.#memoryLayers = memoryLayers;
+    await memoryLayers.start();
+    const client = await Client.open({ env, limits: LIMITS[settings.limits], memoryLayers });
     this.#client = client;
     this.#server = await TabletServer.start({
       env,
       address,
+      memoryLayers,
       settings: tabletServerSettings(settings, tabletServers),
       rawCalls: rawCallHandler(client.rowsOf(address), env, this.#decoder),
       onDoorFiles: (paths) => client.doorFilesChanged(paths),
@@ -204,6 +210,7 @@ class ThreadProgram implements CallHandler {
   async #close(): Promise<void> {
     await this.#listener?.close();
     this.#client?.close();
+    this.#memoryLayers?.stop();
     await this.#server?.close();
     await this.#parts.close();
   }

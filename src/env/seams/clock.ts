@@ -15,6 +15,11 @@ export interface Time {
   nowMicros(): number;
   /** Milliseconds from some beginning, with fractions; never goes back. */
   monotonicMs(): number;
+  /**
+   * Milliseconds for which this thread has worked and not waited, since some beginning, with fractions. Left out where
+   * no one measures it.
+   */
+  readonly busyMs?: (() => number) | undefined;
   /** Calls `wake` once, `delayMs` from now at the earliest. Does not keep the process alive. */
   timer(delayMs: number, wake: () => void): Timer;
   /** Resolves in a later turn of the event loop, after I/O had its chance. */

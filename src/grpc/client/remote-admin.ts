@@ -7,6 +7,8 @@ import type {
   AdminService,
   BackupService,
   ChangeService,
+  HotTabletService,
+  MemoryLayerService,
   FamilyChange,
   NewTable,
   PolicyStore,
@@ -27,6 +29,8 @@ import { errorOfStatus } from '../rpc/error-of-status.ts';
 import { call, RemoteControl } from './remote-control.ts';
 import { RemoteBackups } from './remote-backups.ts';
 import { RemoteChanges } from './remote-changes.ts';
+import { RemoteHotTablets } from './remote-hot-tablets.ts';
+import { RemoteMemoryLayers } from './remote-memory-layers.ts';
 import { RemotePolicies } from './remote-policies.ts';
 
 const admin = BigtableTableAdmin.method;
@@ -34,12 +38,16 @@ const admin = BigtableTableAdmin.method;
 export class RemoteAdmin extends RemoteControl implements AdminService {
   readonly backups: BackupService;
   readonly changes: ChangeService;
+  readonly hotTablets: HotTabletService;
+  readonly memoryLayers: MemoryLayerService;
   readonly policies: PolicyStore;
 
   constructor(client: RpcClient) {
     super(client);
     this.backups = new RemoteBackups(client);
     this.changes = new RemoteChanges(client);
+    this.hotTablets = new RemoteHotTablets(client);
+    this.memoryLayers = new RemoteMemoryLayers(client);
     this.policies = new RemotePolicies(client);
   }
 

@@ -10,6 +10,7 @@ export interface NameForm {
 export const PROJECT = formOf('projects/PROJECT');
 export const INSTANCE = formOf('projects/PROJECT/instances/INSTANCE');
 export const CLUSTER = formOf('projects/PROJECT/instances/INSTANCE/clusters/CLUSTER');
+export const MEMORY_LAYER = formOf('projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/memoryLayer');
 export const BACKUP = formOf('projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/backups/BACKUP');
 export const APP_PROFILE = formOf('projects/PROJECT/instances/INSTANCE/appProfiles/APP_PROFILE');
 export const TABLE = formOf('projects/PROJECT/instances/INSTANCE/tables/TABLE');

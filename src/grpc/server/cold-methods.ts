@@ -17,7 +17,9 @@ import { registerChangeStreams } from './change-streams.ts';
 import { registerControl } from './control.ts';
 import type { Health } from './health.ts';
 import { registerHealth } from './health-calls.ts';
+import { registerHotTablets } from './hot-tablets.ts';
 import { registerInstanceAdmin } from './instance-admin.ts';
+import { registerMemoryLayers } from './memory-layers.ts';
 import { MethodTable } from './method-table.ts';
 import { Operations } from './operations.ts';
 import { registerPolicies } from './policies.ts';
@@ -54,6 +56,8 @@ export function coldMethods(
   registerSessionCalls(methods);
   registerTableAdmin(methods, service, operations);
   registerInstanceAdmin(methods, service, operations);
+  registerMemoryLayers(methods, service, operations);
+  registerHotTablets(methods, service, env.clock);
   registerAppProfiles(methods, service, operations);
   registerAuthorizedViews(methods, service, operations);
   registerSqlViews(methods, service, operations);

@@ -28,6 +28,7 @@ export const systemClock: Clock = clockOf(
   {
     nowMicros: () => realTime.nowMicros(),
     monotonicMs: () => performance.now(),
+    busyMs: () => performance.eventLoopUtilization().active,
     timer,
     yield: () => new Promise((resolve) => setImmediate(resolve)),
   },

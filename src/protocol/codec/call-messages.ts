@@ -282,6 +282,24 @@ export const CALL_MESSAGES: CallMessages = {
     }),
   },
   counters: { message: nothingAsked('CountersRequest'), answer: namedCounters },
+  hotTablets: {
+    message: message<Calls['hotTablets']['message']>('HotTabletsRequest', {
+      instance: required(1, text),
+      startMicros: required(2, number),
+      endMicros: required(3, number),
+    }),
+    answer: listOf(
+      'HotTabletsAnswer',
+      message<Calls['hotTablets']['answer'][number]>('HotTablet', {
+        id: required(1, text),
+        table: required(2, text),
+        range: present(3, rowRange),
+        startMicros: required(4, number),
+        endMicros: required(5, number),
+        cpuPercent: required(6, number),
+      }),
+    ),
+  },
   familyUsage: {
     message: message<Calls['familyUsage']['message']>('FamilyUsageRequest', rangeFields),
     answer: listOf(

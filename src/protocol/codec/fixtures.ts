@@ -247,6 +247,13 @@ export const SAMPLES: Samples = {
     messages: [{}],
     answers: [{ name: 'thread 1', counters: Object.assign(Object.create(null), { 'tablet.reads': 2 ** 60 }) }],
   },
+  hotTablets: {
+    messages: [{ instance: 'projects/p/instances/i', startMicros: 1_700_000_000_000_000, endMicros: 2e15 }],
+    answers: [
+      [{ id: 'a1', table: tableName, range, startMicros: 1_700_000_000_000_000, endMicros: 1.8e15, cpuPercent: 12.5 }],
+      [{ id: 'a2', table: tableName, range: undefined, startMicros: 0, endMicros: 1, cpuPercent: 100 }],
+    ],
+  },
   familyUsage: {
     messages: [tabletRange],
     answers: [[{ family: 'f', cells: 1, logicalBytes: 2, diskBytes: 0.5, memoryBytes: 0 }]],

@@ -41,6 +41,8 @@ export interface TabletApi {
   /** Lowest log position of a record that is not yet in SSTables; undefined if all are. */
   readonly oldestUnflushed: number | undefined;
   readonly redoPoint: RedoPoint;
+  /** Rows that calls have written in batches, and fragments of rows that they have read, since it was opened. */
+  readonly rowsDone: number;
 
   /**
    * Logs and applies the mutations, which the server has checked against the schema. Resolves when they are durable and

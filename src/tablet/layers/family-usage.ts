@@ -52,7 +52,8 @@ function usageOfFile(file: TabletFile, schema: TableSchema): FamilyUsage[] {
   const { properties, sizeBytes, share } = file;
   const { families = [], compression } = properties;
   const totalBytes = families.reduce((sum, { logicalBytes }) => sum + logicalBytes, 0);
-  const inMemoryBytes = groupingOf(schema).tuning(file.group).inMemory === true ? share * compression.rawBytes : 0;
+  const isInMemory = groupingOf(schema).tuning(file.group).inMemory === true || file.isInMemory;
+  const inMemoryBytes = isInMemory ? share * compression.rawBytes : 0;
   return families.map(({ family, cells, logicalBytes }) => {
     const part = totalBytes === 0 ? 0 : logicalBytes / totalBytes;
     return {

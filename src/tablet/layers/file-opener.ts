@@ -5,7 +5,13 @@
 import { CorruptionError } from '../../base/index.ts';
 import type { Env } from '../../env/index.ts';
 import type { LocalityGroup, RowRange } from '../../model/index.ts';
-import { type BlockCache, type IndexCache, type MemoryBudget, SsTable } from '../../sstable/index.ts';
+import {
+  type BlockCache,
+  type IndexCache,
+  type MemoryBudget,
+  type OwnedResidency,
+  SsTable,
+} from '../../sstable/index.ts';
 import { TabletFile } from './tablet-file.ts';
 import type { TabletState } from '../contract/tablet-state.ts';
 
@@ -14,6 +20,8 @@ export interface FileOpenerOptions {
   readonly cache: BlockCache;
   /** The budget of in-memory groups. */
   readonly memory: MemoryBudget;
+  /** Decides for the groups that are not in-memory ones. Default: they are not in memory. */
+  readonly residency?: OwnedResidency | undefined;
   /** The budget of indexes and Bloom filters. Default: none is evicted. */
   readonly indexes?: IndexCache | undefined;
 }
@@ -52,10 +60,10 @@ export class FileOpener {
   }
 
   #open(path: string, { inMemory }: LocalityGroup): Promise<SsTable> {
-    const { env, cache, memory, indexes } = this.#options;
+    const { env, cache, memory, residency, indexes } = this.#options;
     const { fileSystem, codecs, metrics, clock } = env;
     const components = { fileSystem, path, codecs, metrics, clock, cache };
     // a group that is in memory needs no read, of indexes neither
-    return SsTable.open({ ...components, ...(inMemory ? { inMemory: memory } : { indexes }) });
+    return SsTable.open({ ...components, ...(inMemory ? { inMemory: memory } : { residency, indexes }) });
   }
 }

@@ -7,7 +7,7 @@ import type { ServerLog } from '../../commitlog/index.ts';
 import type { Env } from '../../env/index.ts';
 import type { FilterCompiler } from '../../filter/index.ts';
 import type { Limits, RowRange, TableSchema } from '../../model/index.ts';
-import type { BlockCache, IndexCache, MemoryBudget } from '../../sstable/index.ts';
+import type { BlockCache, IndexCache, MemoryBudget, OwnedResidency } from '../../sstable/index.ts';
 import { ServingState } from '../contract/serving-state.ts';
 import type { TabletHost, TabletState } from '../contract/tablet-state.ts';
 import { FileOpener } from './file-opener.ts';
@@ -25,6 +25,8 @@ export interface TabletOptions {
   readonly cache: BlockCache;
   /** The memory of in-memory locality groups. */
   readonly memory: MemoryBudget;
+  /** Decides for the groups that are not in-memory ones. Default: they are not in memory. */
+  readonly residency?: OwnedResidency | undefined;
   /** The budget of indexes and Bloom filters. Default: none is evicted. */
   readonly indexes?: IndexCache | undefined;
   /** The programs of filters, shared by the tablets of a server. */

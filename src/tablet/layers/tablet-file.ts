@@ -69,6 +69,11 @@ export class TabletFile implements Layer {
     return this.#ssTable.path;
   }
 
+  /** As `SsTable.isInMemory`. */
+  get isInMemory(): boolean {
+    return this.#ssTable.isInMemory;
+  }
+
   /** True if its Bloom filter is in memory, and tells which rows it has. */
   get hasRowFilter(): boolean {
     return this.properties.bloomFilter !== 'none' && this.#ssTable.hasIndex;

@@ -14,6 +14,7 @@ import type { TabletRead } from '../contract/tablet-api.ts';
 import { PreparedRead, type ReadSource, TabletReadStream } from './tablet-read.ts';
 
 export class LayerReads implements ReadSource {
+  rows = 0;
   readonly #context: TabletContext;
   readonly #filesRead: Counter;
   readonly #blockHits: Counter;

@@ -31,6 +31,8 @@ export class PreparedRead {
 
 /** The services of a tablet to its reads. */
 export interface ReadSource {
+  /** Fragments of rows that were read. */
+  rows: number;
   /** Throws if no read may begin. */
   checkServing(context: RequestContext): void;
   /** Throws if what was read may not be returned (any more). */
@@ -85,7 +87,10 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
       if (this.#hold === undefined) reader.takeLayers(this.#takeLayers().layers);
       if (!reader.advance()) return false;
       const batch = reader.takeBatch();
-      if (batch !== undefined && !isFirst) this.#source.checkAnswering(this.#context);
+      if (batch !== undefined) {
+        this.#source.rows += batch.fragments.length;
+        if (!isFirst) this.#source.checkAnswering(this.#context);
+      }
       this.#batch = batch;
       if (reader.ended) this.end();
       else this.#releaseStaleLayers();

@@ -1,0 +1,85 @@
+/**
+ * The doors of databases that can be closed and opened again: in this process, through the wire, and through the wire
+ * of a server with two threads, or of servers of a cluster.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect, openDatabase } from '../../src/boot/index.ts';
+import { requestContext } from '../../src/env/index.ts';
+import { startServer, startThreadedServer } from '../../src/server/index.ts';
+import { ClusterStorage, openClusterDoors } from './cluster-door.ts';
+import type { OpenDoor } from './doors.ts';
+
+/** Settings that all of them have. */
+export interface LastingSettings {
+  readonly hotTabletPercent?: number;
+}
+
+export interface LastingDatabase {
+  /** Once at a time. On a cluster each call leads to another server. */
+  open(): Promise<OpenDoor>;
+  remove(): Promise<void>;
+}
+
+type Open = (directory: string, settings: LastingSettings) => Promise<OpenDoor>;
+
+async function through(address: string, after: () => Promise<void>): Promise<OpenDoor> {
+  const { service, env, close } = await connect(address);
+  return {
+    service,
+    context: requestContext({ budget: env.requestBudget }),
+    address,
+    close: async () => {
+      await close();
+      await after();
+    },
+  };
+}
+
+async function inDirectory(open: Open, settings: LastingSettings): Promise<LastingDatabase> {
+  const directory = await mkdtemp(join(tmpdir(), 'edubba-doors-'));
+  return { open: () => open(directory, settings), remove: () => rm(directory, { recursive: true }) };
+}
+
+async function inProcess(directory: string, settings: LastingSettings): Promise<OpenDoor> {
+  const { service, env, close } = await openDatabase({ directory, settings });
+  return { service, context: requestContext({ budget: env.requestBudget }), address: undefined, close };
+}
+
+async function served(directory: string, settings: LastingSettings): Promise<OpenDoor> {
+  const { service, env, close } = await openDatabase({ directory, settings });
+  const server = await startServer({ service, env, address: '127.0.0.1:0' });
+  return through(server.address, async () => {
+    await server.close();
+    await close();
+  });
+}
+
+async function threaded(directory: string, settings: LastingSettings): Promise<OpenDoor> {
+  const database = { directory, tabletServers: 2, settings };
+  const server = await startThreadedServer({ address: '127.0.0.1:0', database });
+  return through(server.address, () => server.close());
+}
+
+async function clustered(settings: LastingSettings): Promise<LastingDatabase> {
+  const storage = new ClusterStorage();
+  let opened = 0;
+  return {
+    open: async () => {
+      const { addresses, close } = await openClusterDoors(3, storage, {}, settings);
+      return through(addresses[opened++ % addresses.length] as string, close);
+    },
+    remove: async () => {},
+  };
+}
+
+export const LASTING_DOORS: readonly {
+  readonly name: string;
+  make(settings?: LastingSettings): Promise<LastingDatabase>;
+}[] = [
+  { name: 'in this process', make: (settings = {}) => inDirectory(inProcess, settings) },
+  { name: 'a server', make: (settings = {}) => inDirectory(served, settings) },
+  { name: 'a server of two threads', make: (settings = {}) => inDirectory(threaded, settings) },
+  { name: 'a cluster of three servers', make: (settings = {}) => clustered(settings) },
+];
