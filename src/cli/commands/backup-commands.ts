@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander';
 import { BigtableError, Code } from '../../base/index.ts';
 import { systemClock } from '../../boot/index.ts';
-import { type Backup, DEFAULT_CLUSTER } from '../../model/index.ts';
+import { DEFAULT_CLUSTER, type ListedBackup } from '../../model/index.ts';
 import type { BackupService, Service } from '../../service/index.ts';
 import { parseAge } from '../arguments/gc-policy.ts';
 import { tableArgument } from '../arguments/words-argument.ts';
@@ -102,10 +102,14 @@ async function withBackups(
 }
 
 /** Its id, that of its table, when it was made, when it expires, and its size. */
-function line(session: Session, { name, table, startMicros, expireMicros, sizeBytes, state }: Backup): string[] {
+function line(session: Session, backup: ListedBackup): string[] {
   const prefix = `${instanceOf(session)}/clusters/${DEFAULT_CLUSTER}/backups/`;
+  const { name } = backup;
+  const id = name.startsWith(prefix) ? name.slice(prefix.length) : name;
+  if (backup.state === 'unreadable') return [id, 'cannot be read: its file is damaged, or of a later release'];
+  const { table, startMicros, expireMicros, sizeBytes, state } = backup;
   return [
-    name.startsWith(prefix) ? name.slice(prefix.length) : name,
+    id,
     table.startsWith(session.prefix) ? table.slice(session.prefix.length) : table,
     formatMicros(BigInt(startMicros)),
     `until ${formatMicros(BigInt(expireMicros))}`,
