@@ -98,3 +98,37 @@ test('a database that is open for reading only shows its backups, and makes none
     await rm(directory, { recursive: true });
   }
 });
+
+test('what is written to a restored table is newer than what it began with, over compactions and openings', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'edubba-backups-'));
+  try {
+    for (let opening = 0; opening < 5; opening++) {
+      await using database = await open(directory);
+      const table = await database.openTable('t', { families: { f: {} } });
+      for (const row of ['r', 's']) await table.apply(new RowMutation(row).set('f:q', 'old', 1000n).set('f:p', 'old'));
+    }
+    const check = async (): Promise<void> => {
+      await using database = await open(directory);
+      const rows = await database.table('u').scan({ versions: 'all' }).toArray();
+      const shown = rows.map((row) => row.cells.map(({ column, text }) => `${row.key} ${column} ${text}`));
+      assert.deepEqual(shown, [['r f:p new', 'r f:q new']]);
+    };
+    const database = await open(directory);
+    await database.createBackup('t', 'b');
+    const table = await database.restoreTable('b', 'u');
+    await table.apply(new RowMutation('r').delete('f:p').set('f:q', 'new', 1000n));
+    await table.apply(new RowMutation('r').set('f:p', 'new'));
+    await table.deleteRow('s');
+    await database.flush();
+    await database.close();
+    await check();
+    await check();
+    const again = await open(directory);
+    await again.flush();
+    await again.compact('u');
+    await again.close();
+    await check();
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});

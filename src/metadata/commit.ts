@@ -61,7 +61,8 @@ export function givenTo(row: MetadataRow, { name, address }: ServerLocation, log
   return {
     ...row,
     server: { name, address },
-    epoch: row.epoch + 1,
+    // a tablet that was restored has files of another's epochs, and what is written to it now is newer
+    epoch: Math.max(row.epoch, row.redo.epoch) + 1,
     logs: row.logs.includes(log) ? row.logs : [...row.logs, log],
   };
 }
