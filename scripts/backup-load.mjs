@@ -1,7 +1,7 @@
 /**
- * npm run backup-load -- [--minutes M] [--seed S]: backups of a table under load (test/backup-load). Every second one is
- * taken of a table that is written all the time, whose tablets are compacted, split and merged, on a server that is
- * killed with SIGKILL and started again. Others are copied, deleted, or expire; any of them is restored and judged.
+ * npm run backup-load -- [--minutes M] [--seed S]: backups of a table under load (test/backup-load). Every second one
+ * is taken of a table that is written all the time, whose tablets are compacted, split and merged, on a server that
+ * is killed with SIGKILL and started again. Others are copied, deleted, or expire; any of them is restored and judged.
  * Closes with one line 'N passed, N failed, N skipped'.
  *
  * Checked: each restored row is as it was at one instant between the call that took the backup and its answer, also

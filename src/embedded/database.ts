@@ -186,9 +186,9 @@ export class Database {
   }
 
   /**
-   * Backs a table up, and answers when it is done. Each row of the backup is as it was at one instant of the call; reads
-   * and writes go on. Nothing is copied: the backup keeps the files of the table. It lies in the instance of the table,
-   * and is named by an id there, or by its full resource name. ALREADY_EXISTS where there is one of that name.
+   * Backs a table up, and answers when it is done. Each row of the backup is as it was at one instant of the call;
+   * reads and writes go on. Nothing is copied: the backup keeps the files of the table. It lies in the instance of the
+   * table, and is named by an id there, or by its full resource name. ALREADY_EXISTS where there is one of that name.
    */
   async createBackup(table: string, backup: string, options: BackupOptions = {}): Promise<Backup> {
     const [wanted, call] = asked(() => {

@@ -289,8 +289,8 @@ class Check {
   }
 
   /**
-   * Compares the facts that the file states about itself with the row. A backup, and a table that was restored from one,
-   * list files of a table that was made before.
+   * Compares the facts that the file states about itself with the row. A backup, and a table that was restored from
+   * one, list files of a table that was made before.
    */
   #checkFileOf(
     row: MetadataRow,

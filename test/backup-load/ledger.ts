@@ -1,7 +1,7 @@
 /**
  * What was written to the rows of a table under load, and the judge of a backup of it. Each write of a row has the next
- * number of that row and sets all cells to it, or deletes the row. So a row of a backup shows the write that it is of: a
- * write that was acknowledged before the backup began must be in it, one that began after its answer must not, and
+ * number of that row and sets all cells to it, or deletes the row. So a row of a backup shows the write that it is of:
+ * a write that was acknowledged before the backup began must be in it, one that began after its answer must not, and
  * cells of different writes are a torn row.
  */
 import type { Row } from '../../src/embedded/index.ts';

@@ -72,7 +72,6 @@ export class BackupLoad {
   /** Names of backups whose creation or deletion had no answer, and the least writes that they must show. */
   readonly #doubtful = new Map<string, Bounds['least'] | undefined>();
   readonly #expiring = new Set<string>();
-  readonly #tables = new Set<string>();
   #database!: Database;
   #table!: Table;
   #number = 0;
@@ -204,12 +203,14 @@ export class BackupLoad {
   /** `rewrites`: also after the files that it shares with the backup were replaced. */
   async #judge(one: Taken, rewrites: boolean): Promise<void> {
     const name = `r-${++this.#number}`;
-    this.#tables.add(name);
     let table: Table;
     try {
       table = await this.#timed('restore', () => this.#database.restoreTable(one.name, name));
     } catch (thrown) {
-      if (this.#isOfKill(thrown)) return this.#count('restored tables of unknown outcome');
+      if (this.#isOfKill(thrown)) {
+        this.#count('restored tables of unknown outcome');
+        return this.#drop(name);
+      }
       if (one.mayBeGone && isNotFound(thrown)) return this.#count('backups that were gone before they were restored');
       return this.#find(`backup ${one.name} was not restored: ${toBigtableError(thrown).message}`);
     }
@@ -244,7 +245,6 @@ export class BackupLoad {
     await this.#again(() => this.#database.deleteTable(table)).catch((thrown: unknown) => {
       if (!isNotFound(thrown)) throw thrown;
     });
-    this.#tables.delete(table);
   }
 
   async #disturb(): Promise<void> {

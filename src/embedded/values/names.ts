@@ -1,6 +1,6 @@
 /**
- * Names of tables and backups. Those that lie in the database's own instance, backups in its first cluster, are named by
- * their id alone, in calls and in messages.
+ * Names of tables and backups. Those that lie in the database's own instance, backups in its first cluster, are named
+ * by their id alone, in calls and in messages.
  */
 import { invalidArgument } from '../../base/index.ts';
 import { DEFAULT_CLUSTER } from '../../model/index.ts';
