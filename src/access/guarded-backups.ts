@@ -3,7 +3,7 @@
  * table may neither back it up nor restore it, because a copy has no policies.
  */
 import type { RequestContext } from '../env/index.ts';
-import { type Backup, isBackupName, type NewBackup, type TableSchema } from '../model/index.ts';
+import { type Backup, isBackupName, type ListedBackup, type NewBackup, type TableSchema } from '../model/index.ts';
 import type { BackupChange, BackupService } from '../service/index.ts';
 import type { Gate } from './gate.ts';
 import { denied } from './rights.ts';
@@ -39,7 +39,7 @@ export class GuardedBackups implements BackupService {
   }
 
   /** Those that the caller may see. PERMISSION_DENIED where the instance is closed to it, and none is seen. */
-  async listBackups(context: RequestContext, prefix: string): Promise<readonly Backup[]> {
+  async listBackups(context: RequestContext, prefix: string): Promise<readonly ListedBackup[]> {
     const { rights } = this.#gate;
     const all = await this.#backups.listBackups(context, prefix);
     const seen = all.filter(({ name }) => rights.allows(context.principal, 'bigtable.backups.get', name));

@@ -144,6 +144,46 @@ describe('backups', () => {
   );
 
   test(
+    'one of which cannot be read is listed as such among the others, and may only be deleted',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t', { splits: ['m'] });
+      await tables.set('t', 'a', '1');
+      const { client, env } = cluster;
+      const { backups } = client;
+      const context = tables.context();
+      for (const id of ['a', 'b', 'c']) await create(cluster, id);
+      const path = backupPath(nameOf('b'));
+      const other = (await env.lockService.read(backupPath(nameOf('a'))))!.contents;
+      const { contents } = (await env.lockService.read(path))!;
+      for (const damaged of [contents.subarray(0, 20), Buffer.from('{"format":2,"requires":0}'), other]) {
+        await env.lockService.write(path, damaged);
+        const all = await backups.listBackups(context, `${CLUSTER}/`);
+        assert.deepEqual(
+          all.map(({ name, state }) => [name, state]),
+          [
+            [nameOf('a'), 'ready'],
+            [nameOf('b'), 'unreadable'],
+            [nameOf('c'), 'ready'],
+          ],
+        );
+        for (const call of [
+          () => backups.getBackup(context, nameOf('b')),
+          () => backups.updateBackup(context, nameOf('b'), {}),
+          () => backups.restoreTable(context, `${TABLES}u`, nameOf('b')),
+          () => create(cluster, 'copy', { source: nameOf('b') }),
+        ])
+          await rejectsWith(Code.DATA_LOSS, call(), /backups\/b/);
+        await rejectsWith(Code.ALREADY_EXISTS, create(cluster, 'b'), /cannot be read: delete it first/);
+      }
+      await backups.deleteBackup(context, nameOf('b'));
+      await rejectsWith(Code.NOT_FOUND, backups.getBackup(context, nameOf('b')), /does not exist/);
+      await create(cluster, 'b');
+      await backups.restoreTable(context, `${TABLES}u`, nameOf('b'));
+      assert.deepEqual(await tables.rows('u'), ['a']);
+    }),
+  );
+
+  test(
     'have a policy, which goes with them',
     inCluster(async (cluster, tables) => {
       await tables.create('t');

@@ -1,8 +1,8 @@
 /** Backups: the master creates, deletes and restores them; their files are read, and times in them changed, here. */
 import { BigtableError, Code, notFound, toBigtableError } from '../base/index.ts';
-import { type Env, listFiles, type RequestContext, within, writeSettled } from '../env/index.ts';
-import { type BackupFile, backupPath, decodeBackup, encodeBackup } from '../metadata/index.ts';
-import type { Backup, Limits, NewBackup, TableSchema } from '../model/index.ts';
+import { type Env, listFiles, type RequestContext, type SmallFile, within, writeSettled } from '../env/index.ts';
+import { type BackupFile, backupNameOf, backupPath, decodeBackup, encodeBackup } from '../metadata/index.ts';
+import type { Backup, Limits, ListedBackup, NewBackup, TableSchema } from '../model/index.ts';
 import type { Policies } from '../resources/index.ts';
 import {
   type BackupChange,
@@ -61,11 +61,18 @@ export class Backups implements BackupService {
     return backupOf(file, this.#parts.env.clock.nowMicros());
   }
 
-  async listBackups(context: RequestContext, prefix: string): Promise<readonly Backup[]> {
+  async listBackups(context: RequestContext, prefix: string): Promise<readonly ListedBackup[]> {
     const { lockService, clock } = this.#parts.env;
     const files = await this.#within(context, listFiles(lockService, backupPath(prefix)));
     const now = clock.nowMicros();
-    return files.map(({ path, contents }) => backupOf(decodeBackup(path, contents), now));
+    return files.map(({ path, contents }) => {
+      try {
+        return backupOf(decodeBackup(path, contents), now);
+      } catch (thrown) {
+        if (toBigtableError(thrown).code !== Code.DATA_LOSS) throw thrown;
+        return { name: backupNameOf(path), state: 'unreadable' };
+      }
+    });
   }
 
   async updateBackup(context: RequestContext, name: string, change: BackupChange): Promise<Backup> {
@@ -76,7 +83,7 @@ export class Backups implements BackupService {
 
   async deleteBackup(context: RequestContext, name: string): Promise<void> {
     checkBackupName(name);
-    await this.#within(context, this.#find(name));
+    await this.#within(context, this.#file(name));
     // a later one of that name has another owner; what is left now is seen no more
     await this.#parts.master.call('deleteBackup', { name }, context);
     await this.#parts.policies.forget(context, name).catch((thrown: unknown) => {
@@ -104,10 +111,15 @@ export class Backups implements BackupService {
     return within(work, context, this.#parts.env.clock);
   }
 
-  async #find(name: string): Promise<Found> {
+  async #file(name: string): Promise<SmallFile> {
     const file = await this.#parts.env.lockService.read(backupPath(name));
     if (file === undefined) throw notFound(`backup ${name} does not exist`);
-    return { file: decodeBackup(file.path, file.contents), version: file.version };
+    return file;
+  }
+
+  async #find(name: string): Promise<Found> {
+    const { path, contents, version } = await this.#file(name);
+    return { file: decodeBackup(path, contents), version };
   }
 
   async #update(name: string, { expireMicros, hotToStandardMicros }: BackupChange): Promise<BackupFile> {

@@ -11,13 +11,22 @@ import {
   type OptionTable,
 } from '../base/index.ts';
 import { type DatabaseSettings, filePathOf, openDatabase, KeepAlive } from '../boot/index.ts';
-import { DEFAULT_PARENT } from '../model/index.ts';
-import type { CompactionProgress } from '../service/index.ts';
+import { type Backup, DEFAULT_PARENT, type ListedBackup } from '../model/index.ts';
+import type { BackupService, CompactionProgress, Service } from '../service/index.ts';
 import { CALL_OPTIONS, type CallOptions, callOptionsOf, takeOptions, type ThenOptions } from './calls/call-options.ts';
 import { forCaller } from './calls/caller-error.ts';
 import { Calls } from './calls/calls.ts';
 import { asked, boundOf, type Bytes, textOf } from './values/input.ts';
-import { fullTableName } from './values/names.ts';
+import { fullBackupName, fullTableName } from './values/names.ts';
+import {
+  askedBackup,
+  askedBackupChange,
+  askedCopy,
+  type BackupOptions,
+  type BackupUpdate,
+  type CopyBackupOptions,
+  ownBackup,
+} from './schema/backups.ts';
 import { bringTo, isOvertaken, MAX_ATTEMPTS } from './schema/open-table.ts';
 import { INSPECT, type Inspect, type InspectOptions, inspected } from './values/show.ts';
 import { Table } from './table.ts';
@@ -177,6 +186,78 @@ export class Database {
   }
 
   /**
+   * Backs a table up, and answers when it is done. Each row of the backup is as it was at one instant of the call;
+   * reads and writes go on. Nothing is copied: the backup keeps the files of the table. It lies in the instance of the
+   * table, and is named by an id there, or by its full resource name. ALREADY_EXISTS where there is one of that name.
+   */
+  async createBackup(table: string, backup: string, options: BackupOptions = {}): Promise<Backup> {
+    const [wanted, call] = asked(() => {
+      const [name, source] = [this.#fullBackupName(backup), this.#fullName(table)];
+      const { nowMicros } = this.#calls;
+      return [askedBackup({ name, source, nowMicros }, options), callOptionsOf(options)] as const;
+    });
+    return this.#own(
+      await this.#calls.write((service, context) => backupsOf(service).createBackup(context, wanted), call),
+    );
+  }
+
+  /** Copies a backup, which may be deleted then. The copy has the rows of the backup, and expires by itself. */
+  async copyBackup(backup: string, copy: string, options: CopyBackupOptions = {}): Promise<Backup> {
+    const [wanted, call] = asked(() => {
+      const [name, source] = [this.#fullBackupName(copy), this.#fullBackupName(backup)];
+      const { nowMicros } = this.#calls;
+      return [askedCopy({ name, source, nowMicros }, options), callOptionsOf(options)] as const;
+    });
+    return this.#own(
+      await this.#calls.write((service, context) => backupsOf(service).createBackup(context, wanted), call),
+    );
+  }
+
+  /** NOT_FOUND where there is none, DATA_LOSS where it cannot be read. */
+  async getBackup(backup: string, options?: CallOptions): Promise<Backup> {
+    const name = this.#fullBackupName(backup);
+    return this.#own(
+      await this.#calls.read((service, context) => backupsOf(service).getBackup(context, name), options),
+    );
+  }
+
+  /**
+   * The backups of the database's instance by name, also those that are not finished, and those that cannot be read: of
+   * these only the name is known.
+   */
+  async listBackups(options?: CallOptions): Promise<readonly ListedBackup[]> {
+    const prefix = `${this.#calls.parent}/clusters/`;
+    const all = await this.#calls.read((service, context) => backupsOf(service).listBackups(context, prefix), options);
+    return all.map((backup) => this.#own(backup));
+  }
+
+  /** Changes when a backup is deleted, or when it becomes a standard one. */
+  async updateBackup(backup: string, update: BackupUpdate): Promise<Backup> {
+    const [name, change, call] = asked(
+      () => [this.#fullBackupName(backup), askedBackupChange(update), callOptionsOf(update)] as const,
+    );
+    return this.#own(
+      await this.#calls.write((service, context) => backupsOf(service).updateBackup(context, name, change), call),
+    );
+  }
+
+  /** Also one that cannot be read. Tables that were restored from it, and its copies, stay. */
+  async deleteBackup(backup: string, options?: CallOptions): Promise<void> {
+    const name = this.#fullBackupName(backup);
+    return this.#calls.write((service, context) => backupsOf(service).deleteBackup(context, name), options);
+  }
+
+  /**
+   * Creates a table with the rows and the schema of a backup. Nothing is copied: it begins with the backup's files.
+   * ALREADY_EXISTS where there is a table of that name.
+   */
+  async restoreTable(backup: string, table: string, options?: CallOptions): Promise<Table> {
+    const [name, source] = [this.#fullName(table), this.#fullBackupName(backup)];
+    await this.#calls.write((service, context) => backupsOf(service).restoreTable(context, name, source), options);
+    return new Table(name, this.#calls);
+  }
+
+  /**
    * Counters since the database was opened, or its servers were started, by name: blocks read, cache hits, bytes
    * logged, compactions.
    */
@@ -202,9 +283,22 @@ export class Database {
     return asked(() => [askedTable(this.#fullName(name), options, call), callOptionsOf(options)]);
   }
 
+  #own<B extends ListedBackup>(backup: B): B {
+    return ownBackup(backup, this.#calls.parent);
+  }
+
+  #fullBackupName(name: string): string {
+    return fullBackupName(name, this.#calls.parent);
+  }
+
   #fullName(name: string): string {
     return fullTableName(name, this.#calls.parent);
   }
+}
+
+function backupsOf({ backups }: Service): BackupService {
+  if (backups === undefined) throw new BigtableError(Code.UNIMPLEMENTED, 'there are no backups here');
+  return backups;
 }
 
 export interface OpenOptions extends Partial<DatabaseSettings> {

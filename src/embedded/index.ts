@@ -6,13 +6,16 @@ export { BigtableError, Code, type CodeName, CorruptionError, codeName } from '.
 export type { DatabaseSettings } from '../boot/index.ts';
 export type {
   AggregateKind,
+  Backup,
   FamilySchema,
   FamilyUsage,
   GcRule,
   Granularity,
   GroupCompression,
+  ListedBackup,
   LocalityGroup,
   TableSchema,
+  UnreadableBackup,
 } from '../model/index.ts';
 export { BatchError, type BatchFailure } from './calls/batch-error.ts';
 export { CallEndedError } from './calls/call-end.ts';
@@ -25,6 +28,7 @@ export {
   overService,
 } from './connect.ts';
 export { type CompactOptions, Database, open, type OpenOptions } from './database.ts';
+export type { BackupOptions, BackupUpdate, CopyBackupOptions } from './schema/backups.ts';
 export type { FamilyOptions } from './schema/families.ts';
 export type { FilterBound, FilterTimeRange, RowFilter } from './rows/filter.ts';
 export type { GroupLayout, GroupOptions } from './schema/groups.ts';

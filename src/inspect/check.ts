@@ -15,6 +15,7 @@ import {
   decodeRootFile,
   decodeSchema,
   deletionPath,
+  METADATA_TABLE_ID,
   type MetadataRow,
   schemaPath,
 } from '../metadata/index.ts';
@@ -266,7 +267,9 @@ class Check {
       if (new Set(paths).size < paths.length) this.#findings.add('METADATA', undefined, `${where} lists a file twice`);
       for (const path of paths) {
         const other = this.#listed.get(path);
-        if (other !== undefined && other !== row.tableId)
+        // a file that says whose it is is judged by itself: backups and restored tables list those of others
+        const isUnknown = this.#tables.get(path)?.lineage === undefined;
+        if (other !== undefined && other !== row.tableId && isUnknown)
           this.#findings.add(path, undefined, `tables ${other} and ${row.tableId} both list the file`);
         this.#listed.set(path, row.tableId);
         if (!this.#tables.has(path) && (await this.#isMissing(path))) this.#missing.set(path, where);
@@ -285,7 +288,10 @@ class Check {
     }
   }
 
-  /** Compares the facts that the file states about itself with the row. */
+  /**
+   * Compares the facts that the file states about itself with the row. A backup, and a table that was restored from
+   * one, list files of a table that was made before.
+   */
   #checkFileOf(
     row: MetadataRow,
     where: string,
@@ -297,7 +303,9 @@ class Check {
     const { lineage, newest } = table;
     const wrong = (what: string): void => this.#findings.add(path, undefined, `${where} lists the file, which ${what}`);
     if (table.group !== group) wrong(`is of locality group ${table.group}, under group ${group}`);
-    if (lineage !== undefined && lineage.tableId !== row.tableId) wrong(`is of table ${lineage.tableId}`);
+    const isOfAnother = lineage !== undefined && lineage.tableId !== row.tableId;
+    if (isOfAnother && (lineage.tableId > row.tableId || lineage.tableId === METADATA_TABLE_ID))
+      wrong(`is of table ${lineage.tableId}`);
     if (lineage !== undefined && isEmptyRange(intersectRanges(lineage.range, row.range))) wrong('holds other rows');
     if (newest === undefined) return;
     if (isAfter(newest, row.redo))

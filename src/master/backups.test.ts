@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Cluster, inCluster } from '../../test/cluster.ts';
+import { allRows } from '../../test/metadata-rows.ts';
 import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
 import { Code, unavailable } from '../base/index.ts';
 import { listFiles, sleep } from '../env/index.ts';
@@ -36,6 +37,10 @@ async function backups(cluster: Cluster) {
 /** Replaces all files of the table by others. */
 async function rewrite({ client }: Cluster, tables: Tables, table: string): Promise<void> {
   for await (const _ of client.compactTables(tables.context(), TABLES + table));
+}
+
+async function backupRowCount({ env, tables }: Cluster): Promise<number> {
+  return (await allRows(env, tables.context())).users.filter(({ isOfBackup }) => isOfBackup).length;
 }
 
 async function fileCount({ env }: Cluster): Promise<number> {
@@ -194,6 +199,10 @@ describe('backups', () => {
         [backupPath(`${BACKUPS}damaged`)],
       );
       assert.ok(cluster.messages.some((message) => message.includes('a backup cannot be read')));
+      assert.equal(await backupRowCount(cluster), 1);
+      await remove(cluster, 'damaged');
+      await sleep(cluster.clock, 65_000);
+      assert.equal(await backupRowCount(cluster), 0, 'its rows go without the file that named them');
     }),
   );
 

@@ -64,6 +64,12 @@ interface Known {
   readonly version: number;
 }
 
+/** A file that cannot be decoded. */
+interface Unreadable {
+  readonly error: BigtableError;
+  readonly version: number;
+}
+
 export class Backups {
   readonly #options: BackupsOptions;
   /** Work on one backup comes one after another. */
@@ -92,9 +98,9 @@ export class Backups {
     // what was begun is finished, or taken back, also after the caller's deadline
     const context = { ...rest, deadlineMs: Number.POSITIVE_INFINITY };
     return this.#turns.inTurn(wanted.name, async () => {
-      const before = await this.#read(wanted.name);
-      if (before?.file.state === 'ready')
-        throw new BigtableError(Code.ALREADY_EXISTS, `backup ${wanted.name} exists already`);
+      const before = await this.#find(wanted.name);
+      if (before !== undefined && 'error' in before) throw exists(wanted.name, ', and cannot be read: delete it first');
+      if (before?.file.state === 'ready') throw exists(wanted.name);
       if (before !== undefined) await this.#remove(before, context);
       const { env, lock, ids } = this.#options;
       const source = await this.#source(wanted, deadlineMs);
@@ -133,10 +139,12 @@ export class Backups {
   delete(name: string, context: RequestContext): Promise<void> {
     return this.#turns.inTurn(name, async () => {
       for (let attempt = 1; ; attempt++) {
-        const known = await this.#read(name);
+        const known = await this.#find(name);
         if (known === undefined) throw noBackup(name);
         try {
-          return await this.#remove(known, context);
+          if (!('error' in known)) return await this.#remove(known, context);
+          // nothing says which its rows are: the next look at all rows finds them without a file
+          return await this.#removeFile(name, known);
         } catch (thrown) {
           // its times were changed since it was read
           if (toBigtableError(thrown).code !== Code.ABORTED || attempt === MAX_DELETIONS) throw thrown;
@@ -187,6 +195,7 @@ export class Backups {
       await this.#turns.inTurn(name, async () => {
         const again = await this.#read(name);
         if (again?.file.id !== id || (!isLeft && again.file.expireMicros > now)) return;
+        assert(!this.#creating.has(id), 'a backup that is being created is not deleted');
         env.logger.info('a backup is deleted', {
           backup: name,
           because: isLeft ? 'it was not finished' : 'it expired',
@@ -307,17 +316,38 @@ export class Backups {
     if (known === undefined) throw noBackup(name);
     if (known.file.state !== 'ready')
       throw new BigtableError(Code.FAILED_PRECONDITION, `backup ${name} is not finished yet`);
+    assert(known.file.endMicros !== undefined, 'a backup that is ready has an end');
     return known;
   }
 
+  /** DATA_LOSS where it cannot be read. */
   async #read(name: string): Promise<Known | undefined> {
-    const file = await this.#options.env.lockService.read(backupPath(name));
-    return file && { file: decodeBackup(file.path, file.contents), version: file.version };
+    const found = await this.#find(name);
+    if (found !== undefined && 'error' in found) throw found.error;
+    return found;
   }
 
-  async #remove({ file, version }: Known, context: RequestContext): Promise<void> {
-    const { env, lock, assignment, onRowsLeft } = this.#options;
-    await removeSettled(env, backupPath(file.name), { version, lock });
+  async #find(name: string): Promise<Known | Unreadable | undefined> {
+    const found = await this.#options.env.lockService.read(backupPath(name));
+    if (found === undefined) return undefined;
+    const { path, contents, version } = found;
+    try {
+      return { file: decodeBackup(path, contents), version };
+    } catch (thrown) {
+      return { error: toBigtableError(thrown), version };
+    }
+  }
+
+  #removeFile(name: string, { version }: Known | Unreadable): Promise<void> {
+    const { env, lock } = this.#options;
+    assert(version > 0, 'a file that was read has a version');
+    return removeSettled(env, backupPath(name), { version, lock });
+  }
+
+  async #remove(known: Known, context: RequestContext): Promise<void> {
+    const { env, assignment, onRowsLeft } = this.#options;
+    const { file } = known;
+    await this.#removeFile(file.name, known);
     // it is gone: the rows are removed later otherwise
     await assignment.removeAllRows(file.id, context).catch((thrown: unknown) => {
       const error = toBigtableError(thrown).message;
@@ -336,6 +366,10 @@ function byStart(a: TabletBackup, b: TabletBackup): number {
 function isWhole(rows: readonly MetadataRow[]): boolean {
   const last = rows.at(-1);
   return last !== undefined && last.range.end === undefined && rows.every((row, i) => continues(row, rows[i - 1]));
+}
+
+function exists(backup: string, more = ''): BigtableError {
+  return new BigtableError(Code.ALREADY_EXISTS, `backup ${backup} exists already${more}`);
 }
 
 function noBackup(name: string): BigtableError {

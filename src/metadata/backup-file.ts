@@ -3,6 +3,7 @@
  * file is created to the instant it is removed; rows of METADATA under its id keep its files. Format:
  * docs/formats/metadata.md.
  */
+import { assert } from '../base/index.ts';
 import type { Backup, TableSchema } from '../model/index.ts';
 import { encodeDocument, PlainObject } from './plain-json.ts';
 import { decodeSchema, encodeSchema } from './schema-file.ts';
@@ -12,6 +13,12 @@ const BACKUP_DIRECTORY = 'backups/';
 /** The file of a backup; of a prefix of names, the prefix of their files. */
 export function backupPath(backup: string): string {
   return BACKUP_DIRECTORY + backup;
+}
+
+/** The name of the backup that has the file. */
+export function backupNameOf(path: string): string {
+  assert(path.startsWith(BACKUP_DIRECTORY), 'the file is one of a backup');
+  return path.slice(BACKUP_DIRECTORY.length);
 }
 
 export interface BackupFile extends Backup {
@@ -32,9 +39,11 @@ export function decodeBackup(path: string, bytes: Uint8Array): BackupFile {
   const object = PlainObject.parse(path, bytes);
   const id = object.text('id');
   if (!/^[0-9a-f]{8}$/.test(id)) throw object.wrong('id', 'eight hexadecimal digits', id);
+  const name = object.text('name');
+  if (backupPath(name) !== path) throw object.wrong('name', 'that of its file', name);
   return {
     id,
-    name: object.text('name'),
+    name,
     table: object.text('table'),
     ...(object.has('sourceBackup') && { sourceBackup: object.text('sourceBackup') }),
     state: object.oneOf('state', ['creating', 'ready']),

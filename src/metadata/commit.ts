@@ -67,7 +67,8 @@ export function givenTo(
   return {
     ...withPastOwner(row, atMicros),
     server: { name, address },
-    epoch: row.epoch + 1,
+    // a tablet that was restored has files of another's epochs, and what is written to it now is newer
+    epoch: Math.max(row.epoch, row.redo.epoch) + 1,
     logs: row.logs.includes(log) ? row.logs : [...row.logs, log],
   };
 }

@@ -13,7 +13,7 @@ export {
   releasedAt,
   type TabletPart,
 } from './commit.ts';
-export { type BackupFile, backupPath, decodeBackup, encodeBackup } from './backup-file.ts';
+export { type BackupFile, backupNameOf, backupPath, decodeBackup, encodeBackup } from './backup-file.ts';
 export { decodeDeletionMark, type DeletionMark, deletionPath, encodeDeletionMark } from './deletion-mark.ts';
 export {
   boundaryAfter,

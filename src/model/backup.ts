@@ -22,6 +22,14 @@ export interface Backup {
   readonly sizeBytes: number;
 }
 
+/** One whose file is damaged, or of a later release: only its name is known. It can be deleted, and nothing else. */
+export interface UnreadableBackup {
+  readonly name: string;
+  readonly state: 'unreadable';
+}
+
+export type ListedBackup = Backup | UnreadableBackup;
+
 const BACKUP_NAME = /^projects\/[^/]+\/instances\/[^/]+\/clusters\/[^/]+\/backups\/[^/]+$/;
 
 /** True for the full name of a backup, whether or not there is one. */

@@ -3,7 +3,7 @@
  * and the entries and the cursor of storage layers. Pure; all rooms above use these types.
  */
 export { aggregateInput, checkAggregateInput, checkAggregateState, mergeAggregates } from './aggregate.ts';
-export { type Backup, isBackupName, type NewBackup } from './backup.ts';
+export { type Backup, isBackupName, type ListedBackup, type NewBackup, type UnreadableBackup } from './backup.ts';
 export {
   type ChangeBatch,
   type ChangePosition,

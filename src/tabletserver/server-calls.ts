@@ -231,7 +231,7 @@ export class ServerCalls {
     const { tablets, leaseHeld } = this.#options;
     const served = tablets.get(key);
     if (served === undefined || served.epoch !== epoch) throw notHere();
-    const { tableId, range, files, clips, lastServerMicros } = await served.tablet.shareFiles();
+    const { tableId, range, files, clips, redo, lastServerMicros } = await served.tablet.shareFiles();
     if (!leaseHeld()) throw new BigtableError(Code.UNAVAILABLE, 'the tablet server may have lost its lock');
     if (tablets.get(key) !== served) throw notHere();
     const row: MetadataRow = {
@@ -244,7 +244,8 @@ export class ServerCalls {
       commitId: '',
       files,
       clips,
-      redo: { epoch: 0, sequence: 0 },
+      // no record in the files is newer: what is written to a table that is restored from them must be
+      redo,
       logs: [],
       lastServerMicros,
     };

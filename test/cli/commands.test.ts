@@ -75,7 +75,47 @@ for (const [name, make] of Object.entries(TARGETS)) {
       refused(await edubba([...words, 'restore', 'none', 'x']), 'NOT_FOUND', /none/);
       const bad = await edubba([...words, 'backup', 'web', 'c', '--keep', 'long']);
       assert.deepEqual([bad.status, /--keep must be an age/.test(bad.err)], [2, true]);
-      await output([...words, 'deletebackup', 'b']);
+      await output([...words, 'copybackup', 'b', 'copy', '--keep', '20d']);
+      const get = async (id: string): Promise<Record<string, unknown>> =>
+        JSON.parse(await output([...words, 'getbackup', id, '--json'])) as Record<string, unknown>;
+      const copy = await get('copy');
+      const daysOf = ({ expireMicros, startMicros }: Record<string, unknown>): number =>
+        Math.round((Number(expireMicros) - Number(startMicros)) / 8.64e10);
+      assert.deepEqual([copy['sourceBackup'], daysOf(copy), (await get('b'))['kind']], [one.name, 20, 'standard']);
+      refused(await edubba([...words, 'copybackup', 'none', 'x']), 'NOT_FOUND', /none does not exist/);
+      await output([...words, 'updatebackup', 'copy', '--keep', '40d']);
+      assert.equal(daysOf(await get('copy')), 40);
+      const until = new Date(Date.now() + 50 * 86_400_000).toISOString();
+      await output([...words, 'updatebackup', 'copy', '--expires', until]);
+      assert.equal(Number((await get('copy'))['expireMicros']), Date.parse(until) * 1000);
+      await output([
+        ...words,
+        'backup',
+        'web',
+        'hot',
+        '--hot',
+        '--standard-after',
+        '2d',
+        '--expires',
+        until.slice(0, 10),
+      ]);
+      const shown = await output([...words, 'getbackup', 'hot']);
+      assert.match(shown, /^Name\s+projects\/\S+\/backups\/hot\nTable\s+\S+web\nState\s+ready\nType\s+hot\n/);
+      assert.match(shown, /\nExpires\s.*\nStandard from\s.*\nSize\s+\d+ bytes\n$/);
+      await output([...words, 'updatebackup', 'hot', '--standard-after', 'never']);
+      assert.equal((await get('hot'))['hotToStandardMicros'], undefined);
+      assert.equal(await output([...words, 'backups', '--cluster', 'other']), '');
+      for (const [what, message] of [
+        [['updatebackup', 'copy'], /needs --keep/],
+        [['updatebackup', 'copy', '--expires', 'tomorrow'], /--expires must be a time/],
+        [['updatebackup', 'copy', '--expires', '2030-99-01'], /--expires must be a time/],
+        [['updatebackup', 'copy', '--keep', '7d', '--expires', '2030-01-01'], /cannot be used with/],
+        [['backup', 'web', 'x', '--standard-after', 'never'], /--standard-after must be an age/],
+      ] as const) {
+        const { status, err } = await edubba([...words, ...what]);
+        assert.deepEqual([status, message.test(err)], [2, true], err);
+      }
+      for (const id of ['hot', 'copy', 'b']) await output([...words, 'deletebackup', id]);
       assert.equal(await output([...words, 'backups']), '');
       refused(await edubba([...words, 'deletebackup', 'b']), 'NOT_FOUND', /b does not exist/);
       await close();

@@ -4,7 +4,7 @@ import { copyFile, mkdir, readFile, rename, rm, truncate } from 'node:fs/promise
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { checkDirectory, openForInspection } from '../../src/boot/index.ts';
-import type { Database } from '../../src/embedded/index.ts';
+import { type Database, open, RowMutation } from '../../src/embedded/index.ts';
 import { describeSsTable } from '../../src/sstable/index.ts';
 import { copyOf, fillDatabase, filesIn, flip, temporaryDirectory } from './damage.ts';
 
@@ -91,6 +91,29 @@ describe('checking a database', () => {
     assert.deepEqual([tables, tablets, logs, ssTables], [2, 5, 1, below('files/sstables/').length]);
     assert.ok(entries > 500 && records > 10, JSON.stringify(report.counts));
     assert.deepEqual((await checkDirectory(join(home.path, 'live'))).findings, [], 'next to its owner');
+  });
+
+  test('finds nothing in one with backups, and tables from them that were written and compacted', async () => {
+    const { findings, notes, orphans } = await check(async (directory) => {
+      const opened = await open(directory);
+      const table = (await opened.listTables()).find((name) => name !== 'counters')!;
+      const write = (name: string) => opened.table(name).apply(new RowMutation('a new row').set('text:q', 'v'));
+      await opened.createBackup(table, 'b');
+      await opened.copyBackup('b', 'copy');
+      for (const name of ['restored', 'again']) {
+        await opened.restoreTable('b', name);
+        await write(name);
+        await opened.flush();
+        await opened.createBackup(name, `b-of-${name}`);
+      }
+      await opened.compact('again');
+      await opened.compact(table);
+      await opened.restoreTable('b-of-restored', 'third');
+      await write('third');
+      await opened.close();
+    });
+    assert.deepEqual([findings, notes], [[], []]);
+    assert.deepEqual(orphans, []);
   });
 
   test('a damaged log that no tablet lists is a note, and no damage', async () => {

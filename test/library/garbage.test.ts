@@ -103,6 +103,7 @@ const reading = (): object => ({
   filter,
   ...call(),
 });
+const inDays = (days: number): Date => new Date(Date.now() + days * 86_400_000);
 const rule = {
   kind: 'union',
   rules: [
@@ -135,6 +136,13 @@ const OF_DATABASE: Readonly<Record<string, Arguments>> = {
   compact: () => ['t', call()],
   split: () => ['none', 'r', call()],
   merge: () => ['none', 'r', call()],
+  createBackup: () => ['t', 'b', { expires: inDays(10), kind: 'hot', hotToStandard: inDays(2), ...call() }],
+  copyBackup: () => ['b', 'copy', { expires: inDays(10), ...call() }],
+  getBackup: () => ['b', call()],
+  listBackups: () => [call()],
+  updateBackup: () => ['b', { expires: inDays(10), hotToStandard: inDays(3), ...call() }],
+  deleteBackup: () => ['none', call()],
+  restoreTable: () => ['b', 'restored', call()],
   counters: () => [call()],
 };
 

@@ -32,6 +32,13 @@ const CALLS_OF_A_DATABASE: Readonly<Record<string, Call>> = {
   compact: ({ database }) => database.compact('none'),
   split: ({ database }) => database.split('none', 'r'),
   merge: ({ database }) => database.merge('none', 'r'),
+  createBackup: ({ database }) => database.createBackup('none', 'b'),
+  copyBackup: ({ database }) => database.copyBackup('none', 'b'),
+  getBackup: ({ database }) => database.getBackup('none'),
+  listBackups: ({ closed }) => closed.listBackups(),
+  updateBackup: ({ database }) => database.updateBackup('none', { expires: 5n }),
+  deleteBackup: ({ database }) => database.deleteBackup('none'),
+  restoreTable: ({ database }) => database.restoreTable('none', 'u'),
 };
 
 const CALLS_OF_A_TABLE: Readonly<Record<string, Call>> = {

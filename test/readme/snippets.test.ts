@@ -203,6 +203,26 @@ const OPERATIONS: readonly Snippet[] = [
   { begins: 'npm install --global edubba', run: OPERATOR },
 ];
 
+const BACKUPS: readonly Snippet[] = [
+  {
+    begins: 'edubba --dir data backup web before-cleanup --keep 30d',
+    run: async (place, block) => {
+      const made = ['--dir', 'data', 'createtable', 'web', 'families=contents:maxversions=1'];
+      assert.equal((await place.run('edubba', made)).status, 0);
+      const shown = await place.shell(block);
+      assert.match(shown, /before-cleanup\s+web/);
+      assert.match(shown, /State\s+ready/);
+    },
+  },
+  {
+    begins: "import { open, RowMutation } from 'edubba';",
+    run: async (place, block) => {
+      const shown = await place.program(block, { times: 2 });
+      assert.match(String(shown), /before\nbefore-cleanup ready\nkept ready/);
+    },
+  },
+];
+
 /** Every page for users, with its snippets. */
 const PAGES: Readonly<Record<string, readonly Snippet[]>> = {
   'README.md': README,
@@ -211,6 +231,7 @@ const PAGES: Readonly<Record<string, readonly Snippet[]>> = {
   'CONTRIBUTING.md': [],
   'CHANGELOG.md': [],
   'deploy/README.md': DEPLOY,
+  'docs/BACKUPS.md': BACKUPS,
   'docs/HOW-TO-ADD.md': [],
   'docs/METRICS.md': METRICS,
   'docs/MOVING.md': MOVING,

@@ -5,7 +5,7 @@
 import { BigtableError, Code } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { FamilyUsage, ReadBatch, TableSchema, TabletHistory, TabletStatistics } from '../../model/index.ts';
-import type { CompactionProgress, KeySample, ReadRequest, Service } from '../../service/index.ts';
+import type { BackupService, CompactionProgress, KeySample, ReadRequest, Service } from '../../service/index.ts';
 
 async function refused(): Promise<never> {
   throw new BigtableError(Code.FAILED_PRECONDITION, 'the database was opened read-only: nothing in it can be changed');
@@ -60,6 +60,21 @@ export class ReadOnlyService implements Service {
 
   counters(context: RequestContext): Promise<Readonly<Record<string, number>>> {
     return this.#service.counters(context);
+  }
+
+  /** Undefined where the service under it has none. */
+  get backups(): BackupService | undefined {
+    const { backups } = this.#service;
+    return (
+      backups && {
+        getBackup: (context, name) => backups.getBackup(context, name),
+        listBackups: (context, prefix) => backups.listBackups(context, prefix),
+        createBackup: refused,
+        updateBackup: refused,
+        deleteBackup: refused,
+        restoreTable: refused,
+      }
+    );
   }
 
   readonly mutateRow = refused;

@@ -55,6 +55,11 @@ export class Calls {
     this.#closed = true;
   }
 
+  /** The wall clock, since 1970. */
+  get nowMicros(): number {
+    return this.#env.clock.nowMicros();
+  }
+
   get isClosed(): boolean {
     return this.#closed;
   }

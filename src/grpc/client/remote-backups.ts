@@ -1,9 +1,9 @@
 /** Backups over the Cloud API of any Bigtable server. */
 import type { RequestContext } from '../../env/index.ts';
-import { type Backup, isBackupName, type NewBackup, type TableSchema } from '../../model/index.ts';
+import { type Backup, isBackupName, type ListedBackup, type NewBackup, type TableSchema } from '../../model/index.ts';
 import type { BackupChange, BackupService } from '../../service/index.ts';
 import type { RpcClient } from '../../wire/index.ts';
-import { backupOf, typeOfKind } from '../convert/backup.ts';
+import { backupOf, listedBackupOf, typeOfKind } from '../convert/backup.ts';
 import { schemaOf } from '../convert/table.ts';
 import { timestampOf } from '../convert/time.ts';
 import { BigtableTableAdmin } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
@@ -38,13 +38,13 @@ export class RemoteBackups implements BackupService {
   }
 
   /** `prefix`: of a cluster, or of an instance's clusters. */
-  async listBackups(context: RequestContext, prefix: string): Promise<readonly Backup[]> {
+  async listBackups(context: RequestContext, prefix: string): Promise<readonly ListedBackup[]> {
     const [clusters, cluster = ''] = inTwo(prefix, '/clusters/');
     const parent = `${clusters}/clusters/${cluster.split('/')[0] || '-'}`;
-    const found: Backup[] = [];
+    const found: ListedBackup[] = [];
     for (let pageToken = ''; ; ) {
       const page = await call(this.#client, context, admin.listBackups, { parent, orderBy: 'name', pageToken });
-      found.push(...page.backups.map(backupOf));
+      found.push(...page.backups.map(listedBackupOf));
       pageToken = page.nextPageToken;
       if (pageToken === '') break;
     }

@@ -1,7 +1,7 @@
 /** google.bigtable.admin.v2.Backup. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { invalidArgument } from '../../base/index.ts';
-import type { Backup } from '../../model/index.ts';
+import type { Backup, ListedBackup } from '../../model/index.ts';
 import {
   type Backup as BackupMessage,
   Backup_BackupType as BackupType,
@@ -11,7 +11,22 @@ import {
 } from '../generated/google/bigtable/admin/v2/table_pb.ts';
 import { microsOf, timestampOf } from './time.ts';
 
-export function backupMessage(backup: Backup): BackupMessage {
+/** A backup with all fields of the message, also where its file cannot be read. */
+export type ShownBackup = Omit<Backup, 'state'> & Pick<ListedBackup, 'state'>;
+
+const STATES: Readonly<Record<ShownBackup['state'], State>> = {
+  creating: State.CREATING,
+  ready: State.READY,
+  unreadable: State.STATE_UNSPECIFIED,
+};
+/** The times are 1970, and not left out, because Google's client for Go needs some. */
+const UNKNOWN = { table: '', kind: 'standard', startMicros: 0, endMicros: 0, expireMicros: 0, sizeBytes: 0 } as const;
+
+export function shownBackup(backup: ListedBackup): ShownBackup {
+  return backup.state === 'unreadable' ? { ...UNKNOWN, ...backup } : backup;
+}
+
+export function backupMessage(backup: ShownBackup): BackupMessage {
   const { name, table, sourceBackup, state, kind, startMicros, endMicros, expireMicros, hotToStandardMicros } = backup;
   return create(BackupSchema, {
     name,
@@ -23,7 +38,7 @@ export function backupMessage(backup: Backup): BackupMessage {
     sizeBytes: BigInt(backup.sizeBytes),
     // of no type: files are not encrypted. Google's client for Go needs the field
     encryptionInfo: {},
-    state: state === 'ready' ? State.READY : State.CREATING,
+    state: STATES[state],
     backupType: typeOfKind(kind),
     ...(hotToStandardMicros !== undefined && { hotToStandardTime: timestampOf(hotToStandardMicros) }),
   });
@@ -56,6 +71,11 @@ export function backupOf(message: BackupMessage): Backup {
     ...(hotToStandardTime && { hotToStandardMicros: microsOf(hotToStandardTime, 'hot_to_standard_time') }),
     sizeBytes: Number(message.sizeBytes),
   };
+}
+
+export function listedBackupOf(message: BackupMessage): ListedBackup {
+  if (message.state === State.STATE_UNSPECIFIED) return { name: message.name, state: 'unreadable' };
+  return backupOf(message);
 }
 
 export function typeOfKind(kind: Backup['kind']): BackupType {

@@ -5,16 +5,16 @@
 import { fromJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { type BigtableError, invalidArgument, quote } from '../../base/index.ts';
-import type { Backup } from '../../model/index.ts';
+import type { ShownBackup } from '../convert/backup.ts';
 
 type Value = string | number;
-type Test = (backup: Backup) => boolean;
+type Test = (backup: ShownBackup) => boolean;
 type Comparison = (value: Value, wanted: Value) => boolean;
 
-const FIELDS: Readonly<Record<string, (backup: Backup) => Value>> = {
+const FIELDS: Readonly<Record<string, (backup: ShownBackup) => Value>> = {
   name: ({ name }) => name,
   source_table: ({ table }) => table,
-  state: ({ state }) => state.toUpperCase(),
+  state: ({ state }) => (state === 'unreadable' ? 'STATE_UNSPECIFIED' : state.toUpperCase()),
   start_time: ({ startMicros }) => startMicros,
   end_time: ({ endMicros = 0 }) => endMicros,
   expire_time: ({ expireMicros }) => expireMicros,
@@ -52,7 +52,7 @@ export function backupFilter(filter: string): Test {
 }
 
 /** Compares two backups: the latest start first where the order is ''. INVALID_ARGUMENT for another form. */
-export function backupOrder(order: string): (a: Backup, b: Backup) => number {
+export function backupOrder(order: string): (a: ShownBackup, b: ShownBackup) => number {
   const terms = order.trim() === '' ? ['start_time desc'] : order.split(',');
   const keys = terms.map((term) => {
     const [field = '', direction = 'asc', ...rest] = term.trim().split(/\s+/);
@@ -143,7 +143,12 @@ class Parser {
 }
 
 /** `part`: a text contains the given one. */
-function comparison(field: string, valueOf: (backup: Backup) => Value, how: Comparison | 'part', given: Token): Test {
+function comparison(
+  field: string,
+  valueOf: (backup: ShownBackup) => Value,
+  how: Comparison | 'part',
+  given: Token,
+): Test {
   const compares = how === 'part' ? equals : how;
   if (field === 'size_bytes' || field.endsWith('_time')) {
     const wanted = field === 'size_bytes' ? Number(given.text) : microsIn(given.text);

@@ -3,7 +3,11 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { DOORS, type OpenDoor } from '../../../test/behaviour/doors.ts';
+import { connect, openDatabase } from '../../boot/index.ts';
+import { requestContext } from '../../env/index.ts';
+import { backupPath } from '../../metadata/index.ts';
 import type { Backup } from '../../model/index.ts';
+import { startServer } from '../../server/index.ts';
 import { BigtableInstanceAdmin } from '../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts';
 import {
   BigtableTableAdmin,
@@ -277,4 +281,40 @@ describe('the filter of backups', () => {
     for (const order of ['colour', 'name up', 'name desc asc', ',', 'toString'])
       assert.throws(() => backupOrder(order), { name: 'BigtableError', code: 3 }, order);
   });
+});
+
+test('a backup whose file is damaged is listed among the others, without a state, and can be deleted', async () => {
+  const { service, env, close } = await openDatabase({ memory: true });
+  const server = await startServer({ service, env, address: '127.0.0.1:0' });
+  const remote = await connect(server.address);
+  const context = requestContext({ budget: remote.env.requestBudget });
+  const api = apiClientOf({ address: server.address, context });
+  const [parent, tableId] = ['projects/p/instances/i', 't'];
+  const backups = `${parent}/clusters/edubba/backups/`;
+  await api.ask(admin.createTable, { parent, tableId, table: {} });
+  const backup = { sourceTable: `${parent}/tables/t`, expireTime: inHours(24) };
+  for (const backupId of ['whole', 'damaged'])
+    await api.ask(admin.createBackup, { parent: `${parent}/clusters/edubba`, backupId, backup });
+  const name = `${backups}damaged`;
+  await env.lockService.write(backupPath(name), Buffer.from('{'));
+  const list = async (filter = ''): Promise<unknown> => {
+    const answer = await api.ask(admin.listBackups, { parent: `${parent}/clusters/-`, orderBy: 'name', filter });
+    return answer.backups.map((one) => [one.name.slice(backups.length), one.state, one.startTime?.seconds === 0n]);
+  };
+  const damaged = ['damaged', State.STATE_UNSPECIFIED, true];
+  assert.deepEqual(await list(), [damaged, ['whole', State.READY, false]]);
+  assert.deepEqual(await list('state:STATE_UNSPECIFIED'), [damaged]);
+  assert.deepEqual(
+    (await remote.service.backups!.listBackups(context, `${parent}/clusters/`)).map(({ state }) => state),
+    ['unreadable', 'ready'],
+  );
+  assert.equal(await codeOf(api.ask(admin.getBackup, { name })), 'DATA_LOSS');
+  const source = { case: 'backup', value: name } as const;
+  assert.equal(await codeOf(api.ask(admin.restoreTable, { parent, tableId: 'u', source })), 'DATA_LOSS');
+  await api.ask(admin.deleteBackup, { name });
+  assert.deepEqual(await list(), [['whole', State.READY, false]]);
+  api.close();
+  await remote.close();
+  await server.close();
+  await close();
 });

@@ -3,8 +3,8 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { BigtableError, Code, invalidArgument } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { BackupService, Service } from '../../service/index.ts';
-import { backupInfo, backupMessage, kindOf } from '../convert/backup.ts';
 import { microsOf } from '../convert/time.ts';
+import { backupInfo, backupMessage, kindOf, shownBackup } from '../convert/backup.ts';
 import { applyMask } from '../convert/field-mask.ts';
 import { ANY, BACKUP, CLUSTER, idsOf, INSTANCE } from '../convert/names.ts';
 import { tableMessage } from '../convert/table.ts';
@@ -113,7 +113,8 @@ class BackupCalls {
     const order = backupOrder(orderBy);
     const clusters = `projects/${project}/instances/${instance}/clusters/`;
     const prefix = cluster === ANY ? clusters : `${clusters}${cluster}/`;
-    const all = (await this.backups.listBackups(context, prefix)).filter(test).sort(order);
+    const listed = await this.backups.listBackups(context, prefix);
+    const all = listed.map(shownBackup).filter(test).sort(order);
     if (pageSize < 0) throw invalidArgument(`page_size must not be negative, is ${pageSize}`, { field: 'page_size' });
     // the name of the last one of the page before: where it is gone the list begins anew
     const after = Buffer.from(pageToken, 'base64url').toString();
