@@ -150,6 +150,7 @@ const STEPS = {
   'settings page': () => tool('--import', 'tsx', 'scripts/settings.mjs'),
   'metrics page': () => tool('--import', 'tsx', 'scripts/metrics.mjs'),
   'internal calls': () => tool('--import', 'tsx', 'scripts/internal-calls.mjs'),
+  compatibility: () => tool('scripts/compatibility.mjs'),
   'rooms table': () => tool('scripts/rooms.mjs'),
   citations,
   tidy: async () => verdict(await untidy()),

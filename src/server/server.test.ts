@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import * as grpc from '@grpc/grpc-js';
+import { message } from '../../test/bad-input/protobuf.ts';
 import { ByteBudget, Metrics, silentLogger } from '../env/index.ts';
 import { systemClock as clock } from '../platform/index.ts';
 import type { Service } from '../service/index.ts';
@@ -23,13 +24,11 @@ function start(
   return startServer({ service: service as Service, env, address, ...rest });
 }
 
+/** PingAndWarm of an instance. */
+const PING = message({ 1: 'projects/p/instances/i' });
 const asIs = (bytes: Buffer): Buffer => bytes;
 
-function ping(
-  address: string,
-  path = '/google.bigtable.v2.Bigtable/PingAndWarm',
-  request = Buffer.alloc(0),
-): Promise<number> {
+function ping(address: string, path = '/google.bigtable.v2.Bigtable/PingAndWarm', request = PING): Promise<number> {
   const client = new grpc.Client(address, grpc.credentials.createInsecure());
   return new Promise((resolve) => {
     client.makeUnaryRequest(path, asIs, asIs, request, (error) => {
@@ -113,7 +112,7 @@ describe('a server', () => {
       'grpc.ssl_target_name_override': 'localhost',
     });
     const code = await new Promise((resolve) =>
-      client.makeUnaryRequest('/google.bigtable.v2.Bigtable/PingAndWarm', asIs, asIs, Buffer.alloc(0), (error) =>
+      client.makeUnaryRequest('/google.bigtable.v2.Bigtable/PingAndWarm', asIs, asIs, PING, (error) =>
         resolve(error?.code ?? 0),
       ),
     );

@@ -58,6 +58,25 @@ const WRITES: WireRequest[] = [
     mutateRow({ 1: NOT_UTF8 }),
     /UTF-8|utf|table name/i,
   ),
+  ...(
+    [
+      ['ReadRows', 5, {}],
+      ['SampleRowKeys', 2, {}],
+      ['MutateRow', 4, { 2: 'refused', 3: [setCell()] }],
+      ['MutateRows', 3, { 2: [message({ 1: 'refused', 2: [setCell()] })] }],
+      ['CheckAndMutateRow', 7, { 2: 'refused', 4: [setCell()] }],
+      ['ReadModifyWriteRow', 4, { 2: 'refused', 3: [message({ 1: 'f', 2: 'q', 4: 1 })] }],
+    ] as const
+  ).map(([call, profile, fields]) =>
+    bad(
+      `an app profile that is not UTF-8, of ${call}`,
+      `${DATA}${call}`,
+      { 1: T, ...fields, [profile]: NOT_UTF8 },
+      /app_profile_id.*UTF-8|not valid for encoding utf-8/,
+    ),
+  ),
+  bad('a warm-up of nothing', `${DATA}PingAndWarm`, {}, /name "" must be projects\/PROJECT\/instances\/INSTANCE/),
+  bad('a warm-up of a table', `${DATA}PingAndWarm`, { 1: T }, /name .* must be projects/),
   bad('a write without a row', `${DATA}MutateRow`, { 1: T, 3: [setCell()] }, /row key must not be empty/),
   bad('a mutation of no kind', `${DATA}MutateRow`, mutated(message()), /mutation/i),
   bad('a mutation of a kind to come', `${DATA}MutateRow`, mutated(message({ 99: message() })), /mutation/i),

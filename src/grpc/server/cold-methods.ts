@@ -3,6 +3,7 @@
  * dynamically.
  */
 import type { Service } from '../../service/index.ts';
+import { idsOf, INSTANCE } from '../convert/names.ts';
 import { BigtableInstanceAdmin } from '../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts';
 import { BigtableTableAdmin } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import { Control } from '../generated/edubba/v1/control_pb.ts';
@@ -52,7 +53,10 @@ export function coldMethods(
   const methods = new MethodTable({ register: (path, method) => void all.set(path, method) });
   const operations = new Operations(env, service.operations);
   registerSampleRowKeys(methods, service, new Views(service, decoder));
-  methods.unary(Bigtable.method.pingAndWarm, async () => ({}));
+  methods.unary(Bigtable.method.pingAndWarm, async (_context, { name }) => {
+    idsOf(name, INSTANCE, 'name');
+    return {};
+  });
   registerSessionCalls(methods);
   registerTableAdmin(methods, service, operations);
   registerInstanceAdmin(methods, service, operations);
