@@ -9,7 +9,6 @@ import { assert, type BigtableError, toBigtableError, unavailable } from '../bas
 import { readEncodedAppends, ServerLog } from '../commitlog/index.ts';
 import { type Env, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, loggingSchemaCache, MetadataClient, type SchemaCache } from '../locator/index.ts';
-import type { TableSchema } from '../model/index.ts';
 import { logPathOf, PROTOCOL } from '../protocol/index.ts';
 import type { MemoryLayerSource, RawCallHandler } from '../service/index.ts';
 import { ChangeRetention, type ChangeRetentionOptions } from './change-retention.ts';
@@ -148,8 +147,8 @@ export class TabletServer {
     this.#log = log;
     this.#session = session;
     this.#schemas = loggingSchemaCache(env);
-    const schemaOf = (tableId: string): TableSchema | undefined => this.#schemas.byId(tableId);
-    this.#budget = budgetOf(env, settings, log, keptLog({ ...env, log, tablets: this.#tablets, schemaOf }, settings));
+    const kept = keptLog({ ...env, log, tablets: this.#tablets }, this.#schemas, settings);
+    this.#budget = budgetOf(env, settings, log, kept);
     this.#compactions = new CompactionSchedule({
       ...env,
       maxRunning: settings.compactionsAtOnce,
@@ -182,15 +181,14 @@ export class TabletServer {
       splits: () => this.#splits,
       endServer: (reason) => this.#end(reason),
     });
-    const opener = new TabletOpener(env, log, settings, memoryLayers);
-    this.#opener = opener;
+    this.#opener = new TabletOpener(env, log, settings, memoryLayers);
     this.#loader = new TabletLoader({
       ...shared,
       services,
       replay: this.#replay,
       logger,
       splitOf: (key) => this.#splits.under(key),
-      openTablet: (host, state, records) => opener.open(host, state, records),
+      openTablet: (host, state, records) => this.#opener.open(host, state, records),
     });
     this.#splits = new TabletSplits({
       ...env,
@@ -217,7 +215,7 @@ export class TabletServer {
       hasEnded: () => this.#phase === 'ended',
       onMaster: () => clocks?.masterCalled(),
     });
-    this.#removeGauges = serverGauges(metrics, { ...shared, opener, log });
+    this.#removeGauges = serverGauges(metrics, { ...shared, opener: this.#opener, log });
   }
 
   /** Starts an incarnation: takes its lock, opens its log, announces itself, and waits for tablets. */
@@ -393,8 +391,12 @@ function budgetOf(env: Env, settings: TabletServerSettings, log: ServerLog, kept
   return new MemtableBudget({ ...env, limitBytes, logLimitBytes, metadataTabletBytes, flushLimits, log, keptFrom });
 }
 
-function keptLog(parts: Omit<ChangeRetentionOptions, 'limitBytes'>, settings: TabletServerSettings): KeptLog {
-  const retention = new ChangeRetention({ ...parts, limitBytes: settings.changeLogBytes ?? CHANGE_LOG_BYTES });
+function keptLog(
+  parts: Pick<ChangeRetentionOptions, 'log' | 'clock' | 'tablets'>,
+  schemas: SchemaCache,
+  { changeLogBytes: limitBytes = CHANGE_LOG_BYTES }: TabletServerSettings,
+): KeptLog {
+  const retention = new ChangeRetention({ ...parts, limitBytes, schemaOf: (tableId) => schemas.byId(tableId) });
   return (position) => retention.keptFrom(position);
 }
 
