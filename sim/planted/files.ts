@@ -125,7 +125,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
     name: 'C06',
     title: 'a merge does not release its two rows first',
     changes: [
-      { file: MERGE, text: '{ ...now, server: undefined, epoch: epoch + 1 }', wrong: '{ ...now }' },
+      { file: MERGE, text: 'releasedAt(now, event.atMicros)', wrong: '{ ...now }' },
       {
         file: MERGE,
         text: 'if (server !== undefined || logs.length > 0) throw changed();',
@@ -139,7 +139,7 @@ export const FILE_BUGS: readonly PlantedBug[] = [
     name: 'C07',
     title: 'a merge releases its upper row alone',
     changes: [
-      { file: MERGE, text: '{ ...now, server: undefined, epoch: epoch + 1 }', wrong: '{ ...now, epoch: epoch + 1 }' },
+      { file: MERGE, text: 'releasedAt(now, event.atMicros)', wrong: '{ ...now, epoch: epoch + 1 }' },
       { file: MERGE, text: 'await Promise.all(owned.map(', wrong: 'await Promise.all(owned.slice(1).map(' },
       {
         file: MERGE,

@@ -1,5 +1,5 @@
 import { ByteBudget, ManualClock, Metrics, requestContext, SeededRandom, silentLogger } from '../../src/env/index.ts';
-import { type MetadataCommit, metadataKey } from '../../src/metadata/index.ts';
+import { METADATA_SCHEMA, type MetadataCommit, metadataKey } from '../../src/metadata/index.ts';
 import { ClockWarning } from '../../src/tabletserver/clock-warning.ts';
 import { CompactionSchedule } from '../../src/tabletserver/compaction-schedule.ts';
 import { EpochFloors } from '../../src/tabletserver/epoch-floors.ts';
@@ -56,6 +56,7 @@ const STATE: TabletState = { tableId, range, epoch, files, redo, logs, clips: un
 function commitOnHost(state: TabletState, times: number): Promise<unknown> {
   const services = {
     metadata: { commit: async () => [{ kind: 'done' }] },
+    schema: () => METADATA_SCHEMA,
     uniqueName: () => 'id',
     nowMicros: () => 1,
     serverContext: () => undefined,
