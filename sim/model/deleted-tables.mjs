@@ -145,7 +145,6 @@ function next(s, cfg) {
         else t.marks[id] = to;
         done?.(t);
       });
-    const plan = (t) => t.mst[mi].plan;
     const over = (t) => {
       t.mst[mi].plan = null;
     };

@@ -6,6 +6,7 @@ export { BigtableError, Code, type CodeName, CorruptionError, codeName } from '.
 export type { DatabaseSettings } from '../boot/index.ts';
 export type {
   AggregateKind,
+  DeletedTable,
   FamilySchema,
   FamilyUsage,
   GcRule,
@@ -24,7 +25,7 @@ export {
   type ConnectTlsOptions,
   overService,
 } from './connect.ts';
-export { type CompactOptions, Database, open, type OpenOptions } from './database.ts';
+export { type CompactOptions, Database, type DeleteTableOptions, open, type OpenOptions } from './database.ts';
 export type { FamilyOptions } from './schema/families.ts';
 export type { FilterBound, FilterTimeRange, RowFilter } from './rows/filter.ts';
 export type { GroupLayout, GroupOptions } from './schema/groups.ts';

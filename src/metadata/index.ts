@@ -13,7 +13,14 @@ export {
   type TabletPart,
 } from './commit.ts';
 export { type BackupFile, backupPath, decodeBackup, encodeBackup } from './backup-file.ts';
-export { decodeDeletionMark, type DeletionMark, deletionPath, encodeDeletionMark } from './deletion-mark.ts';
+export {
+  decodeDeletionMark,
+  type DeletionMark,
+  deletionPath,
+  encodeDeletionMark,
+  keptFilePath,
+  type KeptTable,
+} from './deletion-mark.ts';
 export {
   boundaryAfter,
   dividesTablet,

@@ -13,8 +13,10 @@ const FORMAT = 1;
 export const FEATURE_CLIPS = 1;
 /** The row is of a backup: a reader that ignores that gives it to a server, or removes it. */
 export const FEATURE_BACKUP = 2;
+/** The table is deleted and kept: a reader that ignores that removes its rows. */
+export const FEATURE_KEPT_TABLE = 4;
 /** Feature bits this program knows. */
-const KNOWN_FEATURES = FEATURE_CLIPS | FEATURE_BACKUP;
+const KNOWN_FEATURES = FEATURE_CLIPS | FEATURE_BACKUP | FEATURE_KEPT_TABLE;
 
 /** `requires`: feature bits that a reader of the document must know. */
 export function encodeDocument(fields: Readonly<Record<string, unknown>>, requires = 0): Buffer {

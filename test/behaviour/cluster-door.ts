@@ -39,6 +39,7 @@ export async function openClusterDoors(
   servers: number,
   { fileSystem, lockService }: ClusterStorage = new ClusterStorage(),
   options: DoorOptions = {},
+  settings: { readonly keepDeletedMs?: number } = {},
 ): Promise<ClusterDoors> {
   const codecs = nativeCodecs();
   const shared = {
@@ -77,7 +78,7 @@ export async function openClusterDoors(
       client.close();
     });
   }
-  const master = await Master.start({ env: envOf(), address: 'master' });
+  const master = await Master.start({ env: envOf(), address: 'master', ...settings });
   await master.assigned;
   return {
     addresses,

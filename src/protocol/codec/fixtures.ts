@@ -301,7 +301,11 @@ export const SAMPLES: Samples = {
     messages: [{ name: tableName }, { name: tableName, deletionProtection: true, groups, extra }],
     answers: [schema],
   },
-  deleteTable: { messages: [{ name: tableName }], answers: [undefined] },
+  deleteTable: {
+    messages: [{ name: tableName }, { name: tableName, atOnce: true }],
+    answers: [{}, { isKept: true }],
+  },
+  undeleteTable: { messages: [{ name: tableName }], answers: [schema] },
   modifyFamilies: {
     messages: [
       {
