@@ -4,9 +4,11 @@ import { describe, test } from 'node:test';
 import { type Cluster, inCluster } from '../../test/cluster.ts';
 import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
 import { Code, unavailable } from '../base/index.ts';
-import { listFiles, sleep } from '../env/index.ts';
+import { type Env, listFiles, ManualClock, MemoryLockService, silentLogger, sleep } from '../env/index.ts';
 import { deletionPath, keptFilePath } from '../metadata/index.ts';
 import { callMaster, FILES_DIRECTORY, LOGS_DIRECTORY } from '../protocol/index.ts';
+import { Deletions } from './deletions.ts';
+import { KeptTables, MAX_KEPT_TABLES, MAX_KEPT_TABLETS } from './kept-tables.ts';
 
 const DAY_MS = 86_400_000;
 const KEPT = { servers: 2, keepDeletedMs: DAY_MS };
@@ -287,4 +289,60 @@ test('a master that ends at any step of a deletion and a restoration loses nothi
   let steps = 0;
   for (let at = 1; await masterEndsAt(at); at++) steps++;
   assert.ok(steps > 15, `only ${steps} steps`);
+});
+
+describe('the number of kept tables is bounded', () => {
+  /** Marks of kept tables, by the instance and the number of tablets of each; their ids count from 16. */
+  async function marks(tables: readonly (readonly [instance: string, tablets: number])[]) {
+    const clock = new ManualClock();
+    const lockService = new MemoryLockService();
+    const lock = await lockService.tryAcquire('master', await lockService.openSession());
+    assert.ok(lock);
+    const warnings: string[] = [];
+    const logger = {
+      ...silentLogger,
+      warn: (_: string, fields?: object) => void warnings.push(JSON.stringify(fields)),
+    };
+    const env = { lockService, clock, logger } as unknown as Env;
+    const deletions = new Deletions(env, lock);
+    for (const [i, [instance, tablets]] of tables.entries()) {
+      const id = (16 + i).toString(16).padStart(8, '0');
+      const deletedMicros = clock.nowMicros() + i;
+      await deletions.begin(id, `projects/p/instances/${instance}/tables/t${i}`, {
+        deletedMicros,
+        keptUntilMicros: deletedMicros + 1e12,
+        tablets,
+      });
+    }
+    const kept = new KeptTables({ env, lock, deletions } as unknown as ConstructorParameters<typeof KeptTables>[0]);
+    const over = (): string[] =>
+      deletions
+        .kept()
+        .filter(({ tableId }) => deletions.isOver(tableId))
+        .map(({ name }) => name.slice('projects/p/instances/'.length));
+    return { kept, over, warnings };
+  }
+
+  test('the oldest goes, of the instance that has the most', async () => {
+    const small = Array.from({ length: MAX_KEPT_TABLES - 2 }, () => ['many', 1] as const);
+    const { kept, over, warnings } = await marks([['few', 1], ...small, ['few', 1]]);
+    assert.equal(kept.makeRoom(1), true);
+    assert.deepEqual(over(), ['many/tables/t1']);
+    assert.equal(warnings.length, 1);
+    assert.equal(kept.makeRoom(1), false);
+  });
+
+  test('by their tablets, too; one table alone may have any number', async () => {
+    const { kept, over } = await marks([
+      ['i', MAX_KEPT_TABLETS / 2],
+      ['i', MAX_KEPT_TABLETS / 4],
+      ['i', MAX_KEPT_TABLETS / 4],
+    ]);
+    assert.equal(kept.makeRoom(1), true);
+    assert.deepEqual(over(), ['i/tables/t0']);
+    assert.equal(kept.makeRoom(2 * MAX_KEPT_TABLETS), true);
+    assert.equal(over().length, 3);
+    const alone = await marks([]);
+    assert.equal(alone.kept.makeRoom(2 * MAX_KEPT_TABLETS), false);
+  });
 });

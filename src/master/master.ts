@@ -198,6 +198,7 @@ export class Master {
     this.#removeGauges = env.metrics.gauges({
       'master.unservedTablets': () => Math.max(this.#queue.unserved, this.#isBlind ? 1 : 0),
       'master.tables': () => this.#schemas.size,
+      'master.keptTables': () => this.#deletions.kept().length,
     });
     const owned = { ...assigning, lock, ids: new TableIds(env.lockService, lock) };
     this.#tables = new TableAdmin({
