@@ -99,20 +99,17 @@ export class Assignment {
 
   /** True when something is to be done about the tablet of a row, as far as is known. */
   needsWork(row: MetadataRow): boolean {
-    const { schemas, servers, deletions } = this.#options;
+    const { schemas, servers, deletions, creations } = this.#options;
     const { tableId, server, epoch } = row;
     if (row.isOfBackup) return false;
     const isReleased = this.#released.has(row);
-    if (schemas.byId(tableId) === undefined) return epoch > 0 ? !deletions.has(tableId) : this.#isLeft(tableId);
+    if (schemas.byId(tableId) === undefined) {
+      if (deletions.keptOf(tableId) !== undefined) return false;
+      return epoch > 0 ? !deletions.has(tableId) : !creations.mayHappen(tableId);
+    }
     const owner = server && servers.get(server.name);
     if (owner !== undefined) return isReleased || owner.tablets.get(keyOfRow(row)) !== epoch;
     return server === undefined || !servers.isSilent(server.name);
-  }
-
-  /** True where rows that no server has had are left by a creation: their table will not be there. */
-  #isLeft(tableId: string): boolean {
-    const { creations, deletions } = this.#options;
-    return !creations.mayHappen(tableId) && deletions.keptOf(tableId) === undefined;
   }
 
   /** The row of the root tablet; begins the database if there is none. */
@@ -347,14 +344,15 @@ export class Assignment {
    * removed; the others are kept.
    */
   async #withSchema(rows: readonly MetadataRow[], context: RequestContext): Promise<MetadataRow[]> {
-    const { schemas, deletions } = this.#options;
+    const { schemas, deletions, creations } = this.#options;
     // what the watch has not reported yet may be a new table
     let isWhole = true;
     if (rows.some(({ tableId }) => schemas.byId(tableId) === undefined)) isWhole = await schemas.refreshAll();
     const [known, unknown]: [MetadataRow[], MetadataRow[]] = [[], []];
     for (const row of rows) (schemas.byId(row.tableId) === undefined ? unknown : known).push(row);
     // a damaged schema may be that of any table
-    const left = isWhole ? unknown.filter(({ tableId, epoch }) => epoch === 0 && this.#isLeft(tableId)) : [];
+    const created = isWhole ? unknown.filter(({ tableId, epoch }) => epoch === 0 && !creations.mayHappen(tableId)) : [];
+    const left = created.filter(({ tableId }) => deletions.keptOf(tableId) === undefined);
     if (left.length > 0) await this.removeRows(left, context);
     for (const row of unknown)
       if (row.epoch > 0 && !deletions.has(row.tableId)) await this.#schemaless.keep(row, context);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Cluster, inCluster } from '../../test/cluster.ts';
 import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
-import { Code, unavailable } from '../base/index.ts';
+import { BigtableError, Code, unavailable } from '../base/index.ts';
 import { type Env, listFiles, ManualClock, MemoryLockService, silentLogger, sleep } from '../env/index.ts';
 import { deletionPath, keptFilePath } from '../metadata/index.ts';
 import { callMaster, FILES_DIRECTORY, LOGS_DIRECTORY } from '../protocol/index.ts';
@@ -195,6 +195,47 @@ describe('deleted tables that are kept', () => {
       await undelete(cluster, tables, 't');
       assert.deepEqual(await tables.rows('t'), ALL);
       assert.equal((await cluster.client.listTablets(tables.context(), `${TABLES}t`)).length, 3);
+    }, KEPT),
+  );
+
+  test(
+    'have their policies apart before a table of the name is there',
+    inCluster(async (cluster, tables) => {
+      const { lockService } = cluster.env;
+      await tables.create('t');
+      const { id } = await cluster.client.getTable(tables.context(), `${TABLES}t`);
+      const path = `policies/${TABLES}t`;
+      const policy = Buffer.from(JSON.stringify({ format: 1, requires: 0, owner: id, bindings: [], write: 'w' }));
+      await lockService.write(path, policy);
+      cluster.onLockCall = (name, of) =>
+        name === 'write' && of === keptFilePath(id, path) ? Promise.reject(unavailable('no disk')) : undefined;
+      await tables.delete('t');
+      assert.ok(await lockService.read(path));
+      cluster.onLockCall = undefined;
+      await tables.create('t');
+      assert.equal(await lockService.read(path), undefined);
+      await deleteAtOnce(cluster, tables, 't');
+      await undelete(cluster, tables, 't');
+      assert.deepEqual(Buffer.from((await lockService.read(path))!.contents), policy);
+      assert.deepEqual(await leftPaths(cluster), []);
+    }, KEPT),
+  );
+
+  test(
+    'are restored though no server has ever had their tablets',
+    inCluster(async (cluster, tables) => {
+      cluster.onCall = ({ method, message }) =>
+        method === 'commit' && JSON.stringify(message).includes('"assigned"')
+          ? Promise.reject(new BigtableError(Code.INTERNAL, 'nothing is assigned'))
+          : undefined;
+      await rejectsWith(Code.INTERNAL, tables.create('t', { splits: ['m'] }), /nothing is assigned/);
+      await tables.delete('t');
+      await sleep(cluster.clock, 65_000);
+      cluster.onCall = undefined;
+      await undelete(cluster, tables, 't');
+      assert.deepEqual(await tables.rows('t'), []);
+      await tables.set('t', 'a', '1');
+      assert.deepEqual(await tables.rows('t'), ['a']);
     }, KEPT),
   );
 
