@@ -67,6 +67,8 @@ export interface ClusterOptions {
   readonly limits?: Limits;
   /** Logs are slots, as on storage that many machines share, and those of the dead are sorted. */
   readonly sortedLogs?: SortedLogSizes;
+  /** As `MasterOptions`. */
+  readonly keepDeletedMs?: number;
 }
 
 /** The body of a test: works on a cluster of its own and closes it. */
@@ -157,11 +159,12 @@ export class Cluster {
   }
 
   async startMaster(): Promise<void> {
-    const { sortedLogs } = this.#options;
+    const { sortedLogs, keepDeletedMs } = this.#options;
     this.master = await Master.start({
       env: this.env,
       address: 'master',
       ...(sortedLogs !== undefined && { sortedLogs }),
+      ...(keepDeletedMs !== undefined && { keepDeletedMs }),
     });
     await this.master.assigned;
   }

@@ -40,8 +40,8 @@ export class Tables {
     });
   }
 
-  delete(table: string): Promise<void> {
-    return this.service.deleteTable(this.context(), TABLES + table);
+  async delete(table: string): Promise<void> {
+    await this.service.deleteTable(this.context(), TABLES + table);
   }
 
   mutate(table: string, row: ByteString, ...mutations: Mutation[]): Promise<void> {

@@ -2,6 +2,7 @@
  * The runs: bugs planted in the protocol, each of which the search must find, and the protocol as it is, which must be
  * clean. A few bugs prove harmless, because another rule covers them; they are kept for that.
  */
+import { deletedTables } from './deleted-tables.mjs';
 import { hotRows } from './hot-rows.mjs';
 import { metadataSplits } from './metadata-splits.mjs';
 import { serving } from './serving.mjs';
@@ -17,6 +18,7 @@ const MODELS = {
   D: { model: hotRows, faults: 'refuse error crash lapse gone' },
   E: { model: tables, faults: 'create master crash lost move' },
   F: { model: metadataSplits, faults: 'msplit split release merge comp expire lost sweep' },
+  G: { model: deletedTables, faults: 'put keep drop undelete create time die master crash lost sweep' },
 };
 
 const WRITES = { ops: ['w', 'w'] };
@@ -318,6 +320,27 @@ export const PLANTED = [
     NOT_LOADED,
   ],
   ["F09 commits go on between a METADATA tablet's last flush and its split", 'F', 'noLock', 'msplit comp', TWO_TABLETS],
+  ['G01 the rows of a table go before its mark says so', 'G', 'rowsFirst', 'keep undelete time', {}],
+  [
+    'G02 the mark is gone before the schema is there again',
+    'G',
+    'unmarkFirst',
+    'keep undelete master crash',
+    { wedge: true },
+  ],
+  ['G03 a server lets a kept tablet go without a flush', 'G', 'noFlush', 'keep put', {}],
+  ['G04 the log of a dead server is taken out of a kept row', 'G', 'noLogs', 'keep put die', {}],
+  ['G05 a sweep does not read the rows of kept tables', 'G', 'sweepSkipsKept', 'keep put sweep', {}],
+  ['G06 a table goes though its restoration may yet happen', 'G', 'forgetsUnknown', 'keep undelete time lost', {}],
+  ['G07 a table is restored without the lock', 'G', 'noGuard', 'keep undelete time lost master', {}],
+  ['G08 not the table that was deleted last is restored', 'G', 'oldest', 'keep:2 undelete create', {}],
+  [
+    'G09 a deletion is taken back, and the removal of the schema may yet happen',
+    'G',
+    'cancelBlind',
+    'keep lost',
+    { wedge: true },
+  ],
 ];
 
 /** [title, model, faults and moves allowed, options]. */
@@ -367,6 +390,12 @@ export const SOUND = [
   ['METADATA split, death, compaction', 'F', 'msplit:2 split expire comp', { ...TWO_TABLETS, wedge: true }],
   ['METADATA split, sweep', 'F', 'msplit:2 split comp sweep', NOT_LOADED],
   ['METADATA split, merge, sweep', 'F', 'msplit release:2 merge sweep', NOT_LOADED],
+  ['kept tables, restored', 'G', 'put keep:2 undelete:2 time create sweep', { wedge: true }],
+  ['kept tables, server dies', 'G', 'put keep undelete time die sweep', { wedge: true }],
+  ['kept tables, lost answers', 'G', 'put keep undelete time lost:2', { wedge: true }],
+  ['kept tables, two masters', 'G', 'put keep undelete time master lost', { wedge: true }],
+  ['kept tables, a master ends', 'G', 'put keep drop undelete time create master crash', { wedge: true }],
+  ['kept tables, all faults', 'G', 'put keep undelete time die master lost sweep', {}],
   ['hot row, full disk twice', 'D', 'refuse:2', { ops: ['i', 'i', 'i', 'w', 'c'], wedge: true }],
   ['hot row, crash', 'D', 'refuse crash', { ops: ['i', 'i', 'w', 'c', 'r'] }],
   ['hot row, append of unknown outcome', 'D', 'refuse error', { ops: ['i', 'i', 'w', 'c', 'r'] }],

@@ -6,6 +6,7 @@ import type { BigtableError, ByteString } from '../base/index.ts';
 import type { Clock, Logger, RequestContext } from '../env/index.ts';
 import type {
   Cell,
+  DeletedTable,
   FamilyUsage,
   ReadBatch,
   ReadModifyWriteRule,
@@ -205,13 +206,28 @@ export class GuardedService implements Service {
   }
 
   /** A family with a policy that keeps the caller out is not deleted with its table. */
-  deleteTable(context: RequestContext, name: string): Promise<void> {
+  deleteTable(context: RequestContext, name: string, atOnce?: boolean): Promise<boolean> {
     return this.#gate.change(context, 'DeleteTable', 'bigtable.tables.delete', name, () => {
       const { kind, families } = this.#rights.onFamilies(context.principal, 'admin', name, '');
       if (kind === 'allBut')
         throw denied(context.principal, 'bigtable.tables.update', `${name}/columnFamilies/${[...families].join(', ')}`);
-      return this.#service.deleteTable(context, name);
+      return this.#service.deleteTable(context, name, atOnce);
     });
+  }
+
+  /** The policies of the table are in force again before it is; until then the instance's say who may restore it. */
+  undeleteTable(context: RequestContext, name: string): Promise<TableSchema> {
+    return this.#gate.change(context, 'UndeleteTable', 'bigtable.tables.undelete', name, () =>
+      this.#service.undeleteTable(context, name),
+    );
+  }
+
+  /** Those that the caller could see if they were there. */
+  async listDeletedTables(context: RequestContext, prefix: string): Promise<readonly DeletedTable[]> {
+    const all = await this.#service.listDeletedTables(context, prefix);
+    const seen = all.filter(({ name }) => this.#rights.allows(context.principal, 'bigtable.tables.get', name));
+    if (seen.length === 0) this.#checkList(context, prefix);
+    return seen;
   }
 
   /** Who may administer a family may change and drop it; new ones are the table's matter. */

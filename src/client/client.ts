@@ -4,11 +4,12 @@
  * checks the conditions that depend on the schema.
  */
 import { type BigtableError, type ByteString, notFound, ownOf, quote } from '../base/index.ts';
-import { type Env, inSlices, type RequestContext, within } from '../env/index.ts';
+import { type Env, inSlices, listFiles, type RequestContext, within } from '../env/index.ts';
 import { Locator, loggingSchemaCache, MetadataClient, type SchemaCache } from '../locator/index.ts';
-import { schemaPath } from '../metadata/index.ts';
+import { decodeDeletionMark, deletionPath, schemaPath } from '../metadata/index.ts';
 import type {
   Cell,
+  DeletedTable,
   FamilyUsage,
   Limits,
   ReadBatch,
@@ -121,7 +122,11 @@ export class Client implements Service {
     this.#limits = limits;
     this.operations = new OperationFiles(env);
     const onChange = this.#confirmDoorFiles.bind(this);
-    this.instances = new Instances({ ...env, deleteTable: this.deleteTable.bind(this), onChange });
+    this.instances = new Instances({
+      ...env,
+      deleteTable: (context, name) => this.deleteTable(context, name, true),
+      onChange,
+    });
     this.memoryLayers = new MemoryLayers(this.instances);
     this.#followedLayers = memoryLayers;
     this.appProfiles = new AppProfileCache(env);
@@ -292,9 +297,31 @@ export class Client implements Service {
     return this.#changeTable('updateTable', { name, ...change }, context);
   }
 
-  async deleteTable(context: RequestContext, name: string): Promise<void> {
+  async deleteTable(context: RequestContext, name: string, atOnce?: boolean): Promise<boolean> {
     checkTableName(name, this.#limits);
-    return this.#changeTable('deleteTable', { name }, context);
+    const message = atOnce === true ? { name, atOnce } : { name };
+    return (await this.#changeTable('deleteTable', message, context)).isKept ?? false;
+  }
+
+  async undeleteTable(context: RequestContext, name: string): Promise<TableSchema> {
+    checkTableName(name, this.#limits);
+    return this.#changeTable('undeleteTable', { name }, context);
+  }
+
+  async listDeletedTables(context: RequestContext, prefix: string): Promise<readonly DeletedTable[]> {
+    const { clock, lockService } = this.#env;
+    const files = await within(listFiles(lockService, deletionPath()), context, clock);
+    const now = clock.nowMicros();
+    return files
+      .map(({ path, contents }) => decodeDeletionMark(path, contents))
+      .flatMap(({ tableId, name, kept }) => {
+        // one that is being deleted, or was restored, has a mark and a schema
+        const isListed = name.startsWith(prefix) && this.#schemas.byId(tableId) === undefined;
+        if (!isListed || kept === undefined || kept.keptUntilMicros <= now) return [];
+        return [{ tableId, name, deletedMicros: kept.deletedMicros, keptUntilMicros: kept.keptUntilMicros }];
+      })
+      .sort((a, b) => (a.name === b.name ? (a.tableId < b.tableId ? 1 : -1) : a.name < b.name ? -1 : 1))
+      .map(({ tableId: _, ...table }) => table);
   }
 
   async modifyFamilies(context: RequestContext, name: string, changes: readonly FamilyChange[]): Promise<TableSchema> {
@@ -383,7 +410,7 @@ export class Client implements Service {
   }
 
   /** Calls the master, and reads the new schema before it answers. */
-  async #changeTable<M extends 'createTable' | 'updateTable' | 'deleteTable' | 'modifyFamilies'>(
+  async #changeTable<M extends 'createTable' | 'updateTable' | 'deleteTable' | 'undeleteTable' | 'modifyFamilies'>(
     method: M,
     message: MasterCalls[M]['message'],
     context: RequestContext,

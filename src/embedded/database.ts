@@ -11,7 +11,7 @@ import {
   type OptionTable,
 } from '../base/index.ts';
 import { type DatabaseSettings, filePathOf, openDatabase, KeepAlive } from '../boot/index.ts';
-import { type Backup, DEFAULT_PARENT, type ListedBackup } from '../model/index.ts';
+import { type Backup, DEFAULT_PARENT, type DeletedTable, type ListedBackup } from '../model/index.ts';
 import type { BackupService, CompactionProgress, Service } from '../service/index.ts';
 import { CALL_OPTIONS, type CallOptions, callOptionsOf, takeOptions, type ThenOptions } from './calls/call-options.ts';
 import { forCaller } from './calls/caller-error.ts';
@@ -48,6 +48,14 @@ export interface CompactOptions extends CallOptions {
   readonly onProgress?: ((progress: CompactionProgress) => void) | undefined;
 }
 
+export interface DeleteTableOptions extends CallOptions {
+  /**
+   * The table is not kept. If there is none of that name, the one that was deleted last is removed. Default: false.
+   */
+  readonly atOnce?: boolean | undefined;
+}
+
+const DELETE_TABLE_OPTIONS = { ...CALL_OPTIONS, atOnce: 'free' } satisfies OptionTable<DeleteTableOptions>;
 const COMPACT_OPTIONS = { ...CALL_OPTIONS, onProgress: 'free' } satisfies OptionTable<CompactOptions>;
 
 export class Database {
@@ -124,9 +132,40 @@ export class Database {
     return this.#calls.read((service, context) => service.listTableNames(context, start), options);
   }
 
-  async deleteTable(name: string, options?: CallOptions): Promise<void> {
+  /**
+   * Deletes a table. A database that keeps deleted tables (`keepDeletedMs`) can restore it for so long. `atOnce`: it is
+   * not kept; if there is no table of that name, the one that was deleted last is removed.
+   */
+  async deleteTable(name: string, options: DeleteTableOptions = {}): Promise<void> {
     const fullName = this.#fullName(name);
-    return this.#calls.write((service, context) => service.deleteTable(context, fullName), options);
+    const { atOnce } = asked(() => {
+      checkOptions(options, DELETE_TABLE_OPTIONS, 'deleteTable');
+      return options;
+    });
+    if (atOnce !== undefined && typeof atOnce !== 'boolean')
+      throw invalidArgument(`deleteTable: atOnce must be true or false, not ${describeValue(atOnce)}`);
+    await this.#calls.write(
+      (service, context) => service.deleteTable(context, fullName, atOnce),
+      callOptionsOf(options),
+    );
+  }
+
+  /**
+   * Restores the table of that name that was deleted last, as it was. NOT_FOUND if none is kept; ALREADY_EXISTS if
+   * there is a table of the name.
+   */
+  async undeleteTable(name: string, options?: CallOptions): Promise<Table> {
+    const fullName = this.#fullName(name);
+    await this.#calls.write((service, context) => service.undeleteTable(context, fullName), options);
+    return new Table(fullName, this.#calls);
+  }
+
+  /**
+   * The deleted tables that are kept, by name, and of one name the last deletion first. Their names are full resource
+   * names.
+   */
+  async listDeletedTables(options?: CallOptions): Promise<readonly DeletedTable[]> {
+    return this.#calls.read((service, context) => service.listDeletedTables(context, ''), options);
   }
 
   /** Writes what is in memory to SSTables, so that the next open has nothing to replay. Never needed for durability. */

@@ -7,6 +7,7 @@ export type { DatabaseSettings } from '../boot/index.ts';
 export type {
   AggregateKind,
   Backup,
+  DeletedTable,
   FamilySchema,
   FamilyUsage,
   GcRule,
@@ -27,7 +28,7 @@ export {
   type ConnectTlsOptions,
   overService,
 } from './connect.ts';
-export { type CompactOptions, Database, open, type OpenOptions } from './database.ts';
+export { type CompactOptions, Database, type DeleteTableOptions, open, type OpenOptions } from './database.ts';
 export type { BackupOptions, BackupUpdate, CopyBackupOptions } from './schema/backups.ts';
 export type { FamilyOptions } from './schema/families.ts';
 export type { FilterBound, FilterTimeRange, RowFilter } from './rows/filter.ts';

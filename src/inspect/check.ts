@@ -24,6 +24,7 @@ import { checkFile, type CheckedTable, type FileTally } from './check-files.ts';
 import { type CheckedLog, checkLog } from './check-logs.ts';
 import { RowCheck } from './check-rows.ts';
 import { type Finding, Findings } from './findings.ts';
+import { keptTables } from './kept-tables.ts';
 import { type InspectedTablet, inspectMetadata, type MetadataComponents } from './metadata.ts';
 
 /** Every file of the lock service that can be read, and the damage of the others. */
@@ -223,7 +224,7 @@ class Check {
     rows.end();
     // one of the damaged files may be the schema
     if (lockFiles.damages.length === 0) {
-      await this.#checkSchemaless(rows);
+      await this.#checkSchemaless(rows, lockFiles);
       await this.#checkBackups(rows, lockFiles);
     }
     await this.#confirmMissing();
@@ -385,16 +386,29 @@ class Check {
   }
 
   /** Tables without schema, judged as the master does (docs/decisions/0021-tables-without-a-schema.md). */
-  async #checkSchemaless(rows: RowCheck): Promise<void> {
-    if (rows.schemaless.size === 0) return;
+  async #checkSchemaless(rows: RowCheck, before: LockFilesChecked): Promise<void> {
+    if (rows.schemaless.size === 0 && !before.files.some(({ path }) => path.startsWith(deletionPath()))) return;
     // a running server may have created or deleted tables since the files were read
     const { files } = await this.#components.readAllLockFiles();
+    const kept = keptTables(files);
+    const wereThere = new Set(before.files.map(({ path }) => path));
     const idsIn = (directory: string, idOf: (path: string, contents: Uint8Array) => string): Set<string> =>
       new Set(files.flatMap(({ path, contents }) => (path.startsWith(directory) ? idOf(path, contents) : [])));
     const present = idsIn(schemaPath(''), this.#schemaIdOf);
-    const deleted = idsIn(deletionPath(), (path, contents) => decodeDeletionMark(path, contents).tableId);
+    const deleted = idsIn(deletionPath(), (path, contents) => {
+      try {
+        return decodeDeletionMark(path, contents).tableId;
+      } catch (thrown) {
+        this.#findings.addError(toBigtableError(thrown), path);
+        return '';
+      }
+    });
     for (const { tableId, tablets, files: count, wasServed, gaps } of rows.schemaless.values()) {
       if (present.has(tableId)) continue;
+      if (kept.has(tableId)) {
+        for (const gap of gaps) this.#findings.add('METADATA', undefined, `deleted ${gap}`);
+        continue;
+      }
       const what = `table ${tableId} has ${tablets} tablets with ${count} SSTables and no schema`;
       if (!wasServed) this.#notes.push(`${what}: its creation was not finished`);
       else if (deleted.has(tableId)) this.#notes.push(`${what}: its deletion was not finished`);
@@ -402,6 +416,15 @@ class Check {
         const message = `${what}: its schema file is gone, so no server serves it; its files are kept`;
         for (const finding of [message, ...gaps]) this.#findings.add('METADATA', undefined, finding);
       }
+    }
+    for (const [tableId, { name, path, schema }] of kept) {
+      if (present.has(tableId) || !wereThere.has(path)) continue;
+      const what = `deleted table ${tableId} (${name})`;
+      if (schema instanceof BigtableError)
+        this.#findings.add(path, undefined, `${what} cannot be restored: ${schema.message}`);
+      if (!rows.schemaless.has(tableId))
+        this.#findings.add(path, undefined, `${what} cannot be restored: it has no rows in METADATA`);
+      this.#notes.push(`${what} is kept, and can be restored`);
     }
   }
 }

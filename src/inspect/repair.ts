@@ -6,7 +6,7 @@
  * Memory: the logs' bytes, which the log limit bounds, as for any recovery; and some words on each SSTable. Method and
  * limits: docs/REPAIR.md.
  */
-import { type ByteString, type BigtableError, toBigtableError } from '../base/index.ts';
+import { type ByteString, BigtableError, toBigtableError } from '../base/index.ts';
 import { type EncodedRecord, isAfter, readEncodedAppends, type RedoPoint } from '../commitlog/index.ts';
 import { type LockService, Pacer } from '../env/index.ts';
 import {
@@ -30,12 +30,15 @@ import {
 import { DEFAULT_PARENT, type RowRange, storageFamily, type TableSchema } from '../model/index.ts';
 import { describeSsTable, type SsTableLayout } from '../sstable/index.ts';
 import type { CheckComponents, LockFilesChecked } from './check.ts';
+import { keptTables } from './kept-tables.ts';
 import { type FileTarget, RebuiltTablet } from './rebuilt-tablet.ts';
 import { rebuildSchema } from './rebuilt-schema.ts';
 import { overlaps, placedFile, planTablets, type PlannedTablet } from './repair-plan.ts';
 
 interface PlannedTable {
   readonly schema: TableSchema;
+  /** It was deleted and can be restored: it gets rows of METADATA, and no schema. */
+  readonly isKept: boolean;
   readonly tablets: readonly PlannedTablet[];
   readonly records: readonly EncodedRecord[];
 }
@@ -93,10 +96,13 @@ export async function planRepair(components: CheckComponents): Promise<RepairPla
   const parent = [...schemas.values()][0]?.name.replace(/\/tables\/.*$/, '') ?? DEFAULT_PARENT;
   const tables: PlannedTable[] = [];
   const superfluous: string[] = [];
-  for (const id of [...new Set([...schemas.keys(), ...layouts.keys()])].sort()) {
+  const kept = keptTables(lockFiles.files);
+  for (const id of [...new Set([...schemas.keys(), ...kept.keys(), ...layouts.keys()])].sort()) {
     if (id === METADATA_TABLE_ID) continue;
     const ofTable = layouts.get(id) ?? [];
-    let schema = schemas.get(id);
+    const copy = kept.get(id)?.schema;
+    const isKept = !schemas.has(id) && copy !== undefined && !(copy instanceof BigtableError);
+    let schema = isKept ? copy : schemas.get(id);
     if (schema === undefined) {
       const rebuilt = await rebuildSchema(components, id, parent, ofTable);
       schema = rebuilt.schema;
@@ -113,10 +119,10 @@ export async function planRepair(components: CheckComponents): Promise<RepairPla
       );
     const listed = new Set(tablets.flatMap((tablet) => tablet.files.map(({ path }) => path)));
     superfluous.push(...files.filter(({ path }) => !listed.has(path)).map(({ path }) => path));
-    tables.push({ schema, tablets, records: sorted(records.get(id) ?? []) });
+    tables.push({ schema, isKept, tablets, records: sorted(records.get(id) ?? []) });
   }
   for (const [id, list] of records) {
-    if (id === METADATA_TABLE_ID || schemas.has(id) || layouts.has(id)) continue;
+    if (id === METADATA_TABLE_ID || schemas.has(id) || kept.has(id) || layouts.has(id)) continue;
     unsaved.push(
       `${list.length} records of table ${id}, which has neither a schema nor SSTables: it was deleted, or its schema file is gone`,
     );
@@ -337,8 +343,9 @@ async function writeLockFiles(
   const known = new Set(lockFiles.files.map(({ path }) => path));
   if (isElsewhere)
     for (const { path, contents } of lockFiles.files) if (path !== ROOT_PATH) await lockService.write(path, contents);
-  for (const { schema } of tables)
-    if (!known.has(schemaPath(schema.name))) await lockService.write(schemaPath(schema.name), encodeSchema(schema));
+  for (const { schema, isKept } of tables)
+    if (!isKept && !known.has(schemaPath(schema.name)))
+      await lockService.write(schemaPath(schema.name), encodeSchema(schema));
   const nextId = tables.reduce(
     (most, { schema }) => Math.max(most, Number.parseInt(schema.id, 16) + 1),
     FIRST_TABLE_ID,

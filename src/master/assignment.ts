@@ -103,7 +103,10 @@ export class Assignment {
     const { tableId, server, epoch } = row;
     if (row.isOfBackup) return false;
     const isReleased = this.#released.has(row);
-    if (schemas.byId(tableId) === undefined) return epoch > 0 ? !deletions.has(tableId) : !creations.mayHappen(tableId);
+    if (schemas.byId(tableId) === undefined) {
+      if (deletions.keptOf(tableId) !== undefined) return false;
+      return epoch > 0 ? !deletions.has(tableId) : !creations.mayHappen(tableId);
+    }
     const owner = server && servers.get(server.name);
     if (owner !== undefined) return isReleased || owner.tablets.get(keyOfRow(row)) !== epoch;
     return server === undefined || !servers.isSilent(server.name);
@@ -344,7 +347,8 @@ export class Assignment {
     const [known, unknown]: [MetadataRow[], MetadataRow[]] = [[], []];
     for (const row of rows) (schemas.byId(row.tableId) === undefined ? unknown : known).push(row);
     // a damaged schema may be that of any table
-    const left = isWhole ? unknown.filter(({ tableId, epoch }) => epoch === 0 && !creations.mayHappen(tableId)) : [];
+    const created = isWhole ? unknown.filter(({ tableId, epoch }) => epoch === 0 && !creations.mayHappen(tableId)) : [];
+    const left = created.filter(({ tableId }) => deletions.keptOf(tableId) === undefined);
     if (left.length > 0) await this.removeRows(left, context);
     for (const row of unknown)
       if (row.epoch > 0 && !deletions.has(row.tableId)) await this.#schemaless.keep(row, context);

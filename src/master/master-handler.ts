@@ -61,11 +61,12 @@ function handlersOf(options: MasterHandlerOptions): Handlers<MasterCalls> {
     // its repetition would not be known as one
     createTable: whenReady((message) => tables.createTable(message, ownContext())),
     updateTable: whenReady((message, context) => tables.updateTable(message, context)),
-    deleteTable: whenReady(async (message, context) => {
-      await tables.deleteTable(message.name, context);
-      sweepLater();
-      return undefined;
+    deleteTable: whenReady(async ({ name: table, atOnce = false }, context) => {
+      const isKept = await tables.deleteTable(table, atOnce, context);
+      if (!isKept) sweepLater();
+      return isKept ? { isKept } : {};
     }),
+    undeleteTable: whenReady(({ name: table }, context) => tables.undeleteTable(table, context)),
     modifyFamilies: whenReady((message, context) => tables.modifyFamilies(message.name, message.changes, context)),
     mergeTablets: whenReady(async (message) => {
       await merge(message.name, message.row);

@@ -37,6 +37,7 @@ import { Balancer } from './balancer.ts';
 import { Creations } from './creations.ts';
 import { Deletions } from './deletions.ts';
 import { FirstAssignment, isLasting } from './first-assignment.ts';
+import { KeptTables } from './kept-tables.ts';
 import { LoadFailures } from './load-failures.ts';
 import { Loads } from './loads.ts';
 import { LogSorting, type SortedLogSizes } from './log-sorting.ts';
@@ -67,6 +68,8 @@ export interface MasterOptions {
   readonly isCancelled?: () => boolean;
   /** As `LogSortingOptions.sizes`. */
   readonly sortedLogs?: SortedLogSizes;
+  /** How long deleted tables are kept, so that they can be restored. Default: 0, they are not. */
+  readonly keepDeletedMs?: number;
   /** Called once, when it ends after its start without having been closed: it has lost the lock. */
   readonly onEnd?: () => void;
 }
@@ -195,10 +198,13 @@ export class Master {
     this.#removeGauges = env.metrics.gauges({
       'master.unservedTablets': () => Math.max(this.#queue.unserved, this.#isBlind ? 1 : 0),
       'master.tables': () => this.#schemas.size,
+      'master.keptTables': () => this.#deletions.kept().length,
     });
     const owned = { ...assigning, lock, ids: new TableIds(env.lockService, lock) };
     this.#tables = new TableAdmin({
       ...owned,
+      kept: new KeptTables(owned),
+      keepDeletedMs: options.keepDeletedMs ?? 0,
       onRowsLeft: () => this.#schedule.later('finish deletions', RETRY_MS),
     });
     this.#backups = new Backups({
@@ -369,7 +375,7 @@ export class Master {
     if (!this.#assigned.isDone) void this.#queue.idle().then(() => this.#allAssigned());
     this.#schedule.later('assign', LOOK_PERIOD_MS);
     if (this.#backups.anySeen) this.#schedule.later('finish backups', 0);
-    if (this.#deletions.all().length > 0) this.#schedule.later('finish deletions', 0);
+    if (this.#deletions.unfinished().length > 0) this.#schedule.later('finish deletions', 0);
     this.#schedule.later('balance', 0);
   }
 

@@ -17,6 +17,7 @@ import { Creations } from './creations.ts';
 import { Deletions } from './deletions.ts';
 import type { Servers } from './servers.ts';
 import { TableAdmin } from './table-admin.ts';
+import type { KeptTables } from './kept-tables.ts';
 import { TableIds } from './table-ids.ts';
 
 const id = '00000010';
@@ -55,9 +56,11 @@ test('a second attempt of a deletion keeps its mark while the failed first one i
       assignment: { removeAllRows: async () => {} } as unknown as Assignment,
       queue: {} as unknown as AssignmentQueue,
       ids: new TableIds(lockService, lock),
+      kept: {} as unknown as KeptTables,
+      keepDeletedMs: 0,
       onRowsLeft: () => assert.fail('no row is left'),
     });
-    const deleted = tables.deleteTable('t', context);
+    const deleted = tables.deleteTable('t', false, context);
     for (let i = 0; i < steps; i++) await Promise.resolve();
     await Promise.all([deleted, tables.finishDeletions(context)]);
     assert.deepEqual(lockService.withMark, [true], `the first is ended ${steps} steps after`);

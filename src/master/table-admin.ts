@@ -14,6 +14,7 @@ import {
   compareBytes,
   notFound,
   toBigtableError,
+  unavailable,
 } from '../base/index.ts';
 import {
   type Env,
@@ -33,6 +34,7 @@ import type { Creations } from './creations.ts';
 import type { Deletions } from './deletions.ts';
 import { changeFamilies, protectedTable } from './family-changes.ts';
 import { withGroups } from './locality-groups.ts';
+import type { KeptTables } from './kept-tables.ts';
 import { newRow } from './new-rows.ts';
 import type { Servers } from './servers.ts';
 import type { TableIds } from './table-ids.ts';
@@ -49,6 +51,9 @@ export interface TableAdminOptions {
   readonly creations: Creations;
   readonly deletions: Deletions;
   readonly ids: TableIds;
+  readonly kept: KeptTables;
+  /** How long deleted tables are kept. 0: not at all. */
+  readonly keepDeletedMs: number;
   /** Called when rows of a deleted table are left: `finishDeletions` is due. */
   readonly onRowsLeft: () => void;
 }
@@ -113,8 +118,23 @@ export class TableAdmin {
     return this.#change(name, context, (schema) => changeFamilies(schema, changes));
   }
 
-  deleteTable(name: string, context: RequestContext): Promise<void> {
-    return this.#changes.inTurn(name, () => this.#deleteTable(name, context));
+  /**
+   * Resolves to true if the table is kept. `atOnce`: it is not; where there is no table of the name, the one that was
+   * deleted last is removed.
+   */
+  deleteTable(name: string, atOnce: boolean, context: RequestContext): Promise<boolean> {
+    const isKept = this.#options.keepDeletedMs > 0;
+    return this.#changes.inTurn(name, () =>
+      atOnce ? this.#deleteAtOnce(name, context) : this.#deleteTable(name, isKept, context),
+    );
+  }
+
+  /**
+   * Restores the table of that name that was deleted last. NOT_FOUND where none is kept, ALREADY_EXISTS where there is
+   * a table of the name.
+   */
+  undeleteTable(name: string, context: RequestContext): Promise<TableSchema> {
+    return this.#changes.inTurn(name, () => this.#undeleteTable(name, context));
   }
 
   async #createTable(
@@ -124,6 +144,8 @@ export class TableAdmin {
   ): Promise<TableSchema> {
     const { env, lock, schemas, servers, assignment, queue, creations, ids } = this.#options;
     if (await schemas.read(name)) throw exists(name);
+    const clearing = this.#clearName(name);
+    if (clearing !== undefined) await clearing;
     const id = await ids.next();
     // encoded and decoded, so that the kept schema is the one that would be read
     const contents = encodeSchema(schemaOf(id));
@@ -152,19 +174,27 @@ export class TableAdmin {
     return schema;
   }
 
-  async #deleteTable(name: string, context: RequestContext): Promise<void> {
+  /** Resolves to true if the table is kept. */
+  async #deleteTable(name: string, isKept: boolean, context: RequestContext): Promise<boolean> {
     const { env, lock, schemas, deletions, onRowsLeft } = this.#options;
     const known = await schemas.read(name);
     if (!known) {
-      const left = deletions.all().find((deletion) => deletion[1] === name);
+      const left = deletions.unfinished().findLast((deletion) => deletion[1] === name);
       if (left === undefined) throw noTable(name);
       // the repetition of a deletion that was not confirmed
       await this.#confirm(name, context);
-      return this.#finishDeletion(left[0], context);
+      await this.#finishDeletion(left[0], name, context);
+      return deletions.has(left[0]);
     }
     if (known.schema.deletionProtection) throw protectedTable(name, 'it cannot be deleted');
     const { id } = known.schema;
-    await deletions.begin(id, name);
+    if (deletions.hasFiles(id)) {
+      // left by an earlier deletion, which did not happen, or after which the table was restored
+      await this.#cancelDeletion(id, name);
+      return this.#deleteTable(name, isKept, context);
+    }
+    if (isKept) await this.#beginToKeep(known.schema, context);
+    else await deletions.begin(id, name);
     assert(deletions.has(id), 'the schema of a table is removed after the mark of its deletion is set');
     await removeSettled(env, schemaPath(name), { version: known.version, lock }).catch(async (thrown: unknown) => {
       // if that fails the next assignment does it
@@ -177,23 +207,119 @@ export class TableAdmin {
       onRowsLeft();
       throw thrown;
     });
-    await this.#finishDeletion(id, context).catch((thrown: unknown) => {
+    await this.#finishDeletion(id, name, context).catch((thrown: unknown) => {
       const error = toBigtableError(thrown).message;
-      env.logger.warn('rows of a deleted table are left, and will be removed later', { table: name, error });
+      const left = isKept ? 'tablets of a deleted table are not released yet' : 'rows of a deleted table are left';
+      env.logger.warn(isKept ? left : `${left}, and will be removed later`, { table: name, error });
       onRowsLeft();
     });
+    return isKept;
+  }
+
+  async #deleteAtOnce(name: string, context: RequestContext): Promise<boolean> {
+    const { schemas, deletions, creations } = this.#options;
+    const last = (await schemas.read(name)) === undefined ? deletions.lastKept(name) : undefined;
+    if (last === undefined) return this.#deleteTable(name, false, context);
+    const { tableId } = last;
+    if (creations.mayHappen(tableId)) throw unavailable(`table ${name} may yet be restored: try again`);
+    await this.#confirm(name, context);
+    await deletions.drop(tableId);
+    await this.#finishDeletion(tableId, name, context);
+    return false;
+  }
+
+  /** Marks the table as one that is kept, and copies its schema. */
+  async #beginToKeep(schema: TableSchema, context: RequestContext): Promise<void> {
+    const { env, assignment, deletions, kept, keepDeletedMs, onRowsLeft } = this.#options;
+    const { id, name } = schema;
+    const tablets = (await assignment.rowsOf(id, context)).length;
+    if (kept.makeRoom(tablets)) onRowsLeft();
+    const deletedMicros = env.clock.nowMicros();
+    const keptUntilMicros = deletedMicros + keepDeletedMs * 1000;
+    await deletions.begin(id, name, { deletedMicros, keptUntilMicros, tablets });
+    await kept.keepSchema(schema);
+  }
+
+  /** A table of the name is to be created, or restored: the files of deleted ones are to lie apart before. */
+  #clearName(name: string): Promise<void> | undefined {
+    const { deletions, kept } = this.#options;
+    const left = deletions.kept().filter((one) => one.name === name && !deletions.areFilesApart(one.tableId));
+    if (left.length === 0) return undefined;
+    return left.reduce((before, { tableId }) => before.then(() => kept.keepFiles(tableId, name)), Promise.resolve());
+  }
+
+  async #undeleteTable(name: string, { deadlineMs, ...rest }: RequestContext): Promise<TableSchema> {
+    // what was begun is finished also after the caller's deadline: its repetition would not be known as one
+    const context = { ...rest, deadlineMs: Number.POSITIVE_INFINITY };
+    const { env, lock, schemas, servers, queue, creations, deletions, kept, onRowsLeft } = this.#options;
+    const existing = await schemas.read(name);
+    if (existing !== undefined) {
+      // one that was restored, or not deleted, and whose mark is left
+      if (!deletions.hasFiles(existing.schema.id)) throw exists(name);
+      await this.#cancelDeletion(existing.schema.id, name);
+      return existing.schema;
+    }
+    const last = deletions.lastKept(name);
+    if (last === undefined) throw notFound(`table ${name} was not deleted, or is not kept any longer`);
+    const { tableId: id } = last;
+    const schema = await kept.schemaOf(last);
+    const clearing = this.#clearName(name);
+    if (clearing !== undefined) await clearing;
+    creations.begin(id);
+    try {
+      // a server that has let a tablet go, or is about to, does not load it at the same epoch
+      await kept.release(id, { ...context, deadlineMs }).catch((thrown: unknown) => {
+        const error = toBigtableError(thrown).message;
+        env.logger.info('a table is restored before its tablets are released', { table: name, error });
+      });
+      const rows = await kept.rowsOf(id, name, context);
+      await kept.returnFiles(id, name, context);
+      assert(deletions.lastKept(name)?.tableId === id, 'the table that was deleted last is restored');
+      await writeSettled(env, schemaPath(name), encodeSchema(schema), { version: 0, lock }).catch((thrown: unknown) => {
+        if (isOutcomeUnknown(toBigtableError(thrown))) creations.outcomeUnknown(id);
+        throw thrown;
+      });
+      await schemas.refresh(name);
+      // the table is there: the rest may be repeated
+      await this.#endMark(id).catch((thrown: unknown) => {
+        const error = toBigtableError(thrown).message;
+        env.logger.warn('the mark of a deletion is left, and will be removed later', { table: name, error });
+        onRowsLeft();
+      });
+      // a server that misses this reads the schema when it is given a tablet of the table
+      await servers.callAll('schemaChanged', { tableName: name }, context);
+      // the table is there, though a tablet is not served yet
+      await Promise.all(rows.map((row) => queue.look(keyOfRow(row))));
+    } finally {
+      creations.end(id);
+    }
+    return schema;
+  }
+
+  /** Removes the mark, and before it the files that lie apart. */
+  #endMark(id: string): Promise<void> {
+    const { deletions, kept } = this.#options;
+    return deletions.hasFiles(id) ? kept.forgetFiles(id).then(() => deletions.end(id)) : deletions.end(id);
   }
 
   /** Finishes deletions that were cut short. */
   async finishDeletions(context: RequestContext): Promise<void> {
     const { deletions } = this.#options;
-    for (const [id, name] of deletions.all()) {
+    let failure: { readonly thrown: unknown } | undefined;
+    for (const [id, name] of deletions.unfinished()) {
       // the change under way may be this very deletion, or a second attempt of it
       if (this.#changes.has(name) || !deletions.has(id)) continue;
-      await this.#changes.inTurn(name, async () => {
-        if (!(await this.#cancelDeletion(id, name))) await this.#finishDeletion(id, context);
-      });
+      try {
+        await this.#changes.inTurn(name, async () => {
+          if (!(await this.#cancelDeletion(id, name))) await this.#finishDeletion(id, name, context);
+        });
+      } catch (thrown) {
+        // a kept table whose server does not answer keeps no other from its end
+        if (deletions.keptOf(id) === undefined) throw thrown;
+        failure ??= { thrown };
+      }
     }
+    if (failure !== undefined) throw failure.thrown;
   }
 
   /**
@@ -201,20 +327,33 @@ export class TableAdmin {
    * removal with an unknown outcome cannot happen when the mark is gone.
    */
   async #cancelDeletion(id: string, name: string): Promise<boolean> {
-    const { env, lock, schemas, deletions } = this.#options;
+    const { env, lock, schemas } = this.#options;
     const known = await schemas.read(name);
     if (known?.schema.id !== id) return false;
     await writeSettled(env, schemaPath(name), encodeSchema(known.schema), { version: known.version, lock });
-    await deletions.end(id);
+    await this.#endMark(id);
     return true;
   }
 
-  /** Finishes the deletion of a table whose schema is gone already. */
-  async #finishDeletion(id: string, context: RequestContext): Promise<void> {
-    const { assignment, deletions, schemas } = this.#options;
+  /**
+   * Finishes the deletion of a table whose schema is gone already: removes its rows, or, while it is kept, has its
+   * tablets released.
+   */
+  async #finishDeletion(id: string, name: string, context: RequestContext): Promise<void> {
+    const { assignment, deletions, schemas, creations, kept } = this.#options;
     assert(schemas.byId(id) === undefined, 'the rows of a table are removed after its schema');
+    // its schema may yet be written
+    const mayBeRestored = creations.mayHappen(id);
+    if (deletions.isOver(id) && !mayBeRestored) await deletions.drop(id);
+    if (deletions.keptOf(id) !== undefined) {
+      await kept.keepFiles(id, name);
+      await kept.release(id, context);
+      if (!mayBeRestored) deletions.settled(id);
+      return;
+    }
+    if (deletions.hasFiles(id)) await kept.keepFiles(id, name);
     await assignment.removeAllRows(id, context);
-    await deletions.end(id);
+    await this.#endMark(id);
   }
 
   #change(name: string, context: RequestContext, change: (schema: TableSchema) => TableSchema): Promise<TableSchema> {

@@ -14,7 +14,14 @@ export {
   type TabletPart,
 } from './commit.ts';
 export { type BackupFile, backupNameOf, backupPath, decodeBackup, encodeBackup } from './backup-file.ts';
-export { decodeDeletionMark, type DeletionMark, deletionPath, encodeDeletionMark } from './deletion-mark.ts';
+export {
+  decodeDeletionMark,
+  type DeletionMark,
+  deletionPath,
+  encodeDeletionMark,
+  keptFilePath,
+  type KeptTable,
+} from './deletion-mark.ts';
 export {
   boundaryAfter,
   dividesTablet,

@@ -15,8 +15,10 @@ export const FEATURE_CLIPS = 1;
 export const FEATURE_BACKUP = 2;
 /** The row names logs that hold changes for a change stream: a sweep that ignores that deletes them. */
 export const FEATURE_PAST_OWNERS = 4;
+/** The table is deleted and kept: a reader that ignores that removes its rows. */
+export const FEATURE_KEPT_TABLE = 8;
 /** Feature bits this program knows. */
-const KNOWN_FEATURES = FEATURE_CLIPS | FEATURE_BACKUP | FEATURE_PAST_OWNERS;
+const KNOWN_FEATURES = FEATURE_CLIPS | FEATURE_BACKUP | FEATURE_PAST_OWNERS | FEATURE_KEPT_TABLE;
 
 /** `requires`: feature bits that a reader of the document must know. */
 export function encodeDocument(fields: Readonly<Record<string, unknown>>, requires = 0): Buffer {

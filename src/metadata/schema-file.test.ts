@@ -148,7 +148,7 @@ describe('schema files', () => {
       /kind should be one of sum/,
     ],
     ['a later format', { ...good, format: 9 }, /format 9/],
-    ['unknown features', { ...good, requires: 8 }, /needs features 0x8/],
+    ['unknown features', { ...good, requires: 16 }, /needs features 0x10/],
     ['no object', [], /an object/],
   ];
   for (const [what, document, message] of bad) {

@@ -2,6 +2,7 @@
  * model: the data model in plain data: cells and columns, mutations, row sets, schemas, GC rules, aggregates, limits;
  * and the entries and the cursor of storage layers. Pure; all rooms above use these types.
  */
+export type { DeletedTable } from './deleted-table.ts';
 export { aggregateInput, checkAggregateInput, checkAggregateState, mergeAggregates } from './aggregate.ts';
 export { type Backup, isBackupName, type ListedBackup, type NewBackup, type UnreadableBackup } from './backup.ts';
 export {

@@ -256,6 +256,7 @@ const LOG: readonly MetricDefinition[] = [
 const TABLETS: readonly MetricDefinition[] = [
   gauge('is_master', 'master.hasLock', 'Masters of a cluster: 1 with the master lock, 0 while it stands by.'),
   gauge('tables', 'master.tables', 'Existing tables.'),
+  gauge('deleted_tables_kept', 'master.keptTables', 'Deleted tables that are kept: their files take space.'),
   gauge('tablets', 'tabletserver.tablets', 'Served tablets, including those of METADATA.'),
   gauge('tablets_unserved', 'master.unservedTablets', 'Tablets that could not be served at the last attempt.'),
   counter('tablet_splits', 'tabletserver.splits', 'Tablets that were split.'),

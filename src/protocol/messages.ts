@@ -294,7 +294,13 @@ export interface TabletServerStreams {
 export interface MasterCalls {
   createTable: { message: NewTable; answer: TableSchema };
   updateTable: { message: TableChange & { readonly name: string }; answer: TableSchema };
-  deleteTable: { message: { readonly name: string }; answer: undefined };
+  /**
+   * Answers whether the table is kept. `atOnce`: it is not; where there is no table of the name, the one that was
+   * deleted last is removed.
+   */
+  deleteTable: { message: { readonly name: string; readonly atOnce?: boolean }; answer: { readonly isKept?: boolean } };
+  /** Restores the table of that name that was deleted last. */
+  undeleteTable: { message: { readonly name: string }; answer: TableSchema };
   modifyFamilies: {
     message: { readonly name: string; readonly changes: readonly FamilyChange[] };
     answer: TableSchema;

@@ -6,6 +6,7 @@ export { AppProfileCache } from './app-profile-cache.ts';
 export { Instances } from './instances.ts';
 export { MemoryLayerCache } from './memory-layer-cache.ts';
 export { MemoryLayers } from './memory-layers.ts';
+export { forgetFiles, keepFiles, returnFiles } from './kept-files.ts';
 export { Policies } from './policies.ts';
 export { ownerText, PolicyCache } from './policy-cache.ts';
 export { Resources } from './resources.ts';

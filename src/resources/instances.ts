@@ -16,7 +16,7 @@ import {
   within,
   writeSettled,
 } from '../env/index.ts';
-import { backupPath, decodeSchema, schemaPath } from '../metadata/index.ts';
+import { decodeDeletionMark, deletionPath, backupPath, decodeSchema, schemaPath } from '../metadata/index.ts';
 import { DEFAULT_INSTANCE, DEFAULT_PROJECT, type Instance, uncreatedInstance } from '../model/index.ts';
 import {
   changedInstance,
@@ -43,7 +43,8 @@ export interface InstancesParts {
   readonly lockService: LockService;
   readonly clock: Clock;
   readonly random: Random;
-  readonly deleteTable: (context: RequestContext, name: string) => Promise<void>;
+  /** Deletes the table of that name immediately; where there is none, that which was deleted last and is kept. */
+  readonly deleteTable: (context: RequestContext, name: string) => Promise<unknown>;
   /** Called with the paths of files that were changed. The caller of the change waits for it. */
   readonly onChange: (context: RequestContext, paths: readonly string[]) => Promise<void>;
 }
@@ -102,9 +103,10 @@ export class Instances implements InstanceService {
         `${name} cannot be deleted: table ${kept.name} is protected against deletion`,
       );
     await this.#within(context, this.#checkHasNoBackup(name, '/clusters/'));
-    for (const table of tables) {
+    const names = [...tables.map((table) => table.name), ...(await this.#within(context, this.#keptTables(name)))];
+    for (const table of names) {
       try {
-        await this.#parts.deleteTable(context, table.name);
+        await this.#parts.deleteTable(context, table);
       } catch (thrown) {
         // deleted since they were listed
         if (toBigtableError(thrown).code !== Code.NOT_FOUND) throw thrown;
@@ -180,6 +182,13 @@ export class Instances implements InstanceService {
   async #tables(name: string) {
     const files = await listFiles(this.#parts.lockService, schemaPath(`${name}/`));
     return files.map(({ path, contents }) => decodeSchema(path, contents));
+  }
+
+  /** The names of tables that were deleted and are kept: without their instance they cannot be restored. */
+  async #keptTables(name: string): Promise<string[]> {
+    const files = await listFiles(this.#parts.lockService, deletionPath());
+    const marks = files.map(({ path, contents }) => decodeDeletionMark(path, contents));
+    return marks.filter((mark) => mark.kept && mark.name.startsWith(`${name}/tables/`)).map((mark) => mark.name);
   }
 
   async #create(given: NewInstance): Promise<Instance> {

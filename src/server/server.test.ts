@@ -126,7 +126,7 @@ describe('a server', () => {
     const service: Partial<Service> = {
       deleteTable: () =>
         new Promise((resolve) => {
-          finish = resolve;
+          finish = () => resolve(false);
         }),
     };
     const server = await start('127.0.0.1:0', { service });

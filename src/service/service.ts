@@ -13,6 +13,7 @@ import type { RowFilter } from '../filter/index.ts';
 import type {
   Cell,
   ChangeStream,
+  DeletedTable,
   FamilySchema,
   Granularity,
   GroupLayout,
@@ -128,7 +129,19 @@ export interface AdminService {
   listTableNames(context: RequestContext, prefix: string): Promise<readonly string[]>;
   getTable(context: RequestContext, name: string): Promise<TableSchema>;
   updateTable(context: RequestContext, name: string, change: TableChange): Promise<TableSchema>;
-  deleteTable(context: RequestContext, name: string): Promise<void>;
+  /**
+   * Deletes the table. True: it is kept, and can be restored for as long as the database keeps deleted tables; false
+   * also where the server does not say so. `atOnce`: it is not kept; where there is no table of the name, the one that
+   * was deleted last is removed.
+   */
+  deleteTable(context: RequestContext, name: string, atOnce?: boolean): Promise<boolean>;
+  /**
+   * Restores the table of that name that was deleted last, as it was: its rows, schema, policies, authorized views and
+   * schema bundles. NOT_FOUND where none is kept; ALREADY_EXISTS where there is a table of the name.
+   */
+  undeleteTable(context: RequestContext, name: string): Promise<TableSchema>;
+  /** Deleted tables that are kept, whose full name starts with `prefix`, by name, the last deletion of a name first. */
+  listDeletedTables(context: RequestContext, prefix: string): Promise<readonly DeletedTable[]>;
   /** All changes or none, in order. */
   modifyFamilies(context: RequestContext, name: string, changes: readonly FamilyChange[]): Promise<TableSchema>;
   dropRowRange(context: RequestContext, name: string, range: RowRange): Promise<void>;

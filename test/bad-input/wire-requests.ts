@@ -24,7 +24,7 @@ const INSTANCES = '/google.bigtable.admin.v2.BigtableInstanceAdmin/';
 const OPERATOR = '/edubba.v1.Control/';
 
 type Fields = Readonly<Record<number, FieldValue>>;
-const { INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED, UNIMPLEMENTED } = Code;
+const { ALREADY_EXISTS, INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED, UNIMPLEMENTED } = Code;
 const NOT_UTF8 = Buffer.from([0x66, 0xff, 0xfe]);
 
 const bad = (
@@ -321,6 +321,21 @@ const ADMINISTRATION: WireRequest[] = [
   bad('a token that was never issued', `${ADMIN}CheckConsistency`, { 1: T, 2: 'made up' }, /token/),
   bad('an update of a table without a table', `${ADMIN}UpdateTable`, {}, /./),
   bad('a deletion of nothing', `${ADMIN}DeleteTable`, {}, /./),
+  bad('a restoration of nothing', `${ADMIN}UndeleteTable`, {}, /table name ""/),
+  bad(
+    'a restoration of a table name that is not UTF-8',
+    `${ADMIN}UndeleteTable`,
+    { 1: NOT_UTF8 },
+    /UTF-8|utf|table name/i,
+  ),
+  bad('a restoration of a table that exists', `${ADMIN}UndeleteTable`, { 1: T }, /exists already/, ALREADY_EXISTS),
+  bad(
+    'a restoration of a table that was never deleted',
+    `${ADMIN}UndeleteTable`,
+    { 1: `${INSTANCE}/tables/none` },
+    /tables\/none/,
+    NOT_FOUND,
+  ),
   bad('a look at nothing', `${ADMIN}GetTable`, {}, /./),
 ];
 
@@ -351,6 +366,14 @@ const CONTROL: WireRequest[] = [
   bad('a merge without a row', `${OPERATOR}MergeTablets`, { 1: T }, /row must name/),
   bad('a merge of nothing', `${OPERATOR}MergeTablets`, { 2: 'r' }, /table name ""/),
   bad('a merge at a row that is too long', `${OPERATOR}MergeTablets`, { 1: T, 2: Buffer.alloc(65_537) }, /65537 bytes/),
+  bad('a deletion of nothing at once', `${OPERATOR}DeleteTableAtOnce`, {}, /table name ""/),
+  bad(
+    'a deletion of no table at once',
+    `${OPERATOR}DeleteTableAtOnce`,
+    { 1: `${INSTANCE}/tables/none` },
+    /tables\/none/,
+    NOT_FOUND,
+  ),
   bad('the tablets of nothing', `${OPERATOR}ListTablets`, {}, /table name ""/),
   bad('the events of nothing', `${OPERATOR}ListTabletEvents`, {}, /table name ""/),
   bad('what the families of nothing take', `${OPERATOR}GetFamilyUsage`, {}, /table name ""/),

@@ -40,7 +40,7 @@ export async function openClusterDoors(
   servers: number,
   { fileSystem, lockService }: ClusterStorage = new ClusterStorage(),
   options: DoorOptions = {},
-  settings: Partial<TabletServerSettings> = {},
+  { keepDeletedMs = 0, ...settings }: Partial<TabletServerSettings> & { readonly keepDeletedMs?: number } = {},
 ): Promise<ClusterDoors> {
   const codecs = nativeCodecs();
   const shared = {
@@ -83,7 +83,7 @@ export async function openClusterDoors(
       memoryLayers.stop();
     });
   }
-  const master = await Master.start({ env: envOf(), address: 'master' });
+  const master = await Master.start({ env: envOf(), address: 'master', keepDeletedMs });
   await master.assigned;
   return {
     addresses,

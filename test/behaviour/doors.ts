@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BigtableError } from '../../src/base/index.ts';
-import { connect, openDatabase } from '../../src/boot/index.ts';
+import { connect, type DatabaseSettings, openDatabase } from '../../src/boot/index.ts';
 import { type RequestContext, requestContext, SeededRandom } from '../../src/env/index.ts';
 import { systemClock } from '../../src/platform/index.ts';
 import { startServer, startThreadedServer } from '../../src/server/index.ts';
@@ -22,8 +22,11 @@ export interface OpenDoor {
   close(): Promise<void>;
 }
 
-async function inProcess(): Promise<OpenDoor> {
-  const { service, env, close } = await openDatabase({ memory: true });
+/** What a test may ask of the database behind a door. */
+export type DoorSettings = Partial<Pick<DatabaseSettings, 'keepDeletedMs'>>;
+
+async function inProcess(settings?: DoorSettings): Promise<OpenDoor> {
+  const { service, env, close } = await openDatabase({ memory: true, settings });
   return { service, context: requestContext({ budget: env.requestBudget }), address: undefined, close };
 }
 
@@ -40,8 +43,8 @@ async function through(address: string, after: () => Promise<void>): Promise<Ope
   };
 }
 
-async function served(): Promise<OpenDoor> {
-  const { service, env, close } = await openDatabase({ memory: true });
+async function served(settings?: DoorSettings): Promise<OpenDoor> {
+  const { service, env, close } = await openDatabase({ memory: true, settings });
   const server = await startServer({ service, env, address: '127.0.0.1:0' });
   return through(server.address, async () => {
     await server.close();
@@ -49,21 +52,26 @@ async function served(): Promise<OpenDoor> {
   });
 }
 
-async function threaded(): Promise<OpenDoor> {
+async function threaded(settings?: DoorSettings): Promise<OpenDoor> {
   const directory = await mkdtemp(join(tmpdir(), 'edubba-doors-'));
-  const server = await startThreadedServer({ address: '127.0.0.1:0', database: { directory, tabletServers: 2 } });
+  const database = { directory, tabletServers: 2, settings };
+  const server = await startThreadedServer({ address: '127.0.0.1:0', database });
   return through(server.address, async () => {
     await server.close();
     await rm(directory, { recursive: true });
   });
 }
 
-async function clustered(): Promise<OpenDoor> {
-  const { addresses, close } = await openClusterDoors(3);
+async function clustered(settings?: DoorSettings): Promise<OpenDoor> {
+  const { addresses, close } = await openClusterDoors(3, undefined, undefined, settings);
   return through(addresses[1] as string, close);
 }
 
-export const DOORS: readonly { readonly name: string; readonly isServer: boolean; open(): Promise<OpenDoor> }[] = [
+export const DOORS: readonly {
+  readonly name: string;
+  readonly isServer: boolean;
+  open(settings?: DoorSettings): Promise<OpenDoor>;
+}[] = [
   { name: 'in this process', isServer: false, open: inProcess },
   { name: 'a server', isServer: true, open: served },
   { name: 'a server of two threads', isServer: true, open: threaded },

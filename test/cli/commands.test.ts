@@ -141,6 +141,37 @@ for (const [name, make] of Object.entries(TARGETS)) {
       await close();
     });
 
+    test('deleted tables are listed, restored, and removed', async (t) => {
+      const { words, close } = await make(t);
+      await output([...words, 'createtable', 'web', 'families=f:never']);
+      await output([...words, 'set', 'web', 'r', 'f:a=1']);
+      const none = { status: 0, out: '', err: 'no deleted tables\n' };
+      assert.deepEqual(await edubba([...words, 'ls', '--deleted']), none);
+      await output([...words, 'deletetable', 'web']);
+      assert.equal((await edubba([...words, 'ls'])).err, 'no tables\n');
+      notUnderstood(await edubba([...words, 'ls', 'web', '--deleted']), /name none/);
+      if (name === 'a directory') {
+        // nothing is kept
+        assert.deepEqual(await edubba([...words, 'ls', '--deleted']), none);
+        refused(await edubba([...words, 'undeletetable', 'web']), 'NOT_FOUND', /web was not deleted/);
+        return close();
+      }
+      assert.match(
+        await output([...words, 'ls', '--deleted']),
+        /^web\s+deleted \d{4}\/\d\d\/\d\d-\S+\s+kept until \d{4}\/\S+\n$/,
+      );
+      const { tables } = JSON.parse(await output([...words, 'ls', '--deleted', '--json']));
+      assert.equal(tables[0].keptUntilMicros - tables[0].deletedMicros, 8.64e10);
+      assert.deepEqual(await edubba([...words, '--instance', 'other', 'ls', '--deleted']), none);
+      await output([...words, 'undeletetable', 'web']);
+      assert.equal(await output([...words, 'count', 'web']), '1\n');
+      refused(await edubba([...words, 'undeletetable', 'web']), 'ALREADY_EXISTS', /web exists already/);
+      await output([...words, 'deletetable', 'web', '--now']);
+      refused(await edubba([...words, 'undeletetable', 'web']), 'NOT_FOUND', /web was not deleted/);
+      refused(await edubba([...words, 'deletetable', 'web', '--now']), 'NOT_FOUND', /web does not exist/);
+      await close();
+    });
+
     test('tables and families are made, listed, changed and deleted', async (t) => {
       const { words, close } = await make(t);
       const made = await edubba([

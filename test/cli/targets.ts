@@ -17,7 +17,7 @@ export const TARGETS = {
     close: async () => {},
   }),
   'a server': async (t: TestContext): Promise<Target> => {
-    const { service, env, close } = await openDatabase({ memory: true });
+    const { service, env, close } = await openDatabase({ memory: true, settings: { keepDeletedMs: 86_400_000 } });
     const server = await startServer({ service, env, address: '127.0.0.1:0' });
     let closed: Promise<void> | undefined;
     const end = (): Promise<void> => (closed ??= server.close().then(close));

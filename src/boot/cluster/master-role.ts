@@ -13,6 +13,8 @@ const MAX_RESTART_MS = 8000;
 export interface MasterRoleOptions extends RoleOptions {
   /** Called when it has the lock, and when it has lost it. */
   readonly onChange?: (isMaster: boolean) => void;
+  /** How long deleted tables are kept. */
+  readonly keepDeletedMs: number;
 }
 
 export class MasterRole {
@@ -35,11 +37,11 @@ export class MasterRole {
 
   /** One master, from its wait for the lock to its end. */
   async #serve(): Promise<void> {
-    const { env, address, onChange = () => {} } = this.#options;
+    const { env, address, keepDeletedMs, onChange = () => {} } = this.#options;
     const { signal } = this.#closing;
     let onEnd = (): void => {};
     const ended = new Promise<void>((resolve) => (onEnd = resolve));
-    const master = await Master.start({ env, address, comparesClocks: true, signal, onEnd });
+    const master = await Master.start({ env, address, comparesClocks: true, signal, onEnd, keepDeletedMs });
     // a first assignment that fails is logged, and made again
     master.assigned.catch(() => {});
     onChange(true);

@@ -41,7 +41,7 @@ export interface RunningMaster {
   close(): Promise<void>;
 }
 
-export interface MasterOptions extends Partial<Pick<DatabaseSettings, 'requestBytes'>> {
+export interface MasterOptions extends Partial<Pick<DatabaseSettings, 'requestBytes' | 'keepDeletedMs'>> {
   /** Called when it has the lock, and when it has lost it. */
   readonly onChange?: MasterRoleOptions['onChange'];
 }
@@ -51,11 +51,11 @@ export async function startMaster(
   options: RoleClusterOptions,
   { onChange, ...given }: MasterOptions = {},
 ): Promise<RunningMaster> {
-  const { requestBytes } = checkSettings(given);
+  const { requestBytes, keepDeletedMs } = checkSettings(given);
   return openTogether(async (parts) => {
     const all = { ...options, requestBytes, compactionsAtOnce: 0 };
     const { env, address, listening } = await openClusterProcess(all, 'master', parts);
-    parts.add(new MasterRole({ env, address, ...(onChange && { onChange }) }));
+    parts.add(new MasterRole({ env, address, keepDeletedMs, ...(onChange && { onChange }) }));
     return { clusterAddress: listening };
   });
 }

@@ -105,7 +105,8 @@ export class Database {
         else failure ??= start;
       }
       if (failure) throw failure.reason;
-      master = await Master.start({ env, address: MASTER_ADDRESS, isCancelled });
+      const { keepDeletedMs } = settings;
+      master = await Master.start({ env, address: MASTER_ADDRESS, isCancelled, keepDeletedMs });
       await master.assigned;
       client = await Client.open({ env, limits: LIMITS[settings.limits], memoryLayers });
       // nothing would start it again: until here a new incarnation is the caller's to ask for

@@ -4,7 +4,14 @@
  */
 import { BigtableError, Code } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
-import type { FamilyUsage, ReadBatch, TableSchema, TabletHistory, TabletStatistics } from '../../model/index.ts';
+import type {
+  DeletedTable,
+  FamilyUsage,
+  ReadBatch,
+  TableSchema,
+  TabletHistory,
+  TabletStatistics,
+} from '../../model/index.ts';
 import type { BackupService, CompactionProgress, KeySample, ReadRequest, Service } from '../../service/index.ts';
 
 async function refused(): Promise<never> {
@@ -54,6 +61,10 @@ export class ReadOnlyService implements Service {
     return this.#service.listTabletEvents(context, table);
   }
 
+  listDeletedTables(context: RequestContext, prefix: string): Promise<readonly DeletedTable[]> {
+    return this.#service.listDeletedTables(context, prefix);
+  }
+
   familyUsage(context: RequestContext, table: string): Promise<readonly FamilyUsage[]> {
     return this.#service.familyUsage(context, table);
   }
@@ -84,6 +95,7 @@ export class ReadOnlyService implements Service {
   readonly createTable = refused;
   readonly updateTable = refused;
   readonly deleteTable = refused;
+  readonly undeleteTable = refused;
   readonly modifyFamilies = refused;
   readonly dropRowRange = refused;
   readonly flush = refused;

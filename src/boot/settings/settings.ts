@@ -72,6 +72,11 @@ export interface DatabaseSettings {
    */
   readonly hotTabletPercent: number;
   /**
+   * How long deleted tables are kept, so that they can be restored; 0 keeps none. Their files take space meanwhile.
+   * Default: 0 ms; 0 ms to 365 d.
+   */
+  readonly keepDeletedMs: number;
+  /**
    * Limits of the API. `cloud`: those of Cloud Bigtable. `default`: wider, with row keys up to 64 KiB as in the paper.
    * Default: default; default or cloud.
    */
@@ -199,6 +204,14 @@ export const DATABASE_SETTINGS = {
     default: 10,
     group: 'API',
     doc: "A tablet is listed as hot when it takes at least this share of its server's time, percent.",
+  },
+  keepDeletedMs: {
+    kind: 'duration',
+    least: 0,
+    most: 365 * 24 * HOUR_MS,
+    default: 0,
+    group: 'Storage',
+    doc: 'How long deleted tables are kept, so that they can be restored; 0 keeps none. Their files take space meanwhile.',
   },
   limits: {
     kind: 'choice',

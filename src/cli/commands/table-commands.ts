@@ -2,11 +2,11 @@
 import type { Command } from 'commander';
 import { BigtableError, Code, ownOf, utf8 } from '../../base/index.ts';
 import type { Database } from '../../embedded/index.ts';
-import type { TableSchema } from '../../model/index.ts';
+import type { DeletedTable, TableSchema } from '../../model/index.ts';
 import { namedArguments } from '../arguments/arguments.ts';
 import { FAMILY_HELP, familyArgument, familySchema, typeName } from '../arguments/family-argument.ts';
 import { formatGcRule } from '../arguments/gc-policy.ts';
-import { jsonLine, tabbed } from '../output/output.ts';
+import { formatMicros, jsonLine, tabbed } from '../output/output.ts';
 import { Session } from './target.ts';
 import type { Terminal } from '../output/terminal.ts';
 import { tableArgument, WordsArgument } from '../arguments/words-argument.ts';
@@ -27,7 +27,27 @@ Examples:
 const LIST = `
 Without a table: all tables, those of project local and instance local by their ids, others by their full
 names. With --project or --instance: the tables of that instance by their ids. With a table: its families,
-what garbage collection drops of them, and their types.`;
+what garbage collection drops of them, and their types. With --deleted: the deleted tables that
+"edubba undeletetable" can restore, when each was deleted, and until when it is kept. A name comes twice if
+two tables of it were deleted: the first is restored.`;
+
+const DELETE_TABLE = `
+A server and a cluster keep a deleted table for the time of their setting keep-deleted-ms, 7 days by default:
+until then "edubba undeletetable" restores it. Its files take space meanwhile. With --now it is not kept; and
+where there is no table of the name, the one that was deleted last is removed. In a directory (--dir) tables are
+deleted immediately.
+
+Examples:
+  edubba --address 127.0.0.1:8086 deletetable web
+  edubba --address 127.0.0.1:8086 deletetable web --now`;
+
+const UNDELETE_TABLE = `
+The table has its rows, families, policies, authorized views and schema bundles again. Of several tables of the
+name the one that was deleted last is restored. There must be no table of the name.
+
+Examples:
+  edubba --address 127.0.0.1:8086 ls --deleted
+  edubba --address 127.0.0.1:8086 undeletetable web`;
 
 const WAIT = `
 Returns when all writes acknowledged by now are in every cluster. Edubba has one, so it returns immediately.`;
@@ -49,18 +69,35 @@ export function addTableCommands(program: Command, terminal: Terminal): void {
     .command('ls')
     .description('list tables, or the families of a table')
     .argument('[table]', 'its id, or its full name')
+    .option('--deleted', 'list deleted tables that can be restored')
     .addHelpText('after', LIST)
-    .action((table: string | undefined, _: unknown, command: Command) => {
+    .action((table: string | undefined, { deleted }: { readonly deleted?: true }, command: Command) => {
       const session = new Session(command, terminal);
+      if (deleted && table !== undefined) throw new UsageError('--deleted lists tables: name none');
+      if (deleted) return listDeleted(session);
       return table === undefined ? listTables(session) : listFamilies(session, table);
     });
   program
     .command('deletetable')
     .description('delete a table and everything in it')
     .addArgument(tableArgument())
+    .option('--now', 'remove it immediately: it cannot be restored')
+    .addHelpText('after', DELETE_TABLE)
+    .action((table: string, { now }: { readonly now?: true }, command: Command) => {
+      const session = new Session(command, terminal);
+      const options = now ? { atOnce: true } : {};
+      return session.withDatabase((database) => database.deleteTable(session.tableName(table), options));
+    });
+  program
+    .command('undeletetable')
+    .description('restore a deleted table')
+    .addArgument(tableArgument())
+    .addHelpText('after', UNDELETE_TABLE)
     .action((table: string, _: unknown, command: Command) => {
       const session = new Session(command, terminal);
-      return session.withDatabase((database) => database.deleteTable(session.tableName(table)));
+      return session.withDatabase(async (database) => {
+        await database.undeleteTable(session.tableName(table));
+      });
     });
   program
     .command('waitforreplication')
@@ -106,6 +143,23 @@ async function listTables(session: Session): Promise<void> {
       session.terminal.complain(
         namesInstance ? `no tables in ${prefix.slice(0, -'/tables/'.length)}\n` : 'no tables\n',
       );
+  });
+}
+
+/** As `listTables`, with the times of each. */
+async function listDeleted(session: Session): Promise<void> {
+  const { prefix, namesInstance } = session;
+  await session.withDatabase(async (database) => {
+    const all = await database.listDeletedTables();
+    const isOwn = ({ name }: DeletedTable): boolean => name.startsWith(prefix);
+    const shown = [...all.filter(isOwn), ...(namesInstance ? [] : all.filter((table) => !isOwn(table)))];
+    const rows = shown.map((table) => [
+      isOwn(table) ? table.name.slice(prefix.length) : table.name,
+      `deleted ${formatMicros(BigInt(table.deletedMicros))}`,
+      `kept until ${formatMicros(BigInt(table.keptUntilMicros))}`,
+    ]);
+    await session.terminal.print(session.json ? jsonLine({ tables: shown }) : tabbed(rows));
+    if (shown.length === 0 && !session.json) session.terminal.complain('no deleted tables\n');
   });
 }
 

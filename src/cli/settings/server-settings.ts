@@ -320,6 +320,7 @@ export const SERVER_SETTINGS = {
     ...DATABASE_SETTINGS.indexBytes,
     default: { compute: () => serverIndexBytes(), says: 'an eighth of the memory, 64 MiB to 1 GiB' },
   },
+  keepDeletedMs: { ...DATABASE_SETTINGS.keepDeletedMs, default: 7 * DAY_MS },
   ...CONNECTIONS,
   ...SECURITY,
   ...MONITORING,
@@ -337,10 +338,13 @@ export type ServerCommand = (typeof SERVER_COMMANDS)[number];
 
 /** Settings of one database in one process. */
 const OF_SERVE: readonly SettingName[] = ['dir', 'tabletServers'];
+/** What the master alone decides. */
+const NOT_OF_TABLET_SERVER: readonly SettingName[] = [...OF_SERVE, 'keepDeletedMs'];
 const OF_CLUSTER = Object.keys(CLUSTER) as SettingName[];
 const OF_MASTER: readonly SettingName[] = [
   ...OF_CLUSTER.filter((name) => !name.startsWith('readCache')),
   'requestBytes',
+  'keepDeletedMs',
   'stopGraceMs',
   'metricsAddress',
   'logLevel',
@@ -350,7 +354,7 @@ const OF_MASTER: readonly SettingName[] = [
 /** True if the command has that setting. */
 export function hasSetting(command: ServerCommand, name: SettingName): boolean {
   if (command === 'master') return OF_MASTER.includes(name);
-  return !(command === 'serve' ? OF_CLUSTER : OF_SERVE).includes(name);
+  return !(command === 'serve' ? OF_CLUSTER : NOT_OF_TABLET_SERVER).includes(name);
 }
 
 /** A setting's key in the settings file, in kebab-case. */

@@ -25,6 +25,7 @@ import {
   Table_View as View,
   TableSchema as TableMessageSchema,
 } from '../generated/google/bigtable/admin/v2/table_pb.ts';
+import type { Operation } from '../generated/google/longrunning/operations_pb.ts';
 import { errorOfStatus } from '../rpc/error-of-status.ts';
 import { call, RemoteControl } from './remote-control.ts';
 import { RemoteBackups } from './remote-backups.ts';
@@ -115,14 +116,20 @@ export class RemoteAdmin extends RemoteControl implements AdminService {
       if (changeStream !== 'none') table.changeStreamConfig = changeStreamMessage(changeStream);
     }
     const operation = await call(this.client, context, admin.updateTable, { table, updateMask: { paths } });
-    if (operation.result.case === 'error')
-      throw errorOfStatus(operation.result.value.code, operation.result.value.message) ?? unfinished(name);
-    if (!operation.done) throw unfinished(name);
+    checkFinished(operation, name);
     return this.getTable(context, name);
   }
 
-  async deleteTable(context: RequestContext, name: string): Promise<void> {
-    await call(this.client, context, admin.deleteTable, { name });
+  /** The API does not say whether the table is kept: false. */
+  async deleteTable(context: RequestContext, name: string, atOnce?: boolean): Promise<boolean> {
+    if (atOnce === true) await this.deleteTableAtOnce(context, name);
+    else await call(this.client, context, admin.deleteTable, { name });
+    return false;
+  }
+
+  async undeleteTable(context: RequestContext, name: string): Promise<TableSchema> {
+    checkFinished(await call(this.client, context, admin.undeleteTable, { name }), name);
+    return this.getTable(context, name);
   }
 
   async modifyFamilies(context: RequestContext, name: string, changes: readonly FamilyChange[]): Promise<TableSchema> {
@@ -183,8 +190,13 @@ function parts(name: string): [string, string] {
   return [name.slice(0, at), name.slice(at + '/tables/'.length)];
 }
 
+function checkFinished({ done, result }: Operation, name: string): void {
+  if (result.case === 'error') throw errorOfStatus(result.value.code, result.value.message) ?? unfinished(name);
+  if (!done) throw unfinished(name);
+}
+
 function unfinished(name: string): BigtableError {
-  return new BigtableError(Code.UNAVAILABLE, `the server has not finished updating ${name}`);
+  return new BigtableError(Code.UNAVAILABLE, `the server has not finished changing ${name}`);
 }
 
 /** The Cloud API cannot express them. */

@@ -11,7 +11,7 @@ import {
 } from '@bufbuild/protobuf';
 import { BigtableError, type ByteString, Code, fromBytes, toBytes, utf8 } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
-import type { FamilyUsage, RowRange, TabletHistory, TabletStatistics } from '../../model/index.ts';
+import type { DeletedTable, FamilyUsage, RowRange, TabletHistory, TabletStatistics } from '../../model/index.ts';
 import type { CompactionProgress, ControlService } from '../../service/index.ts';
 import type { RpcClient } from '../../wire/index.ts';
 import { decodeAnswer, encode } from '../codec/messages.ts';
@@ -96,6 +96,19 @@ export class RemoteControl implements ControlService {
             server: server === '' ? undefined : server,
           })),
         };
+  }
+
+  /** Deletes the table; where there is none, the one of its name that was deleted last. */
+  protected async deleteTableAtOnce(context: RequestContext, table: string): Promise<void> {
+    await this.#call(context, control.deleteTableAtOnce, { table });
+  }
+
+  async listDeletedTables(context: RequestContext, prefix: string): Promise<readonly DeletedTable[]> {
+    const all: DeletedTable[] = [];
+    for await (const { tables } of this.#stream(context, control.listDeletedTables, { prefix }))
+      for (const { name, deletedMicros, keptUntilMicros } of tables)
+        all.push({ name, deletedMicros: Number(deletedMicros), keptUntilMicros: Number(keptUntilMicros) });
+    return all;
   }
 
   async familyUsage(context: RequestContext, table: string): Promise<readonly FamilyUsage[]> {

@@ -110,6 +110,8 @@ export const API_METHODS: readonly ApiMethod[] = [
   { path: '/edubba.v1.Control/ListTablets', kind: 'stream' },
   { path: '/edubba.v1.Control/ListTabletEvents', kind: 'stream' },
   { path: '/edubba.v1.Control/ListTableNames', kind: 'stream' },
+  { path: '/edubba.v1.Control/DeleteTableAtOnce', kind: 'unary' },
+  { path: '/edubba.v1.Control/ListDeletedTables', kind: 'stream' },
   { path: '/edubba.v1.Control/GetFamilyUsage', kind: 'unary' },
   { path: '/edubba.v1.Control/GetCounters', kind: 'unary' },
   { path: '/google.longrunning.Operations/ListOperations', kind: 'unary' },

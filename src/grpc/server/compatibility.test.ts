@@ -48,7 +48,8 @@ for (const { name, open } of DOORS.filter((door) => door.isServer)) {
     let door: OpenDoor;
     let api: ApiClient;
     before(async () => {
-      door = await open();
+      // deleted tables are kept, as by `edubba serve`
+      door = await open({ keepDeletedMs: 86_400_000 });
       api = apiClientOf(door);
     });
     after(async () => {

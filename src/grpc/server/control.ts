@@ -1,8 +1,18 @@
 /** edubba.v1.Control in terms of the service: an operator's calls, in addition to the Cloud Bigtable API. */
-import { type ByteString, fromBytes, invalidArgument, toBytes, toText } from '../../base/index.ts';
+import {
+  type ByteString,
+  Code,
+  fromBytes,
+  invalidArgument,
+  toBigtableError,
+  toBytes,
+  toText,
+} from '../../base/index.ts';
 import type { RowRange } from '../../model/index.ts';
 import type { Service } from '../../service/index.ts';
 import { Control } from '../generated/edubba/v1/control_pb.ts';
+import { checkViewsOfTable } from './authorized-views.ts';
+import { forgetResources } from './forget-resources.ts';
 import type { MethodTable } from './method-table.ts';
 
 /**
@@ -67,6 +77,26 @@ export function registerControl(methods: MethodTable, service: Service): void {
   methods.stream(control.listTableNames, async (context, { prefix }, send) => {
     const names = await service.listTableNames(context, prefix);
     for (const tables of parts(names, NAMES_A_MESSAGE)) await send({ tables: [...tables] });
+  });
+  methods.change(control.deleteTableAtOnce, async (context, { table }) => {
+    await checkViewsOfTable(service, context, table).catch((thrown: unknown) => {
+      // one that was deleted before has none
+      if (toBigtableError(thrown).code !== Code.NOT_FOUND) throw thrown;
+    });
+    await service.deleteTable(context, table, true);
+    await forgetResources(service, context, table);
+    return {};
+  });
+  methods.stream(control.listDeletedTables, async (context, { prefix }, send) => {
+    const deleted = await service.listDeletedTables(context, prefix);
+    for (const some of parts(deleted, NAMES_A_MESSAGE))
+      await send({
+        tables: some.map(({ name, deletedMicros, keptUntilMicros }) => ({
+          name,
+          deletedMicros: BigInt(deletedMicros),
+          keptUntilMicros: BigInt(keptUntilMicros),
+        })),
+      });
   });
   methods.unary(control.getFamilyUsage, async (context, { table }) => ({
     families: (await service.familyUsage(context, table)).map(

@@ -13,7 +13,7 @@ import {
   utf8,
 } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
-import { ALL_ROWS, type RowRange, type TableSchema } from '../../model/index.ts';
+import { ALL_ROWS, type RowRange, type TableSchema as ModelTable } from '../../model/index.ts';
 import type { FamilyChange, NewTable, Service } from '../../service/index.ts';
 import { checkRowKeySchema } from '../convert/row-key-schema.ts';
 import { changeStreamOf, extraOf, familyOf, granularityOf, showsClusters, tableMessage } from '../convert/table.ts';
@@ -23,8 +23,9 @@ import {
   type DropRowRangeRequest,
   type ListTablesRequest,
   type ModifyColumnFamiliesRequest_Modification as Modification,
+  UndeleteTableMetadataSchema,
 } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
-import { Table_View as View } from '../generated/google/bigtable/admin/v2/table_pb.ts';
+import { Table_View as View, TableSchema } from '../generated/google/bigtable/admin/v2/table_pb.ts';
 import { checkViewsOfTable } from './authorized-views.ts';
 import { forgetResources } from './forget-resources.ts';
 import { instancesOf } from './instances-of.ts';
@@ -49,9 +50,19 @@ export function registerTableAdmin(methods: MethodTable, service: Service, opera
   methods.change(admin.updateTable, (context, request) => updateTable(service, operations, context, request));
   methods.change(admin.deleteTable, async (context, request) => {
     await checkViewsOfTable(service, context, request.name);
-    await service.deleteTable(context, request.name);
-    await forgetResources(service, context, request.name);
+    const isKept = await service.deleteTable(context, request.name);
+    // what belongs to a table that is kept is kept with it
+    if (!isKept) await forgetResources(service, context, request.name);
     return {};
+  });
+  methods.change(admin.undeleteTable, async (context, { name }) => {
+    const startTime = operations.now();
+    const table = await service.undeleteTable(context, name);
+    return operations.done(
+      context,
+      [UndeleteTableMetadataSchema, { name, startTime, endTime: operations.now() }],
+      [TableSchema, tableMessage(table, View.SCHEMA_VIEW)],
+    );
   });
   methods.change(admin.modifyColumnFamilies, async (context, request) => {
     if (request.modifications.length === 0)
@@ -107,7 +118,7 @@ async function listTables(service: Service, context: RequestContext, request: Li
 }
 
 /** INVALID_ARGUMENT where a family has the name of a field of the row keys: both are columns of SQL. */
-function checkNewFamilies(schema: TableSchema, created: readonly string[]): void {
+function checkNewFamilies(schema: ModelTable, created: readonly string[]): void {
   const { rowKeySchema } = tableMessage(schema, View.SCHEMA_VIEW);
   if (rowKeySchema !== undefined) checkRowKeySchema(rowKeySchema, created);
 }

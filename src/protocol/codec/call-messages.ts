@@ -392,8 +392,15 @@ export const CALL_MESSAGES: CallMessages = {
     answer: tableSchema,
   },
   deleteTable: {
-    message: message<Calls['deleteTable']['message']>('DeleteTableRequest', { name: required(1, text) }),
-    answer: nothing('DeleteTableAnswer'),
+    message: message<Calls['deleteTable']['message']>('DeleteTableRequest', {
+      name: required(1, text),
+      atOnce: optional(2, flag),
+    }),
+    answer: message<Calls['deleteTable']['answer']>('DeleteTableAnswer', { isKept: optional(1, flag) }),
+  },
+  undeleteTable: {
+    message: message<Calls['undeleteTable']['message']>('UndeleteTableRequest', { name: required(1, text) }),
+    answer: tableSchema,
   },
   modifyFamilies: {
     message: message<Calls['modifyFamilies']['message']>('ModifyFamiliesRequest', {

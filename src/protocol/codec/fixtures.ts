@@ -317,7 +317,11 @@ export const SAMPLES: Samples = {
     ],
     answers: [schema],
   },
-  deleteTable: { messages: [{ name: tableName }], answers: [undefined] },
+  deleteTable: {
+    messages: [{ name: tableName }, { name: tableName, atOnce: true }],
+    answers: [{}, { isKept: true }],
+  },
+  undeleteTable: { messages: [{ name: tableName }], answers: [schema] },
   modifyFamilies: {
     messages: [
       {

@@ -532,7 +532,11 @@ const DELETIONS: readonly Step[] = [
     isGone(api.ask(instances.getAppProfile, { name: PROFILE })),
   ),
   step(tables.deleteTable, { name: TABLE }, (_, api) => isGone(api.ask(tables.getTable, { name: TABLE }))),
-  step(tables.undeleteTable, { name: TABLE }),
+  step(tables.undeleteTable, { name: TABLE }, async (answers, api) => {
+    succeeded(answers);
+    equal((await api.ask(tables.getTable, { name: TABLE })).name, TABLE);
+    assert.ok((await cellsOf(api)).length > 0);
+  }),
   step(instances.deleteCluster, { name: `${INSTANCE}/clusters/two` }, (_, api) =>
     isGone(api.ask(instances.getCluster, { name: `${INSTANCE}/clusters/two` })),
   ),

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file edubba/v1/control.proto.
  */
 export const file_edubba_v1_control: GenFile = /*@__PURE__*/
-  fileDesc("ChdlZHViYmEvdjEvY29udHJvbC5wcm90bxIJZWR1YmJhLnYxIiUKFENvbXBhY3RUYWJsZXNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJIkQKFUNvbXBhY3RUYWJsZXNSZXNwb25zZRIUCgxkb25lX3RhYmxldHMYASABKAMSFQoNdG90YWxfdGFibGV0cxgCIAEoAyIOCgxGbHVzaFJlcXVlc3QiDwoNRmx1c2hSZXNwb25zZSIxChNTcGxpdFRhYmxldHNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJEgsKA3JvdxgCIAEoDCIWChRTcGxpdFRhYmxldHNSZXNwb25zZSIxChNNZXJnZVRhYmxldHNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJEgsKA3JvdxgCIAEoDCIWChRNZXJnZVRhYmxldHNSZXNwb25zZSIjChJMaXN0VGFibGV0c1JlcXVlc3QSDQoFdGFibGUYASABKAkiOQoTTGlzdFRhYmxldHNSZXNwb25zZRIiCgd0YWJsZXRzGAEgAygLMhEuZWR1YmJhLnYxLlRhYmxldCJtCgZUYWJsZXQSDQoFc3RhcnQYASABKAwSCwoDZW5kGAIgASgMEg4KBnNlcnZlchgDIAEoCRISCgpmaWxlX2J5dGVzGAQgASgDEg0KBWZpbGVzGAUgASgDEhQKDG1lbW9yeV9ieXRlcxgGIAEoAyIoChdMaXN0VGFibGV0RXZlbnRzUmVxdWVzdBINCgV0YWJsZRgBIAEoCSJFChhMaXN0VGFibGV0RXZlbnRzUmVzcG9uc2USKQoHdGFibGV0cxgBIAMoCzIYLmVkdWJiYS52MS5UYWJsZXRIaXN0b3J5IlMKDVRhYmxldEhpc3RvcnkSDQoFc3RhcnQYASABKAwSCwoDZW5kGAIgASgMEiYKBmV2ZW50cxgDIAMoCzIWLmVkdWJiYS52MS5UYWJsZXRFdmVudCJNCgtUYWJsZXRFdmVudBIMCgRraW5kGAEgASgJEhEKCWF0X21pY3JvcxgCIAEoAxINCgVlcG9jaBgDIAEoAxIOCgZzZXJ2ZXIYBCABKAkiJwoVTGlzdFRhYmxlTmFtZXNSZXF1ZXN0Eg4KBnByZWZpeBgBIAEoCSIoChZMaXN0VGFibGVOYW1lc1Jlc3BvbnNlEg4KBnRhYmxlcxgBIAMoCSImChVHZXRGYW1pbHlVc2FnZVJlcXVlc3QSDQoFdGFibGUYASABKAkiQgoWR2V0RmFtaWx5VXNhZ2VSZXNwb25zZRIoCghmYW1pbGllcxgBIAMoCzIWLmVkdWJiYS52MS5GYW1pbHlVc2FnZSJtCgtGYW1pbHlVc2FnZRIOCgZmYW1pbHkYASABKAkSDQoFY2VsbHMYAiABKAMSFQoNbG9naWNhbF9ieXRlcxgDIAEoAxISCgpkaXNrX2J5dGVzGAQgASgDEhQKDG1lbW9yeV9ieXRlcxgFIAEoAyIUChJHZXRDb3VudGVyc1JlcXVlc3QihgEKE0dldENvdW50ZXJzUmVzcG9uc2USPgoIY291bnRlcnMYASADKAsyLC5lZHViYmEudjEuR2V0Q291bnRlcnNSZXNwb25zZS5Db3VudGVyc0VudHJ5Gi8KDUNvdW50ZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ATLqBQoHQ29udHJvbBJUCg1Db21wYWN0VGFibGVzEh8uZWR1YmJhLnYxLkNvbXBhY3RUYWJsZXNSZXF1ZXN0GiAuZWR1YmJhLnYxLkNvbXBhY3RUYWJsZXNSZXNwb25zZTABEjoKBUZsdXNoEhcuZWR1YmJhLnYxLkZsdXNoUmVxdWVzdBoYLmVkdWJiYS52MS5GbHVzaFJlc3BvbnNlEk8KDFNwbGl0VGFibGV0cxIeLmVkdWJiYS52MS5TcGxpdFRhYmxldHNSZXF1ZXN0Gh8uZWR1YmJhLnYxLlNwbGl0VGFibGV0c1Jlc3BvbnNlEk8KDE1lcmdlVGFibGV0cxIeLmVkdWJiYS52MS5NZXJnZVRhYmxldHNSZXF1ZXN0Gh8uZWR1YmJhLnYxLk1lcmdlVGFibGV0c1Jlc3BvbnNlEk4KC0xpc3RUYWJsZXRzEh0uZWR1YmJhLnYxLkxpc3RUYWJsZXRzUmVxdWVzdBoeLmVkdWJiYS52MS5MaXN0VGFibGV0c1Jlc3BvbnNlMAESXQoQTGlzdFRhYmxldEV2ZW50cxIiLmVkdWJiYS52MS5MaXN0VGFibGV0RXZlbnRzUmVxdWVzdBojLmVkdWJiYS52MS5MaXN0VGFibGV0RXZlbnRzUmVzcG9uc2UwARJXCg5MaXN0VGFibGVOYW1lcxIgLmVkdWJiYS52MS5MaXN0VGFibGVOYW1lc1JlcXVlc3QaIS5lZHViYmEudjEuTGlzdFRhYmxlTmFtZXNSZXNwb25zZTABElUKDkdldEZhbWlseVVzYWdlEiAuZWR1YmJhLnYxLkdldEZhbWlseVVzYWdlUmVxdWVzdBohLmVkdWJiYS52MS5HZXRGYW1pbHlVc2FnZVJlc3BvbnNlEkwKC0dldENvdW50ZXJzEh0uZWR1YmJhLnYxLkdldENvdW50ZXJzUmVxdWVzdBoeLmVkdWJiYS52MS5HZXRDb3VudGVyc1Jlc3BvbnNlYgZwcm90bzM");
+  fileDesc("ChdlZHViYmEvdjEvY29udHJvbC5wcm90bxIJZWR1YmJhLnYxIiUKFENvbXBhY3RUYWJsZXNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJIkQKFUNvbXBhY3RUYWJsZXNSZXNwb25zZRIUCgxkb25lX3RhYmxldHMYASABKAMSFQoNdG90YWxfdGFibGV0cxgCIAEoAyIOCgxGbHVzaFJlcXVlc3QiDwoNRmx1c2hSZXNwb25zZSIxChNTcGxpdFRhYmxldHNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJEgsKA3JvdxgCIAEoDCIWChRTcGxpdFRhYmxldHNSZXNwb25zZSIxChNNZXJnZVRhYmxldHNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJEgsKA3JvdxgCIAEoDCIWChRNZXJnZVRhYmxldHNSZXNwb25zZSIjChJMaXN0VGFibGV0c1JlcXVlc3QSDQoFdGFibGUYASABKAkiOQoTTGlzdFRhYmxldHNSZXNwb25zZRIiCgd0YWJsZXRzGAEgAygLMhEuZWR1YmJhLnYxLlRhYmxldCJtCgZUYWJsZXQSDQoFc3RhcnQYASABKAwSCwoDZW5kGAIgASgMEg4KBnNlcnZlchgDIAEoCRISCgpmaWxlX2J5dGVzGAQgASgDEg0KBWZpbGVzGAUgASgDEhQKDG1lbW9yeV9ieXRlcxgGIAEoAyIoChdMaXN0VGFibGV0RXZlbnRzUmVxdWVzdBINCgV0YWJsZRgBIAEoCSJFChhMaXN0VGFibGV0RXZlbnRzUmVzcG9uc2USKQoHdGFibGV0cxgBIAMoCzIYLmVkdWJiYS52MS5UYWJsZXRIaXN0b3J5IlMKDVRhYmxldEhpc3RvcnkSDQoFc3RhcnQYASABKAwSCwoDZW5kGAIgASgMEiYKBmV2ZW50cxgDIAMoCzIWLmVkdWJiYS52MS5UYWJsZXRFdmVudCJNCgtUYWJsZXRFdmVudBIMCgRraW5kGAEgASgJEhEKCWF0X21pY3JvcxgCIAEoAxINCgVlcG9jaBgDIAEoAxIOCgZzZXJ2ZXIYBCABKAkiJwoVTGlzdFRhYmxlTmFtZXNSZXF1ZXN0Eg4KBnByZWZpeBgBIAEoCSIoChZMaXN0VGFibGVOYW1lc1Jlc3BvbnNlEg4KBnRhYmxlcxgBIAMoCSIpChhEZWxldGVUYWJsZUF0T25jZVJlcXVlc3QSDQoFdGFibGUYASABKAkiGwoZRGVsZXRlVGFibGVBdE9uY2VSZXNwb25zZSIqChhMaXN0RGVsZXRlZFRhYmxlc1JlcXVlc3QSDgoGcHJlZml4GAEgASgJIkQKGUxpc3REZWxldGVkVGFibGVzUmVzcG9uc2USJwoGdGFibGVzGAEgAygLMhcuZWR1YmJhLnYxLkRlbGV0ZWRUYWJsZSJPCgxEZWxldGVkVGFibGUSDAoEbmFtZRgBIAEoCRIWCg5kZWxldGVkX21pY3JvcxgCIAEoAxIZChFrZXB0X3VudGlsX21pY3JvcxgDIAEoAyImChVHZXRGYW1pbHlVc2FnZVJlcXVlc3QSDQoFdGFibGUYASABKAkiQgoWR2V0RmFtaWx5VXNhZ2VSZXNwb25zZRIoCghmYW1pbGllcxgBIAMoCzIWLmVkdWJiYS52MS5GYW1pbHlVc2FnZSJtCgtGYW1pbHlVc2FnZRIOCgZmYW1pbHkYASABKAkSDQoFY2VsbHMYAiABKAMSFQoNbG9naWNhbF9ieXRlcxgDIAEoAxISCgpkaXNrX2J5dGVzGAQgASgDEhQKDG1lbW9yeV9ieXRlcxgFIAEoAyIUChJHZXRDb3VudGVyc1JlcXVlc3QihgEKE0dldENvdW50ZXJzUmVzcG9uc2USPgoIY291bnRlcnMYASADKAsyLC5lZHViYmEudjEuR2V0Q291bnRlcnNSZXNwb25zZS5Db3VudGVyc0VudHJ5Gi8KDUNvdW50ZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ATKsBwoHQ29udHJvbBJUCg1Db21wYWN0VGFibGVzEh8uZWR1YmJhLnYxLkNvbXBhY3RUYWJsZXNSZXF1ZXN0GiAuZWR1YmJhLnYxLkNvbXBhY3RUYWJsZXNSZXNwb25zZTABEjoKBUZsdXNoEhcuZWR1YmJhLnYxLkZsdXNoUmVxdWVzdBoYLmVkdWJiYS52MS5GbHVzaFJlc3BvbnNlEk8KDFNwbGl0VGFibGV0cxIeLmVkdWJiYS52MS5TcGxpdFRhYmxldHNSZXF1ZXN0Gh8uZWR1YmJhLnYxLlNwbGl0VGFibGV0c1Jlc3BvbnNlEk8KDE1lcmdlVGFibGV0cxIeLmVkdWJiYS52MS5NZXJnZVRhYmxldHNSZXF1ZXN0Gh8uZWR1YmJhLnYxLk1lcmdlVGFibGV0c1Jlc3BvbnNlEk4KC0xpc3RUYWJsZXRzEh0uZWR1YmJhLnYxLkxpc3RUYWJsZXRzUmVxdWVzdBoeLmVkdWJiYS52MS5MaXN0VGFibGV0c1Jlc3BvbnNlMAESXQoQTGlzdFRhYmxldEV2ZW50cxIiLmVkdWJiYS52MS5MaXN0VGFibGV0RXZlbnRzUmVxdWVzdBojLmVkdWJiYS52MS5MaXN0VGFibGV0RXZlbnRzUmVzcG9uc2UwARJXCg5MaXN0VGFibGVOYW1lcxIgLmVkdWJiYS52MS5MaXN0VGFibGVOYW1lc1JlcXVlc3QaIS5lZHViYmEudjEuTGlzdFRhYmxlTmFtZXNSZXNwb25zZTABEl4KEURlbGV0ZVRhYmxlQXRPbmNlEiMuZWR1YmJhLnYxLkRlbGV0ZVRhYmxlQXRPbmNlUmVxdWVzdBokLmVkdWJiYS52MS5EZWxldGVUYWJsZUF0T25jZVJlc3BvbnNlEmAKEUxpc3REZWxldGVkVGFibGVzEiMuZWR1YmJhLnYxLkxpc3REZWxldGVkVGFibGVzUmVxdWVzdBokLmVkdWJiYS52MS5MaXN0RGVsZXRlZFRhYmxlc1Jlc3BvbnNlMAESVQoOR2V0RmFtaWx5VXNhZ2USIC5lZHViYmEudjEuR2V0RmFtaWx5VXNhZ2VSZXF1ZXN0GiEuZWR1YmJhLnYxLkdldEZhbWlseVVzYWdlUmVzcG9uc2USTAoLR2V0Q291bnRlcnMSHS5lZHViYmEudjEuR2V0Q291bnRlcnNSZXF1ZXN0Gh4uZWR1YmJhLnYxLkdldENvdW50ZXJzUmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * @generated from message edubba.v1.CompactTablesRequest
@@ -403,6 +403,107 @@ export const ListTableNamesResponseSchema: GenMessage<ListTableNamesResponse> = 
   messageDesc(file_edubba_v1_control, 16);
 
 /**
+ * @generated from message edubba.v1.DeleteTableAtOnceRequest
+ */
+export type DeleteTableAtOnceRequest = Message<"edubba.v1.DeleteTableAtOnceRequest"> & {
+  /**
+   * @generated from field: string table = 1;
+   */
+  table: string;
+};
+
+/**
+ * Describes the message edubba.v1.DeleteTableAtOnceRequest.
+ * Use `create(DeleteTableAtOnceRequestSchema)` to create a new message.
+ */
+export const DeleteTableAtOnceRequestSchema: GenMessage<DeleteTableAtOnceRequest> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 17);
+
+/**
+ * @generated from message edubba.v1.DeleteTableAtOnceResponse
+ */
+export type DeleteTableAtOnceResponse = Message<"edubba.v1.DeleteTableAtOnceResponse"> & {
+};
+
+/**
+ * Describes the message edubba.v1.DeleteTableAtOnceResponse.
+ * Use `create(DeleteTableAtOnceResponseSchema)` to create a new message.
+ */
+export const DeleteTableAtOnceResponseSchema: GenMessage<DeleteTableAtOnceResponse> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 18);
+
+/**
+ * @generated from message edubba.v1.ListDeletedTablesRequest
+ */
+export type ListDeletedTablesRequest = Message<"edubba.v1.ListDeletedTablesRequest"> & {
+  /**
+   * Only tables whose names begin so. Empty: all.
+   *
+   * @generated from field: string prefix = 1;
+   */
+  prefix: string;
+};
+
+/**
+ * Describes the message edubba.v1.ListDeletedTablesRequest.
+ * Use `create(ListDeletedTablesRequestSchema)` to create a new message.
+ */
+export const ListDeletedTablesRequestSchema: GenMessage<ListDeletedTablesRequest> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 19);
+
+/**
+ * @generated from message edubba.v1.ListDeletedTablesResponse
+ */
+export type ListDeletedTablesResponse = Message<"edubba.v1.ListDeletedTablesResponse"> & {
+  /**
+   * Some of the tables.
+   *
+   * @generated from field: repeated edubba.v1.DeletedTable tables = 1;
+   */
+  tables: DeletedTable[];
+};
+
+/**
+ * Describes the message edubba.v1.ListDeletedTablesResponse.
+ * Use `create(ListDeletedTablesResponseSchema)` to create a new message.
+ */
+export const ListDeletedTablesResponseSchema: GenMessage<ListDeletedTablesResponse> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 20);
+
+/**
+ * @generated from message edubba.v1.DeletedTable
+ */
+export type DeletedTable = Message<"edubba.v1.DeletedTable"> & {
+  /**
+   * The name that it had, and has again when it is restored.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * When it was deleted, in microseconds since 1970.
+   *
+   * @generated from field: int64 deleted_micros = 2;
+   */
+  deletedMicros: bigint;
+
+  /**
+   * Until when it is kept.
+   *
+   * @generated from field: int64 kept_until_micros = 3;
+   */
+  keptUntilMicros: bigint;
+};
+
+/**
+ * Describes the message edubba.v1.DeletedTable.
+ * Use `create(DeletedTableSchema)` to create a new message.
+ */
+export const DeletedTableSchema: GenMessage<DeletedTable> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 21);
+
+/**
  * @generated from message edubba.v1.GetFamilyUsageRequest
  */
 export type GetFamilyUsageRequest = Message<"edubba.v1.GetFamilyUsageRequest"> & {
@@ -417,7 +518,7 @@ export type GetFamilyUsageRequest = Message<"edubba.v1.GetFamilyUsageRequest"> &
  * Use `create(GetFamilyUsageRequestSchema)` to create a new message.
  */
 export const GetFamilyUsageRequestSchema: GenMessage<GetFamilyUsageRequest> = /*@__PURE__*/
-  messageDesc(file_edubba_v1_control, 17);
+  messageDesc(file_edubba_v1_control, 22);
 
 /**
  * @generated from message edubba.v1.GetFamilyUsageResponse
@@ -436,7 +537,7 @@ export type GetFamilyUsageResponse = Message<"edubba.v1.GetFamilyUsageResponse">
  * Use `create(GetFamilyUsageResponseSchema)` to create a new message.
  */
 export const GetFamilyUsageResponseSchema: GenMessage<GetFamilyUsageResponse> = /*@__PURE__*/
-  messageDesc(file_edubba_v1_control, 18);
+  messageDesc(file_edubba_v1_control, 23);
 
 /**
  * @generated from message edubba.v1.FamilyUsage
@@ -481,7 +582,7 @@ export type FamilyUsage = Message<"edubba.v1.FamilyUsage"> & {
  * Use `create(FamilyUsageSchema)` to create a new message.
  */
 export const FamilyUsageSchema: GenMessage<FamilyUsage> = /*@__PURE__*/
-  messageDesc(file_edubba_v1_control, 19);
+  messageDesc(file_edubba_v1_control, 24);
 
 /**
  * @generated from message edubba.v1.GetCountersRequest
@@ -494,7 +595,7 @@ export type GetCountersRequest = Message<"edubba.v1.GetCountersRequest"> & {
  * Use `create(GetCountersRequestSchema)` to create a new message.
  */
 export const GetCountersRequestSchema: GenMessage<GetCountersRequest> = /*@__PURE__*/
-  messageDesc(file_edubba_v1_control, 20);
+  messageDesc(file_edubba_v1_control, 25);
 
 /**
  * @generated from message edubba.v1.GetCountersResponse
@@ -513,7 +614,7 @@ export type GetCountersResponse = Message<"edubba.v1.GetCountersResponse"> & {
  * Use `create(GetCountersResponseSchema)` to create a new message.
  */
 export const GetCountersResponseSchema: GenMessage<GetCountersResponse> = /*@__PURE__*/
-  messageDesc(file_edubba_v1_control, 21);
+  messageDesc(file_edubba_v1_control, 26);
 
 /**
  * @generated from service edubba.v1.Control
@@ -592,6 +693,27 @@ export const Control: GenService<{
     methodKind: "server_streaming";
     input: typeof ListTableNamesRequestSchema;
     output: typeof ListTableNamesResponseSchema;
+  },
+  /**
+   * Deletes a table immediately: it is not kept. Where there is no table of the name, the one that was deleted last is
+   * removed. NOT_FOUND where none is kept either.
+   *
+   * @generated from rpc edubba.v1.Control.DeleteTableAtOnce
+   */
+  deleteTableAtOnce: {
+    methodKind: "unary";
+    input: typeof DeleteTableAtOnceRequestSchema;
+    output: typeof DeleteTableAtOnceResponseSchema;
+  },
+  /**
+   * Lists the deleted tables that are kept and can be restored, by name, the last deletion of a name first.
+   *
+   * @generated from rpc edubba.v1.Control.ListDeletedTables
+   */
+  listDeletedTables: {
+    methodKind: "server_streaming";
+    input: typeof ListDeletedTablesRequestSchema;
+    output: typeof ListDeletedTablesResponseSchema;
   },
   /**
    * Tells what each column family of a table takes.
