@@ -250,6 +250,12 @@ if (root !== undefined) {
       report.check(status === 0, line, `${out}${err}`);
     }
 
+    for (const line of linesOf(block('edubba --address 127.0.0.1:8086 deletetable t-then'))) {
+      const { status, out, err } = await machine.run(line);
+      const isRight = status === 0 && (!line.includes('--deleted') || out.startsWith('t-then'));
+      report.check(isRight, line, `${out}${err}`);
+    }
+
     await install(await nextRelease(release));
     for (const [i, { command }] of cluster.entries()) {
       const how = await cluster[i]?.end('SIGTERM');
