@@ -245,10 +245,11 @@ if (root !== undefined) {
       report.check(isRight, line, `${out}${err}`);
     }
 
-    for (const line of linesOf(block('edubba --address 127.0.0.1:8086 backup t'))) {
-      const { status, out, err } = await machine.run(line);
-      report.check(status === 0, line, `${out}${err}`);
-    }
+    for (const first of ['hottablets', 'backup t'])
+      for (const line of linesOf(block(`edubba --address 127.0.0.1:8086 ${first}`))) {
+        const { status, out, err } = await machine.run(line);
+        report.check(status === 0, line, `${out}${err}`);
+      }
 
     for (const line of linesOf(block('edubba --address 127.0.0.1:8086 deletetable t-then'))) {
       const { status, out, err } = await machine.run(line);

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { ChangeConsumer } from '../../test/change-consumer.ts';
+import { type Cluster, inCluster } from '../../test/cluster.ts';
+import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
+import { Code, unavailable } from '../base/index.ts';
+import { sleep } from '../env/index.ts';
+import type { ChangeStreamRequest, StreamEvent } from '../service/index.ts';
+
+const T = `${TABLES}t`;
+const DAY_MICROS = 86_400e6;
+const WHOLE = { start: '', end: undefined };
+
+const create = ({ client }: Cluster, tables: Tables, splits: readonly string[] = []) =>
+  client.createTable(tables.context(), {
+    name: T,
+    families: [{ name: 'f' }],
+    splits,
+    granularity: 'micros',
+    deletionProtection: false,
+    changeStream: { retentionMicros: DAY_MICROS },
+  });
+
+async function read({ client, clock }: Cluster, tables: Tables, request: Partial<ChangeStreamRequest>) {
+  const events: StreamEvent[] = [];
+  const asked = { table: T, range: WHOLE, endMicros: clock.nowMicros(), ...request };
+  for await (const event of client.changes.readChanges(tables.context(60_000), asked)) events.push(event);
+  return events;
+}
+
+describe('change streams', () => {
+  test(
+    'are followed over splits and merges, and while a server does not answer',
+    inCluster(async (cluster, tables) => {
+      const { client, clock } = cluster;
+      await create(cluster, tables, ['m']);
+      const consumer = new ChangeConsumer('t', clock.nowMicros());
+      const rows = (): string[] => consumer.changes.map(({ row }) => row);
+      await tables.set('t', 'a', '1');
+      await consumer.catchUp(tables);
+      await client.splitTablets(tables.context(), T, 'd');
+      await tables.set('t', 'b', '2');
+      await tables.set('t', 'e', '2');
+      await consumer.catchUp(tables);
+      await client.mergeTablets(tables.context(), T, 'm');
+      await tables.set('t', 'x', '3');
+      let calls = 0;
+      cluster.onCall = ({ method }) =>
+        method === 'readChanges' && calls++ === 0 ? Promise.reject(unavailable('no answer')) : undefined;
+      await consumer.catchUp(tables);
+      cluster.onCall = undefined;
+      assert.deepEqual([...new Set(rows())].sort(), ['a', 'b', 'e', 'x']);
+    }),
+  );
+
+  test(
+    'are closed with tokens for the tablets that the partition is in now',
+    inCluster(async (cluster, tables) => {
+      const { client, clock } = cluster;
+      await create(cluster, tables);
+      const startMicros = clock.nowMicros();
+      await tables.set('t', 'a', '1');
+      const [event] = await read(cluster, tables, { startMicros });
+      assert.ok(event?.kind === 'change');
+      await client.splitTablets(tables.context(), T, 'm');
+      const events = await read(cluster, tables, { tokens: [{ range: WHOLE, token: event.token }] });
+      const closed = events.at(-1);
+      assert.ok(closed?.kind === 'closed');
+      assert.deepEqual(
+        closed.tokens.map(({ range }) => range),
+        [
+          { start: '', end: 'm' },
+          { start: 'm', end: undefined },
+        ],
+      );
+      assert.deepEqual(await client.changes.changeStreamRanges(tables.context(), T), closed.ranges);
+    }),
+  );
+
+  test(
+    'of tables without one, and requests that make no sense, are refused',
+    inCluster(async (cluster, tables) => {
+      const { client, clock } = cluster;
+      const { changes } = client;
+      await tables.create('plain');
+      await create(cluster, tables);
+      const now = clock.nowMicros();
+      await rejectsWith(Code.NOT_FOUND, changes.changeStreamRanges(tables.context(), `${TABLES}none`));
+      await rejectsWith(Code.FAILED_PRECONDITION, changes.changeStreamRanges(tables.context(), `${TABLES}plain`));
+      for (const [code, request] of [
+        [Code.NOT_FOUND, { table: `${TABLES}none` }],
+        [Code.FAILED_PRECONDITION, { table: `${TABLES}plain` }],
+        [Code.INVALID_ARGUMENT, { range: { start: 'b', end: 'a' } }],
+        [Code.INVALID_ARGUMENT, { range: { start: 'a', end: 'a' } }],
+        [Code.INVALID_ARGUMENT, { startMicros: now + 1e9 }],
+        [Code.INVALID_ARGUMENT, { startMicros: now, endMicros: now - 1 }],
+        [Code.INVALID_ARGUMENT, { startMicros: now, tokens: [] }],
+        [Code.INVALID_ARGUMENT, { tokens: [] }],
+        [Code.OUT_OF_RANGE, { startMicros: Math.max(0, now - 2 * DAY_MICROS) }],
+      ] as const)
+        await rejectsWith(code, async () => void (await read(cluster, tables, request)));
+      await sleep(clock, 10);
+      const quiet = await read(cluster, tables, { startMicros: clock.nowMicros() });
+      assert.ok(quiet.every(({ kind }) => kind === 'heartbeat'));
+    }),
+  );
+});
