@@ -182,6 +182,29 @@ describe('a change stream', () => {
   );
 
   test(
+    'goes on when its table was deleted and is restored',
+    inTime(async (clock) => {
+      const world = new World({ clock, settings: { keepDeletedMs: 86_400_000 } });
+      const db = await world.start();
+      await createStreamed(db, 't');
+      const consumer = new ChangeConsumer('t', clock.nowMicros());
+      await db.set('t', 'a', '1');
+      await consumer.catchUp(db);
+      await db.set('t', 'b', '2');
+      await db.delete('t');
+      await db.database.sweep();
+      await db.service.undeleteTable(db.context(), `${TABLES}t`);
+      await db.set('t', 'c', '3');
+      await consumer.catchUp(db);
+      assert.deepEqual(
+        consumer.changes.map(({ row }) => row),
+        ['a', 'b', 'c'],
+      );
+      await db.close();
+    }),
+  );
+
+  test(
     'keeps logs as long as its retention says, and says so to a consumer that comes later',
     inTime(async (clock, wait) => {
       const world = new World({ clock });

@@ -16,6 +16,7 @@ import {
   keptFilePath,
   keyOfRow,
   type MetadataRow,
+  releasedAt,
   schemaPath,
 } from '../metadata/index.ts';
 import type { TableSchema } from '../model/index.ts';
@@ -178,11 +179,7 @@ export class KeptTables {
     await servers.checkMastership();
     await metadata.commit(
       rows.map((row) =>
-        commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, {
-          ...row,
-          server: undefined,
-          epoch: row.epoch + 1,
-        }),
+        commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, releasedAt(row, event.atMicros)),
       ),
       context,
     );
