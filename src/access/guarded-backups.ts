@@ -72,7 +72,7 @@ export class GuardedBackups implements BackupService {
   }
 
   #checkFamilies(context: RequestContext, table: string): void {
-    if (this.#gate.rights.onFamilies(context.principal, 'read', table, '').kind !== 'all')
+    if (!this.#gate.rights.readsAll(context.principal, table))
       throw denied(context.principal, 'bigtable.tables.readRows', table);
   }
 }

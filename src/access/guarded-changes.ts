@@ -31,8 +31,7 @@ export class GuardedChanges implements ChangeService {
   }
 
   #check(context: RequestContext, call: string, table: string): void {
-    const { rights } = this.#gate;
-    if (rights.onFamilies(context.principal, 'read', table, '').kind !== 'all')
+    if (!this.#gate.rights.readsAll(context.principal, table))
       this.#gate.refuse(context, call, 'bigtable.tables.readRows', table);
   }
 }

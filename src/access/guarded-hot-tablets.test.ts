@@ -27,9 +27,7 @@ function guarded(isListed = true): GuardedHotTablets {
     rights: {
       allows: (_principal: string, permission: string, table: string) =>
         permission === 'bigtable.tables.sampleRowKeys' && !table.endsWith('/closed'),
-      onFamilies: (_principal: string, _right: string, table: string) => ({
-        kind: table.endsWith('/partial') ? 'allBut' : 'all',
-      }),
+      readsAll: (_principal: string, table: string) => !table.endsWith('/partial'),
     },
   } as unknown as Gate;
   const tables = { listHotTablets: async () => [hot('open'), hot('partial'), hot('closed')] };

@@ -25,9 +25,6 @@ export class GuardedHotTablets implements HotTabletService {
 
   #mayKnowKeys({ principal }: RequestContext, table: string): boolean {
     const { rights } = this.#gate;
-    return (
-      rights.allows(principal, 'bigtable.tables.sampleRowKeys', table) &&
-      rights.onFamilies(principal, 'read', table, '').kind === 'all'
-    );
+    return rights.allows(principal, 'bigtable.tables.sampleRowKeys', table) && rights.readsAll(principal, table);
   }
 }

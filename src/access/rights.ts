@@ -110,6 +110,11 @@ export class Rights {
     return this.allows(principal, 'bigtable.instances.update', DEFAULT_PARENT);
   }
 
+  /** True where the principal may read every family of the table, directly. */
+  readsAll(principal: string, table: string): boolean {
+    return this.onFamilies(principal, 'read', table, '').kind === 'all';
+  }
+
   /** The families of a table on which the principal has the right, through the view of that name or, '', directly. */
   onFamilies(principal: string, right: FamilyRight, table: string, view: string): FamilyRights {
     if (this.isOpen) return ALL;

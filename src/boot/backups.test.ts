@@ -1,10 +1,9 @@
 /** Backups over losses of power at any point: what was answered is there with its rows, and no file is left over. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { BigtableError, Code, toBigtableError } from '../base/index.ts';
-import { SeededRandom } from '../env/index.ts';
+import { Code, toBigtableError } from '../base/index.ts';
 import type { NewBackup } from '../model/index.ts';
-import { keepAlive, STORING, TABLES, type TestDatabase, until, World } from './fixtures.ts';
+import { keepAlive, liveUntilCrash, TABLES, type TestDatabase, until } from './fixtures.ts';
 
 const BACKUPS = 'projects/p/instances/i/clusters/edubba/backups/';
 const KEPT_MICROS = 24 * 3_600_000_000;
@@ -151,33 +150,11 @@ function assertOneOf(found: unknown, allowed: readonly (Rows | undefined)[], wha
 
 /** Lets the power fail at the storage's operation number `at`. False where the life ended before. */
 async function crashAt(at: number): Promise<boolean> {
-  let left = at;
-  let crashed = false;
-  const random = new SeededRandom(at);
-  const world: World = new World({
-    faults: (operation) => {
-      if (crashed || !STORING.has(operation) || --left > 0) return;
-      crashed = true;
-      world.crash(random);
-      tellCrash();
-    },
-  });
-  let tellCrash = (): void => {};
-  const crash = new Promise<void>((resolve) => (tellCrash = resolve));
-  let db: TestDatabase | undefined;
   let life: Life | undefined;
-  try {
-    const lives = async (): Promise<void> => {
-      db = await world.start();
-      life = new Life(db);
-      await life.live();
-    };
-    await Promise.race([lives(), crash]);
-  } catch (error) {
-    assert.ok(crashed && error instanceof BigtableError, String(error));
-  }
-  await db?.close().catch(() => {});
-  left = Number.POSITIVE_INFINITY;
+  const { crashed, world } = await liveUntilCrash(at, {}, (db) => {
+    life = new Life(db);
+    return life.live();
+  });
   const next = await world.start();
   if (life !== undefined) await check(next, life.promised);
   await until(async () => {

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { BigtableError } from '../base/index.ts';
-import { SeededRandom } from '../env/index.ts';
-import { keepAlive, setCell, STORING, TABLES, type TestDatabase, World } from './fixtures.ts';
+import { keepAlive, liveUntilCrash, setCell, TABLES, type TestDatabase, World } from './fixtures.ts';
 
 let release = (): void => {};
 before(() => (release = keepAlive()));
@@ -86,9 +84,6 @@ async function check(db: TestDatabase, promises: Promises): Promise<void> {
  * before.
  */
 async function crashAt(at: number): Promise<boolean> {
-  let left = at;
-  let crashed = false;
-  const random = new SeededRandom(at);
   const promises: Promises = {
     written: new Map(),
     unknown: new Set(),
@@ -96,29 +91,7 @@ async function crashAt(at: number): Promise<boolean> {
     familyDropped: 'no',
     doomed: 'no',
   };
-  const world: World = new World({
-    faults: (operation) => {
-      if (crashed || !STORING.has(operation) || --left > 0) return;
-      crashed = true;
-      world.crash(random);
-      tellCrash();
-    },
-  });
-  let tellCrash = (): void => {};
-  const crash = new Promise<void>((resolve) => (tellCrash = resolve));
-  let db: TestDatabase | undefined;
-  try {
-    const life = async (): Promise<void> => {
-      db = await world.start();
-      await live(db, promises);
-    };
-    // no call is answered once the power has failed
-    await Promise.race([life(), crash]);
-  } catch (error) {
-    assert.ok(crashed && error instanceof BigtableError, String(error));
-  }
-  await db?.close().catch(() => {});
-  left = Number.POSITIVE_INFINITY;
+  const { crashed, world } = await liveUntilCrash(at, {}, (db) => live(db, promises));
   const next = await world.start();
   await check(next, promises);
   await next.database.sweep();

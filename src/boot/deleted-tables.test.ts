@@ -1,10 +1,10 @@
 /** Kept tables over losses of power at any point: what was answered is so, no row is lost, and no file is left over. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { BigtableError, Code, toBigtableError } from '../base/index.ts';
-import { listFiles, SeededRandom } from '../env/index.ts';
+import { Code, toBigtableError } from '../base/index.ts';
+import { listFiles } from '../env/index.ts';
 import { deletionPath } from '../metadata/index.ts';
-import { keepAlive, STORING, TABLES, type TestDatabase, until, World } from './fixtures.ts';
+import { keepAlive, liveUntilCrash, TABLES, type TestDatabase, until } from './fixtures.ts';
 
 const SETTINGS = { keepDeletedMs: 86_400_000 };
 
@@ -118,34 +118,11 @@ async function found(db: TestDatabase): Promise<Stack> {
 
 /** Lets the power fail at the storage's operation number `at`. False where the life ended before. */
 async function crashAt(at: number): Promise<boolean> {
-  let left = at;
-  let crashed = false;
-  const random = new SeededRandom(at);
-  const world: World = new World({
-    settings: SETTINGS,
-    faults: (operation) => {
-      if (crashed || !STORING.has(operation) || --left > 0) return;
-      crashed = true;
-      world.crash(random);
-      tellCrash();
-    },
-  });
-  let tellCrash = (): void => {};
-  const crash = new Promise<void>((resolve) => (tellCrash = resolve));
-  let db: TestDatabase | undefined;
   let life: Life | undefined;
-  try {
-    const lives = async (): Promise<void> => {
-      db = await world.start();
-      life = new Life(db);
-      await life.live();
-    };
-    await Promise.race([lives(), crash]);
-  } catch (error) {
-    assert.ok(crashed && error instanceof BigtableError, String(error));
-  }
-  await db?.close().catch(() => {});
-  left = Number.POSITIVE_INFINITY;
+  const { crashed, world } = await liveUntilCrash(at, { settings: SETTINGS }, (db) => {
+    life = new Life(db);
+    return life.live();
+  });
   const next = await world.start();
   if (life !== undefined) {
     const allowed = life.allowed.map((state) => JSON.stringify(state));

@@ -2,7 +2,9 @@
  * Databases for tests: the whole system over a file system in memory that can crash, with the lock service's lasting
  * files in it too.
  */
+import assert from 'node:assert/strict';
 import { Tables } from '../../test/tables.ts';
+import { BigtableError } from '../base/index.ts';
 import {
   ByteBudget,
   type Clock,
@@ -126,3 +128,42 @@ const sizes = (tabletBytes: number): Pick<DatabaseSettings, 'tabletBytes' | 'met
   tabletBytes,
   metadataTabletBytes: tabletBytes,
 });
+
+/**
+ * Starts a database and lets it live until the storage's operation number `at`, before which the power fails. Returns
+ * the world to start the next database in; `crashed`: false where the life ended before.
+ */
+export async function liveUntilCrash(
+  at: number,
+  options: Omit<WorldOptions, 'faults'>,
+  live: (db: TestDatabase) => Promise<void>,
+): Promise<{ readonly crashed: boolean; readonly world: World }> {
+  let left = at;
+  let crashed = false;
+  const random = new SeededRandom(at);
+  const world: World = new World({
+    ...options,
+    faults: (operation) => {
+      if (crashed || !STORING.has(operation) || --left > 0) return;
+      crashed = true;
+      world.crash(random);
+      tellCrash();
+    },
+  });
+  let tellCrash = (): void => {};
+  const crash = new Promise<void>((resolve) => (tellCrash = resolve));
+  let db: TestDatabase | undefined;
+  try {
+    const life = async (): Promise<void> => {
+      db = await world.start();
+      await live(db);
+    };
+    // no call is answered once the power has failed
+    await Promise.race([life(), crash]);
+  } catch (error) {
+    assert.ok(crashed && error instanceof BigtableError, String(error));
+  }
+  await db?.close().catch(() => {});
+  left = Number.POSITIVE_INFINITY;
+  return { crashed, world };
+}

@@ -3,7 +3,7 @@
  *
  * Invariant: an event's token names a place up to which every change of the range was an event before.
  */
-import { assert, invalidArgument, BigtableError, Code, type ByteString } from '../base/index.ts';
+import { assert, BigtableError, Code, invalidArgument } from '../base/index.ts';
 import type { Clock, RequestContext, Transport } from '../env/index.ts';
 import type { AssignedTablet } from '../locator/index.ts';
 import {
@@ -26,6 +26,7 @@ import {
   type StreamEvent,
   type StreamToken,
 } from '../service/index.ts';
+import { eachTablet } from './each-tablet.ts';
 import type { RetryPolicy, Router } from './router.ts';
 import { advanced, decodeTokens, encodeToken, progressOf } from './stream-token.ts';
 
@@ -49,10 +50,7 @@ export class ChangeStreams implements ChangeService {
   async changeStreamRanges(context: RequestContext, table: string): Promise<readonly RowRange[]> {
     const { router, limits } = this.#parts;
     checkTableName(table, limits);
-    // a call of an operator: the schema may have been changed at another door a moment ago
-    const schema = await router.readSchema(table, context);
-    if (schema === undefined) await router.table(table, context);
-    else checkStream(schema);
+    checkStream(await streamedTable(router, context, table));
     return tabletsOf(router, context, table, ALL_ROWS);
   }
 
@@ -137,11 +135,7 @@ class StreamReading {
   async #schema(): Promise<TableSchema> {
     const { router, clock } = this.#parts;
     const { table, isFresh } = this.#wanted;
-    let schema = await router.table(table, this.#context);
-    if (schema.changeStream === undefined) {
-      await router.refresh(table, this.#context);
-      schema = await router.table(table, this.#context);
-    }
+    const schema = await streamedTable(router, this.#context, table);
     const { retentionMicros } = checkStream(schema);
     const oldest = clock.nowMicros() - retentionMicros;
     if (isFresh && this.#progress.some(({ fromMicros, after }) => after === undefined && fromMicros < oldest))
@@ -174,9 +168,9 @@ class StreamReading {
   async #closed(tablet: RowRange): Promise<StreamEvent> {
     const { router } = this.#parts;
     const { table, range } = this.#wanted;
-    const isWithin = isEmptyRange(outside(range, tablet));
-    const ranges = isWithin ? [tablet] : await tabletsOf(router, this.#context, table, range);
-    const parts = isWithin ? [range] : ranges;
+    const isWhole = isInside(range, tablet);
+    const ranges = isWhole ? [tablet] : await tabletsOf(router, this.#context, table, range);
+    const parts = isWhole ? [range] : ranges;
     const tokens = parts.map(
       (part): StreamToken => ({ range: part, token: encodeToken(progressOf(this.#progress, part)) }),
     );
@@ -187,14 +181,20 @@ class StreamReading {
 
 /** True where the range is to be read otherwise: it is in several tablets now, or its tablet was merged meanwhile. */
 function isOtherwise(tablet: RowRange, range: RowRange, before: RowRange | undefined): boolean {
-  if (!isEmptyRange(outside(range, tablet))) return true;
+  if (!isInside(range, tablet)) return true;
   return before !== undefined && (tablet.start !== before.start || tablet.end !== before.end);
 }
 
-/** The part of the range that lies behind the tablet, in which it begins. */
-function outside(range: RowRange, tablet: RowRange): RowRange {
-  if (tablet.end === undefined) return { start: '', end: '' };
-  return { start: tablet.end > range.start ? tablet.end : range.start, end: range.end };
+function isInside(range: RowRange, tablet: RowRange): boolean {
+  return intersectRanges(range, tablet) === range;
+}
+
+/** The table's schema. One without a change stream is read again: another door may have just changed it. */
+async function streamedTable(router: Router, context: RequestContext, table: string): Promise<TableSchema> {
+  const known = await router.table(table, context);
+  if (known.changeStream !== undefined) return known;
+  await router.refresh(table, context);
+  return router.table(table, context);
 }
 
 function checkStream({ name, changeStream }: TableSchema): NonNullable<TableSchema['changeStream']> {
@@ -211,13 +211,6 @@ async function tabletsOf(
   range: RowRange,
 ): Promise<readonly RowRange[]> {
   const found: RowRange[] = [];
-  for (let start: ByteString | undefined = range.start; start !== undefined; ) {
-    const from: ByteString = start;
-    const schema = await router.table(table, context);
-    const tablet = await router.locate(table, schema, context, (locator) => locator.locate(schema.id, from, context));
-    const part = intersectRanges({ start: from, end: range.end }, tablet.range);
-    found.push(part);
-    start = part.end === range.end ? undefined : part.end;
-  }
+  await eachTablet(router, context, table, range, async (_schema, _tablet, part) => void found.push(part));
   return found;
 }

@@ -4,7 +4,14 @@
  */
 import { assert, invalidArgument, toBigtableError } from '../base/index.ts';
 import { encodeDocument, PlainObject } from '../metadata/index.ts';
-import { comparePositions, type ChangePosition, type RowRange, type StreamProgress } from '../model/index.ts';
+import {
+  comparePositions,
+  type ChangePosition,
+  intersectRanges,
+  isEmptyRange,
+  type RowRange,
+  type StreamProgress,
+} from '../model/index.ts';
 import type { StreamToken } from '../service/index.ts';
 
 /** Longer ones are refused. */
@@ -41,16 +48,9 @@ export function advanced(progress: readonly StreamProgress[], place: ChangePosit
 
 /** The progress of the part of a range. */
 export function progressOf(progress: readonly StreamProgress[], part: RowRange): readonly StreamProgress[] {
-  return progress.flatMap((one) => {
-    const range = common(one.range, part);
-    return range === undefined ? [] : [{ ...one, range }];
-  });
-}
-
-function common(a: RowRange, b: RowRange): RowRange | undefined {
-  const start = a.start > b.start ? a.start : b.start;
-  const end = a.end === undefined || (b.end !== undefined && b.end < a.end) ? b.end : a.end;
-  return end === undefined || start < end ? { start, end } : undefined;
+  return progress
+    .map((one) => ({ ...one, range: intersectRanges(one.range, part) }))
+    .filter(({ range }) => !isEmptyRange(range));
 }
 
 /** Neighbours at the same place become one. */

@@ -19,7 +19,7 @@ import {
   releasedAt,
   schemaPath,
 } from '../metadata/index.ts';
-import type { TableSchema } from '../model/index.ts';
+import { instanceOfTable, type TableSchema } from '../model/index.ts';
 import type { TabletRef } from '../protocol/index.ts';
 import { forgetFiles, keepFiles, returnFiles } from '../resources/index.ts';
 import type { Assignment } from './assignment.ts';
@@ -194,13 +194,9 @@ export class KeptTables {
 /** The index of the oldest table of the instance that has the most. The oldest come first. */
 function indexOfOldest(kept: readonly Kept[]): number {
   const counts = new Map<string, number>();
-  for (const { name } of kept) counts.set(instanceOf(name), (counts.get(instanceOf(name)) ?? 0) + 1);
+  for (const { name } of kept) counts.set(instanceOfTable(name), (counts.get(instanceOfTable(name)) ?? 0) + 1);
   const most = Math.max(...counts.values());
-  return kept.findIndex(({ name }) => counts.get(instanceOf(name)) === most);
-}
-
-function instanceOf(table: string): string {
-  return table.slice(0, table.lastIndexOf('/tables/'));
+  return kept.findIndex(({ name }) => counts.get(instanceOfTable(name)) === most);
 }
 
 function refOf(row: MetadataRow): TabletRef {

@@ -46,6 +46,7 @@ export {
   DEFAULT_APP_PROFILE,
   defaultAppProfile,
   type Instance,
+  instanceOfTable,
   isServedFromMemory,
   type MemoryLayer,
   memoryLayersOf,

@@ -166,3 +166,8 @@ export function defaultAppProfile(clusters: readonly Cluster[]): AppProfile {
     revision: 0,
   };
 }
+
+/** The full name of the instance of the table with that full name. */
+export function instanceOfTable(table: string): string {
+  return table.slice(0, table.lastIndexOf('/tables/'));
+}

@@ -1,5 +1,6 @@
 /** What the app profiles of all instances allow, as this process knows it: those of instances that have a file. */
 import type { Priority } from '../env/index.ts';
+import { instanceOfTable } from '../model/index.ts';
 import { type AppProfileRules, type CallKind, InstanceRules } from '../service/index.ts';
 import { FollowedFiles, type FollowedFilesParts } from './followed-files.ts';
 import { decodeInstance, instancePath } from './instance-file.ts';
@@ -36,6 +37,6 @@ export class AppProfileCache implements AppProfileRules {
   check(table: string, appProfile: string, kind: CallKind): Priority | undefined {
     // nearly always there are none
     if (this.#instances.isEmpty) return undefined;
-    return this.#instances.get(table.slice(0, table.lastIndexOf('/tables/')))?.check(appProfile, kind);
+    return this.#instances.get(instanceOfTable(table))?.check(appProfile, kind);
   }
 }

@@ -17,7 +17,13 @@ import {
   writeSettled,
 } from '../env/index.ts';
 import { decodeDeletionMark, deletionPath, backupPath, decodeSchema, schemaPath } from '../metadata/index.ts';
-import { DEFAULT_INSTANCE, DEFAULT_PROJECT, type Instance, uncreatedInstance } from '../model/index.ts';
+import {
+  DEFAULT_INSTANCE,
+  DEFAULT_PROJECT,
+  type Instance,
+  instanceOfTable,
+  uncreatedInstance,
+} from '../model/index.ts';
 import {
   changedInstance,
   checkInstanceChange,
@@ -250,10 +256,6 @@ export class Instances implements InstanceService {
 
 function prefixOf(project: string): string {
   return `projects/${project}/instances/`;
-}
-
-function instanceOfTable(table: string): string {
-  return table.slice(0, table.lastIndexOf('/tables/'));
 }
 
 /** False for ABORTED; throws any other error. */

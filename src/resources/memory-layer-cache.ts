@@ -1,5 +1,5 @@
 /** Which instances are served from memory, as this process knows it: those whose file says so. */
-import { isServedFromMemory } from '../model/index.ts';
+import { instanceOfTable, isServedFromMemory } from '../model/index.ts';
 import type { MemoryLayerSource } from '../service/index.ts';
 import { FollowedFiles, type FollowedFilesParts } from './followed-files.ts';
 import { decodeInstance, instancePath } from './instance-file.ts';
@@ -40,7 +40,7 @@ export class MemoryLayerCache implements MemoryLayerSource {
   isOn(table: string): boolean {
     // nearly always there are none
     if (this.#instances.isEmpty) return false;
-    return this.#instances.get(table.slice(0, table.lastIndexOf('/tables/'))) === true;
+    return this.#instances.get(instanceOfTable(table)) === true;
   }
 
   onChange(changed: () => void): () => void {

@@ -115,7 +115,7 @@ export class ChangeReader {
       const after = i === begin ? first : undefined;
       if (part.server === this.#options.serverName && part.epoch === this.#served.epoch)
         yield* this.#follow(part, after);
-      else yield* this.#readPart(part, after);
+      else yield* this.#readLog(part, after);
       if (this.#gathering.isEnd) return;
     }
   }
@@ -135,13 +135,6 @@ export class ChangeReader {
     const at = parts.findIndex((part) => part.server === server && part.epoch === epoch);
     if (at < 0) throw gone();
     return at;
-  }
-
-  /** The rest of a log that has ended for this tablet. */
-  async *#readPart(part: Part, after: ChangePosition | undefined): AsyncGenerator<ChangeBatch, void> {
-    yield* this.#readLog(part, after);
-    // the next part begins: what was read of this one need not be kept for this reader
-    if (!this.#gathering.isEnd && this.#heartbeatIsDue()) yield this.#send();
   }
 
   /** This server's own log, on and on. */
@@ -308,6 +301,5 @@ function gone(): BigtableError {
 
 /** The part of a tablet's rows that a stream reads is all in the tablet. */
 export function checkWithin(served: ServedTablet, range: RowRange): void {
-  const common = intersectRanges(served.range, range);
-  if (common.start !== range.start || common.end !== range.end) throw notServing(served.tableId, range.start);
+  if (intersectRanges(range, served.range) !== range) throw notServing(served.tableId, range.start);
 }

@@ -30,7 +30,7 @@ async function inProcess(settings?: DoorSettings): Promise<OpenDoor> {
   return { service, context: requestContext({ budget: env.requestBudget }), address: undefined, close };
 }
 
-async function through(address: string, after: () => Promise<void>): Promise<OpenDoor> {
+export async function through(address: string, after: () => Promise<void>): Promise<OpenDoor> {
   const { service, env, close } = await connect(address);
   return {
     service,

@@ -5,11 +5,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect, openDatabase } from '../../src/boot/index.ts';
+import { openDatabase } from '../../src/boot/index.ts';
 import { requestContext } from '../../src/env/index.ts';
 import { startServer, startThreadedServer } from '../../src/server/index.ts';
 import { ClusterStorage, openClusterDoors } from './cluster-door.ts';
-import type { OpenDoor } from './doors.ts';
+import { type OpenDoor, through } from './doors.ts';
 
 /** Settings that all of them have. */
 export interface LastingSettings {
@@ -23,19 +23,6 @@ export interface LastingDatabase {
 }
 
 type Open = (directory: string, settings: LastingSettings) => Promise<OpenDoor>;
-
-async function through(address: string, after: () => Promise<void>): Promise<OpenDoor> {
-  const { service, env, close } = await connect(address);
-  return {
-    service,
-    context: requestContext({ budget: env.requestBudget }),
-    address,
-    close: async () => {
-      await close();
-      await after();
-    },
-  };
-}
 
 async function inDirectory(open: Open, settings: LastingSettings): Promise<LastingDatabase> {
   const directory = await mkdtemp(join(tmpdir(), 'edubba-doors-'));

@@ -2,6 +2,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { BigtableError, Code, invalidArgument, toBytes } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
+import { instanceOfTable } from '../../model/index.ts';
 import type { ChangeService, ChangeStreamRequest, Service, StreamEvent, StreamToken } from '../../service/index.ts';
 import { mutationMessage } from '../convert/mutation.ts';
 import { partitionOf, rangeOfPartition } from '../convert/partition.ts';
@@ -52,7 +53,7 @@ function changesOf({ changes }: Service): ChangeService {
 
 /** The cluster to which changes are made: an instance of Edubba has the data of all its clusters in one. */
 async function clusterOf({ instances }: Service, context: RequestContext, table: string): Promise<string> {
-  const instance = await instances?.getInstance(context, table.split('/').slice(0, 4).join('/'));
+  const instance = await instances?.getInstance(context, instanceOfTable(table));
   return instance?.clusters[0]?.id ?? '';
 }
 

@@ -13,7 +13,7 @@ import {
   utf8,
 } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
-import { ALL_ROWS, type RowRange, type TableSchema as ModelTable } from '../../model/index.ts';
+import { ALL_ROWS, instanceOfTable, type RowRange, type TableSchema as ModelTable } from '../../model/index.ts';
 import type { FamilyChange, NewTable, Service } from '../../service/index.ts';
 import { checkRowKeySchema } from '../convert/row-key-schema.ts';
 import { changeStreamOf, extraOf, familyOf, granularityOf, showsClusters, tableMessage } from '../convert/table.ts';
@@ -44,7 +44,7 @@ export function registerTableAdmin(methods: MethodTable, service: Service, opera
   methods.unary(admin.listTables, (context, request) => listTables(service, context, request));
   methods.unary(admin.getTable, async (context, { name, view }) => {
     const schema = await service.getTable(context, name);
-    const clusters = await clustersIn(service, context, name.slice(0, name.lastIndexOf('/tables/')), view);
+    const clusters = await clustersIn(service, context, instanceOfTable(name), view);
     return tableMessage(schema, view || View.SCHEMA_VIEW, clusters);
   });
   methods.change(admin.updateTable, (context, request) => updateTable(service, operations, context, request));
