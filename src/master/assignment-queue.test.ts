@@ -2,9 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Cluster, inCluster } from '../../test/cluster.ts';
 import type { Tables } from '../../test/tables.ts';
+import { unavailable } from '../base/index.ts';
 import { sleep, within } from '../env/index.ts';
-import { isMetadataTablet, type MetadataKey } from '../metadata/index.ts';
-import { callServer, type TabletRef } from '../protocol/index.ts';
+import { Locator, MetadataClient } from '../locator/index.ts';
+import { isMetadataTablet, type MetadataKey, ROOT_KEY, ROOT_RANGE } from '../metadata/index.ts';
+import { callServer, type TabletRef, type TabletServerCalls } from '../protocol/index.ts';
 
 const SPLITS = Array.from({ length: 199 }, (_, i) => `r${i + 100}`);
 
@@ -80,6 +82,44 @@ describe('the assignment queue', () => {
         assert.equal((await tables.rows('t')).length, SPLITS.length);
       },
       { servers: 3 },
+    ),
+  );
+
+  test(
+    "has a new master serve the root tablet before users' tablets are given away",
+    inCluster(
+      async (cluster, tables) => {
+        await fill(cluster, tables);
+        const metadata = new MetadataClient({ ...cluster.env, locator: new Locator(cluster.env), stopped: () => false });
+        const holders = [(await metadata.readRoot(tables.context()))!];
+        for await (const rows of metadata.scan(ROOT_RANGE, tables.context())) holders.push(...rows);
+        const [root, ...others] = holders.map(({ server }) => cluster.servers.findIndex((one) => one?.name === server!.name));
+        let rootLoads = 0;
+        cluster.onCall = ({ address, method, message, context, go }) => {
+          if (method === 'load' && keysOf(message).includes(ROOT_KEY) && ++rootLoads === 1)
+            return go().then(async () => {
+              const needed = [root, ...others, Number(address.slice('server-'.length))];
+              const dying = [...cluster.servers.keys()].find((index) => !needed.includes(index))!;
+              // the root tablet is served; the master does not know it
+              await cluster.kill(dying);
+              await sleep(cluster.clock, 3000);
+              throw unavailable('the answer is lost');
+            });
+          if (method !== 'commit' || rootLoads !== 1) return undefined;
+          const { commits } = message as TabletServerCalls['commit']['message'];
+          if (commits.some(({ rows }) => rows.some(({ key }) => isMetadataTablet(key)))) return undefined;
+          // METADATA's tablet is not served until the root tablet is
+          return within(new Promise(() => {}), context, cluster.clock);
+        };
+        await cluster.master!.close();
+        await cluster.kill(root!);
+        const started = cluster.startMaster();
+        await sleep(cluster.clock, 20_000);
+        assert.equal(rootLoads, 2);
+        await started;
+        assert.equal((await tables.rows('t')).length, SPLITS.length);
+      },
+      { servers: 4 },
     ),
   );
 });

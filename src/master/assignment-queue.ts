@@ -4,13 +4,14 @@
  *
  * Invariants: a tablet is in work once at a time; what happens to it meanwhile is taken up afterwards. The root tablet
  * goes before METADATA's others, and those before users': a tablet is put aside while the one that holds its row is in
- * the queue. Nothing else waits for it: the tablets whose rows lie in one tablet of METADATA are a group, with commits
- * of its own, and no group waits for another one.
+ * the queue, and users' tablets while the master does not know which tablet holds their rows. Nothing else waits for
+ * it: the tablets whose rows lie in one tablet of METADATA are a group, with commits of its own, and no group waits for
+ * another one. The root tablet is a group by itself.
  */
 import { assert, type BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
 import type { Env, RequestContext, Timer } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
-import { isMetadataTablet, keyOfRow, type MetadataKey, metadataKey, type MetadataRow } from '../metadata/index.ts';
+import { isMetadataTablet, keyOfRow, type MetadataKey, metadataKey, type MetadataRow, ROOT_KEY } from '../metadata/index.ts';
 import { isDeposed } from '../protocol/index.ts';
 import type { Assignment, Placement } from './assignment.ts';
 import type { LiveServer } from './live-server.ts';
@@ -21,6 +22,8 @@ import { RETRY_MS } from './work-schedule.ts';
 
 /** The number of rows of one tablet of METADATA that are read, and in one commit. */
 const MAX_BATCH_ROWS = 256;
+/** In place of a tablet of METADATA: what holds the root tablet's row, and what is not known yet. */
+const [LOCK_SERVICE, UNKNOWN] = ['lock service', 'unknown'];
 /** A row that is not read by then is tried again later. */
 const READ_MS = 2000;
 /** The interval of attempts to serve a tablet whose files are damaged. */
@@ -50,7 +53,7 @@ export interface AssignmentQueueOptions {
 }
 
 /**
- * `waiting`: to be begun. `aside`: until its tablet of METADATA leaves the queue. `held`: until a merge is over.
+ * `waiting`: to be begun. `aside`: until its tablet of METADATA is known and leaves the queue. `held`: until a merge is over.
  * `sorting`: until the logs of its dead servers are sorted. `failing`: until it is tried again.
  */
 type Phase = 'waiting' | 'aside' | 'held' | 'sorting' | 'active' | 'failing';
@@ -94,9 +97,9 @@ export class AssignmentQueue {
   readonly #options: AssignmentQueueOptions;
   readonly #entries = new Map<MetadataKey, Entry>();
   readonly #counts: Record<Phase, number> = { waiting: 0, aside: 0, held: 0, sorting: 0, active: 0, failing: 0 };
-  /** By the tablet of METADATA; '' for the root tablet, and for tablets of which that is not known. */
+  /** By the tablet of METADATA. */
   readonly #groups = new Map<MetadataKey, Group>();
-  /** By the tablet of METADATA that they wait for. */
+  /** By the tablet of METADATA that they wait for; UNKNOWN: until that is known. */
   readonly #aside = new Map<MetadataKey, Entry[]>();
   readonly #held = new Map<MetadataKey, AbortController>();
   #ended = false;
@@ -150,6 +153,11 @@ export class AssignmentQueue {
   async settled(key: MetadataKey): Promise<BigtableError | undefined> {
     const entry = this.#entries.get(key);
     return entry && (entry.failure ?? this.#settled(entry));
+  }
+
+  /** METADATA's tablets are known: the others may begin once theirs is served. */
+  metadataIsKnown(): void {
+    this.#takeBack(UNKNOWN);
   }
 
   /** Resolves when there is room for tablets that a walk finds. */
@@ -245,7 +253,7 @@ export class AssignmentQueue {
   }
 
   #groupOf(key: MetadataKey): Group {
-    const holder = this.#options.metadataTablets.holderOf(key) ?? '';
+    const holder = this.#options.metadataTablets.holderOf(key) ?? (key === ROOT_KEY ? LOCK_SERVICE : UNKNOWN);
     let group = this.#groups.get(holder);
     if (group === undefined) {
       group = { waiting: new Set(), ready: [], inWork: 0, isAssigning: false };
@@ -294,10 +302,11 @@ export class AssignmentQueue {
     this.#notify();
   }
 
-  /** Puts the tablet aside if the one that holds its row is in the queue. */
+  /** Puts the tablet aside if the one that holds its row is in the queue, or is not known. */
   #putAside(entry: Entry): boolean {
-    const holder = this.#options.metadataTablets.holderOf(entry.key);
-    if (holder === undefined || !this.#entries.has(holder)) return false;
+    if (entry.key === ROOT_KEY) return false;
+    const holder = this.#options.metadataTablets.holderOf(entry.key) ?? UNKNOWN;
+    if (holder !== UNKNOWN && !this.#entries.has(holder)) return false;
     this.#enter(entry, 'aside');
     entry.row = undefined;
     const others = this.#aside.get(holder);
@@ -318,7 +327,8 @@ export class AssignmentQueue {
       entry.row = await metadata.readRow(entry.key, { ...this.#options.context(), deadlineMs });
     } catch (thrown) {
       this.#isOutOfWork(entry);
-      if (!this.#entries.has(this.#options.metadataTablets.holderOf(entry.key) ?? '')) this.#options.onNotRead();
+      const holder = this.#options.metadataTablets.holderOf(entry.key);
+      if (holder === undefined || !this.#entries.has(holder)) this.#options.onNotRead();
       return this.#failed(entry, toBigtableError(thrown), 'its row was not read');
     }
     if (entry.row !== undefined) return this.#isReady(entry);

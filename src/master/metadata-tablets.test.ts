@@ -24,11 +24,14 @@ describe("METADATA's tablets", () => {
     );
   });
 
-  test('the holder of a row is not known before they are, and a split adds one', () => {
+  test('the holder of a row is not known before all of them are, and a split adds one', () => {
     const tablets = new MetadataTablets();
     assert.equal(tablets.holderOf(user('b')), undefined);
     const last = metadataKey(METADATA_TABLE_ID, undefined);
     tablets.add([last, ROOT_KEY, user('not METADATA')]);
+    assert.deepEqual(tablets.all(), [ROOT_KEY, last]);
+    assert.equal(tablets.holderOf(user('b')), undefined);
+    tablets.replace([last]);
     assert.equal(tablets.holderOf(user('b')), last);
     const low = metadataKey(METADATA_TABLE_ID, user('c'));
     tablets.add([low, last]);

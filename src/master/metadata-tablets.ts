@@ -5,6 +5,8 @@ import { isMetadataTablet, lookupKey, METADATA_TABLE_ID, type MetadataKey, ROOT_
 export class MetadataTablets {
   /** Ascending. */
   #keys: readonly MetadataKey[] = [];
+  /** Some may be known before. */
+  #areAllKnown = false;
 
   /** With the root tablet, which is the first. */
   all(): MetadataKey[] {
@@ -14,22 +16,24 @@ export class MetadataTablets {
   /** These are all, the root tablet aside. */
   replace(keys: readonly MetadataKey[]): void {
     assert(keys.every(isMetadataTablet), 'the keys are those of tablets of METADATA');
-    this.#keys = [...new Set(keys)].sort();
+    this.#areAllKnown = true;
+    this.#set(keys);
   }
 
   /** Some of these may be known. */
   add(keys: readonly MetadataKey[]): void {
     const added = keys.filter((key) => isMetadataTablet(key) && key !== ROOT_KEY);
-    if (added.length > 0) this.replace([...this.#keys, ...added]);
+    if (added.length > 0) this.#set([...this.#keys, ...added]);
   }
 
   /**
-   * The tablet that holds the row with that key; undefined for the root tablet's row, and if it is not known. One that
-   * was split since counts as a whole.
+   * The tablet that holds the row with that key; undefined for the root tablet's row, and while not all are known. One
+   * that was split since counts as a whole.
    */
   holderOf(key: MetadataKey): MetadataKey | undefined {
     if (key === ROOT_KEY) return undefined;
     if (isMetadataTablet(key)) return ROOT_KEY;
+    if (!this.#areAllKnown) return undefined;
     const sought = lookupKey(METADATA_TABLE_ID, key);
     let [low, high] = [0, this.#keys.length];
     while (low < high) {
@@ -38,5 +42,9 @@ export class MetadataTablets {
       else high = middle;
     }
     return this.#keys[low];
+  }
+
+  #set(keys: readonly MetadataKey[]): void {
+    this.#keys = [...new Set(keys)].sort();
   }
 }

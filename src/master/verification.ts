@@ -43,7 +43,7 @@ export class Verification {
   }
 
   async #ofMetadata(context: RequestContext): Promise<void> {
-    const { servers, assignment, metadata, metadataTablets } = this.#options;
+    const { servers, assignment, metadata, metadataTablets, queue } = this.#options;
     await servers.scan({ ...context, signal: undefined });
     if (!assignment.metadataWasServed && servers.all().length === 0) throw unavailable('no tablet server is alive');
     await this.#served([await assignment.rootRow(context)], context);
@@ -52,6 +52,7 @@ export class Verification {
     if (rows.length === 0) rows.push(await assignment.createMetadataRow(context));
     if (checksInvariants) assertDisjoint(rows.map(({ range }) => range));
     metadataTablets.replace(rows.map(keyOfRow));
+    queue.metadataIsKnown();
     await this.#served(rows, context);
     assignment.metadataIsServed();
   }
