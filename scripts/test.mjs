@@ -41,7 +41,7 @@ if (files.length === 0) {
   report.end();
 } else {
   const setUp = new URL('lib/check-invariants.mjs', import.meta.url).href;
-  process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --enable-source-maps --import=${setUp}`.trim();
+  process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --import=${setUp}`.trim();
   run({
     files,
     concurrency: availableParallelism() + 1,

@@ -8,6 +8,7 @@
 import { relative, resolve } from 'node:path';
 import { Transform } from 'node:stream';
 import { closingLine, ROOT, secondsSince } from './repository.mjs';
+import { withSourcePlaces } from './source-places.mjs';
 
 const PROGRESS_MS = 60_000;
 const SLOWEST_FILES = 8;
@@ -55,7 +56,7 @@ function errorText({ details }) {
   if (error?.signal) return `    the process was ended by ${error.signal}`;
   if (error?.exitCode) return `    the process ended with status ${error.exitCode}`;
   const cause = error?.cause ?? error;
-  return String(cause?.stack ?? cause ?? 'failed').replace(/^/gm, '    ');
+  return withSourcePlaces(String(cause?.stack ?? cause ?? 'failed')).replace(/^/gm, '    ');
 }
 
 /** @param {string} name */
@@ -109,7 +110,7 @@ export default class TestReport extends Transform {
     else if (type === 'test:dequeue') this.#begun(data.file).push(data.name);
     else if (type === 'test:complete') this.#onComplete(data);
     else if (type === 'test:stdout') this.push(data.message);
-    else if (type === 'test:stderr') process.stderr.write(data.message);
+    else if (type === 'test:stderr') process.stderr.write(withSourcePlaces(data.message));
     done();
   }
 

@@ -11,7 +11,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, extname, join } from 'node:path';
+import { extname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { BigtableError, Code } from '../../src/base/index.ts';
@@ -20,6 +20,7 @@ import { type Database, overService, RowMutation } from '../../src/embedded/inde
 import { ByteBudget, requestContext } from '../../src/env/index.ts';
 import { systemClock, systemRandom } from '../../src/platform/index.ts';
 import { WireClient } from '../../src/wire/index.ts';
+import { edubbaScript } from '../cli/edubba-script.ts';
 import { userEnvironment } from '../cli/user-environment.ts';
 import { RawPeer } from '../wire/raw-peer.ts';
 
@@ -66,14 +67,13 @@ export class Victim {
 
   private constructor(t: TestContext, directory: string, options: VictimOptions) {
     const here = fileURLToPath(import.meta.url);
-    const script = join(dirname(here), '..', 'cli', `edubba${extname(here)}`);
     const probe = new URL(`victim-probe${extname(here)}`, import.meta.url).href;
     const node = [
       process.execPath,
       ...process.execArgv.filter((word) => !word.startsWith('--test')),
       '--import',
       probe,
-      script,
+      edubbaScript(),
     ];
     const words = [...node, 'serve', '--dir', directory, '--address', '127.0.0.1:0', ...(options.words ?? [])];
     const limited =

@@ -320,6 +320,6 @@ test('random histories over flushes, compactions, splits, merges and reopenings 
         await rm(directory, { recursive: true });
       }
     }),
-    { numRuns: Number(process.env['EDUBBA_MODEL_RUNS'] ?? 60) },
+    { numRuns: Number(process.env['EDUBBA_MODEL_RUNS'] ?? 30) },
   );
 });

@@ -4,11 +4,11 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, extname, join } from 'node:path';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { fileURLToPath } from 'node:url';
+import { edubbaScript } from './edubba-script.ts';
 import { edubba, output } from './run.ts';
 import { userEnvironment } from './user-environment.ts';
 
@@ -68,11 +68,10 @@ for (const [shell, offers] of Object.entries(SHELLS)) {
     let script: string;
     before(async () => {
       home = await mkdtemp(join(tmpdir(), 'edubba-completion-'));
-      const here = fileURLToPath(import.meta.url);
       const command = [
         process.execPath,
         ...process.execArgv.filter((word) => !word.startsWith('--test')),
-        join(dirname(here), `edubba${extname(here)}`),
+        edubbaScript(),
       ];
       writeFileSync(
         join(home, 'edubba'),

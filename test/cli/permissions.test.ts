@@ -6,13 +6,11 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, chown, copyFile, readdir, readFile, stat, writeFile } from 'node:fs/promises';
-import { dirname, extname, join } from 'node:path';
+import { join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { edubbaScript } from './edubba-script.ts';
 import { Child, edubba, output, temporaryDirectory } from './run.ts';
 import { userEnvironment } from './user-environment.ts';
-
-const here = fileURLToPath(import.meta.url);
 
 /** The permissions of everything below the directory, and its own, by path. */
 async function modesBelow(directory: string): Promise<Map<string, string>> {
@@ -30,10 +28,9 @@ function assertPrivate(modes: ReadonlyMap<string, string>): void {
 
 /** The command with a umask that takes nothing away. */
 function withOpenUmask(t: TestContext, words: readonly string[]): ChildProcess {
-  const script = join(dirname(here), `edubba${extname(here)}`);
   const child = spawn(
     'sh',
-    ['-c', 'umask 000; exec "$@"', 'sh', process.execPath, ...process.execArgv, script, ...words],
+    ['-c', 'umask 000; exec "$@"', 'sh', process.execPath, ...process.execArgv, edubbaScript(), ...words],
     { stdio: ['ignore', 'pipe', 'inherit'], env: userEnvironment() },
   );
   t.after(() => child.kill('SIGKILL'));

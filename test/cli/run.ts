@@ -4,10 +4,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, extname, join } from 'node:path';
+import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { main, type Terminal } from '../../src/cli/index.ts';
+import { edubbaScript } from './edubba-script.ts';
 import { userEnvironment } from './user-environment.ts';
 
 export interface Outcome {
@@ -67,10 +67,8 @@ export class Child {
     words: readonly string[],
     more: { readonly preload?: string; readonly environment?: Readonly<Record<string, string>> } = {},
   ) {
-    const here = fileURLToPath(import.meta.url);
-    const script = join(dirname(here), `edubba${extname(here)}`);
     const preload = more.preload === undefined ? [] : ['--require', more.preload];
-    this.process = spawn(process.execPath, [...process.execArgv, ...preload, script, ...words], {
+    this.process = spawn(process.execPath, [...process.execArgv, ...preload, edubbaScript(), ...words], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...userEnvironment(), ...CALM, ...more.environment },
     });

@@ -44,4 +44,4 @@ atEveryOperation({
   settings: { durability: 'buffered' },
 });
 // nearly every operation needs a descriptor, a few need room
-atEveryOperation({ name: 'a lack of descriptors', ...lack(OPENS, 'EMFILE: too many open files'), strideTimes: 6 });
+atEveryOperation({ name: 'a lack of descriptors', ...lack(OPENS, 'EMFILE: too many open files'), strideTimes: 3 });

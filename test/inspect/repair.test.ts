@@ -12,7 +12,7 @@ import { describeSsTable } from '../../src/sstable/index.ts';
 import { copyOf, filesIn, flip, temporaryDirectory } from './damage.ts';
 
 /** EDUBBA_SEED=N tries another life. */
-const SEEDS = process.env['EDUBBA_SEED'] === undefined ? [1, 2] : [Number(process.env['EDUBBA_SEED'])];
+const SEEDS = process.env['EDUBBA_SEED'] === undefined ? [1] : [Number(process.env['EDUBBA_SEED'])];
 const FAMILIES = ['a', 'b', 'c', 'n'] as const;
 const LAYOUTS = [
   {},
