@@ -18,12 +18,15 @@ export class ChangeConsumer {
   closed = 0;
   readonly #table: string;
   readonly #startMicros: number;
+  readonly #timeoutMs: number;
   /** Where to go on: the tokens of the partitions. Undefined: they were not read yet. */
   #tokens: readonly StreamToken[] | undefined;
 
-  constructor(table: string, startMicros: number) {
-    this.#table = TABLES + table;
+  /** `timeoutMs`: of the reading of a partition. */
+  constructor(table: string, startMicros: number, { parent = TABLES, timeoutMs = 60_000 } = {}) {
+    this.#table = parent + table;
     this.#startMicros = startMicros;
+    this.#timeoutMs = timeoutMs;
   }
 
   /** Reads all changes that were made until now. `stopsAfter`: it stops after so many events, and keeps old tokens. */
@@ -44,7 +47,7 @@ export class ChangeConsumer {
         let isClosed = false;
         const from = tokens.some(({ token }) => token === '') ? { startMicros: this.#startMicros } : { tokens };
         const request = { table: this.#table, range, endMicros, heartbeatMs: 200, ...from };
-        for await (const event of changes.readChanges(tables.context(60_000), request)) {
+        for await (const event of changes.readChanges(tables.context(this.#timeoutMs), request)) {
           if (event.kind === 'closed') {
             this.closed++;
             isClosed = true;

@@ -103,6 +103,8 @@ export interface ClusterSize {
   readonly maxDrift: number;
   /** Reads come in small parts. Default: in some runs. */
   readonly hasSmallParts?: boolean;
+  /** Deleted tables are kept that long. Default: they are not. */
+  readonly keepDeletedMs?: number | undefined;
 }
 
 /** One place where processes of a kind run, one after another. */
@@ -196,6 +198,7 @@ export class Cluster {
     this.network = new SimNetwork(scheduler);
     this.store = new SimStore(scheduler);
     this.locks = new SimLockService(scheduler);
+    this.store.logJudge.ownLogsAreRead = size.keepDeletedMs !== undefined;
     const seats = (kind: string, count: number): Seat[] =>
       Array.from({ length: count }, (_, i) => ({
         name: `${kind}-${i}`,
@@ -408,6 +411,7 @@ export class Cluster {
         address: seat.name,
         comparesClocks: this.#comparesClocks,
         sortedLogs: this.#sortedLogs,
+        ...(this.#size.keepDeletedMs !== undefined && { keepDeletedMs: this.#size.keepDeletedMs }),
         ...(seat.standBy && { signal: seat.standBy.signal }),
         onEnd: () => this.#ended(seat, process),
       }).then(

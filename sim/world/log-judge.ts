@@ -63,6 +63,8 @@ export class LogJudge {
   readonly #acknowledged = new Map<string, number>();
   /** Called when the deletion of a log begins. */
   onRemoval: (log: string) => void = () => {};
+  /** Change streams are read: servers read their own logs for them, too. */
+  ownLogsAreRead = false;
   /** By log, the process that writes it. */
   readonly writers = new Map<string, string>();
   readonly #logs = new Map<string, JudgedLog>();

@@ -125,7 +125,8 @@ export class MetadataJudge {
 
   logRemoved(log: string): void {
     for (const row of this.#all())
-      if (row.logs.includes(log)) this.#violated(`I4: ${log} is deleted, which ${nameOf(row)} lists`);
+      if (row.logs.includes(log) || row.pastOwners?.some(({ server }) => logPathOf(server) === log))
+        this.#violated(`I4: ${log} is deleted, which ${nameOf(row)} lists`);
     if (this.live.isLive(log)) this.#violated(`I4: ${log} is deleted, whose server lives`);
   }
 

@@ -16,6 +16,10 @@ import { Workload } from './workload.ts';
 const CLIENTS = 5;
 /** The share of runs in which two masters stand by. */
 const MANY_MASTERS_SHARE = 0.3;
+/** The share of runs in which a client keeps backups, deleted tables and a change stream. */
+const KEEPER_SHARE = 0.35;
+/** Deleted tables are kept that long: some are gone when they are to be restored. */
+const KEEP_DELETED_MS = [4000, 60_000];
 /** No run lasts longer. */
 const MAX_MS = 400_000;
 /** The last events and log lines that the report of a failure has. */
@@ -69,7 +73,10 @@ export async function run({
     maxDrift: 200e-6,
     hasSmallParts: meetings.some(({ kind }) => kind.endsWith('beside a sweep')),
   };
-  const cluster = new Cluster(scheduler, size, doors);
+  const aside = scheduler.aside('keeper');
+  const keepDeletedMs =
+    aside.float() < KEEPER_SHARE ? KEEP_DELETED_MS[Math.floor(aside.float() * KEEP_DELETED_MS.length)] : undefined;
+  const cluster = new Cluster(scheduler, { ...size, keepDeletedMs }, doors);
   const machines = [...cluster.masters, ...cluster.servers].map(({ name }) => name);
   const clients = Array.from({ length: CLIENTS }, (_, i) => `client-${i}`);
   const drawn = [...drawFaults(scheduler.fork('faults'), machines, clients), ...meetings];
@@ -89,7 +96,7 @@ export async function run({
   };
   if (withEvents) scheduler.onEvent = (atMs, owner, what) => note(`${(atMs / 1000).toFixed(6)} ${owner} | ${what}`);
   for (const fault of all) note(`fault: ${describeFault(fault)}`);
-  const workload = new Workload(cluster, verdicts, { name: draw.uniqueName(), idle });
+  const workload = new Workload(cluster, verdicts, { name: draw.uniqueName(), idle, keepDeletedMs });
   cluster.store.logJudge.onViolation = (what) => verdicts.add('logs', what);
   cluster.store.metadataJudge.onChange = (what) => note(`${seconds()} METADATA | ${what}`);
   cluster.onFault = (what) => note(`${seconds()} fault | ${what}`);

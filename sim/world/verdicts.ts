@@ -10,6 +10,8 @@ export type Judge =
   | 'schemas'
   /** A call on a table of the operator is answered with what cannot be (`table-calls.ts`). */
   | 'tables'
+  /** A backup, a restored or undeleted table, or a change stream lacks what it must have, or has more (`keeper.ts`). */
+  | 'kept'
   /** METADATA does not partition a table, or a file that it lists is missing or damaged (I3, I4). */
   | 'storage'
   /** Two servers whose leases surely hold serve one tablet (I2). */

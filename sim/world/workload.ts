@@ -15,6 +15,7 @@ import { END_MS } from './faults.ts';
 import { judgeGauges, troubleOf } from './gauge-judge.ts';
 import { logPathOf, SERVERS_DIRECTORY } from '../../src/protocol/index.ts';
 import { judgeServing, StorageJudge } from './judges.ts';
+import { Keeper } from './keeper.ts';
 import { Operator } from './operator.ts';
 import type { Verdicts } from './verdicts.ts';
 
@@ -49,6 +50,15 @@ const THROUGH_DOORS = 0.2;
 /** Above this the checker gives up on a row. */
 const MAX_CONFIGURATIONS = 2000;
 
+export interface WorkloadOptions {
+  /** Draws what the clients do. */
+  readonly name: string;
+  /** Names of the clients that do nothing. */
+  readonly idle: ReadonlySet<string>;
+  /** Deleted tables are kept that long, and a client keeps more. Undefined: neither. */
+  readonly keepDeletedMs: number | undefined;
+}
+
 export class Workload {
   undecidedRows = 0;
   readonly calls = { calls: 0, answered: 0, failed: 0, unknown: 0 };
@@ -67,17 +77,15 @@ export class Workload {
   #chosen: Database[] = [];
   readonly #counters: Counters;
   #operator: Operator | undefined;
+  readonly #keepDeletedMs: number | undefined;
+  #keeper: Keeper | undefined;
   #isOver = false;
 
-  /** `name`: draws what the clients do. */
-  constructor(
-    cluster: Cluster,
-    verdicts: Verdicts,
-    { name, idle }: { readonly name: string; readonly idle: ReadonlySet<string> },
-  ) {
+  constructor(cluster: Cluster, verdicts: Verdicts, { name, idle, keepDeletedMs }: WorkloadOptions) {
     this.#cluster = cluster;
     this.#verdicts = verdicts;
     this.#idle = idle;
+    this.#keepDeletedMs = keepDeletedMs;
     this.#storage = new StorageJudge(cluster, verdicts);
     this.#draw = new Draw(ROWS, Number.parseInt(name.slice(0, 12), 16));
     this.#think = cluster.scheduler.fork('think');
@@ -91,7 +99,7 @@ export class Workload {
   }
 
   get counts(): Record<string, number> {
-    return { ...this.calls, ...this.#counters.counts, ...this.#operator?.counts };
+    return { ...this.calls, ...this.#counters.counts, ...this.#operator?.counts, ...this.#keeper?.counts };
   }
 
   async create(): Promise<void> {
@@ -114,6 +122,23 @@ export class Workload {
         this.#cluster.locks.loseFile(schemaPath(`${DEFAULT_PARENT}/tables/${table}`), lostMs),
     };
     this.#operator = new Operator(parts);
+    this.#keeper = this.#newKeeper();
+  }
+
+  /** What is acknowledged is kept where writes are synced: so there is none in runs with buffered writes. */
+  #newKeeper(): Keeper | undefined {
+    const { clients, scheduler, isBuffered, faultCounts } = this.#cluster;
+    const seat = clients.at(-1)!;
+    if (this.#keepDeletedMs === undefined || isBuffered || this.#idle.has(seat.process.name)) return undefined;
+    return new Keeper({
+      random: scheduler.aside('what the keeper does'),
+      seat,
+      database: this.#databases.at(-1)!,
+      verdicts: this.#verdicts,
+      nowMs: () => scheduler.nowMs,
+      keepDeletedMs: this.#keepDeletedMs,
+      clocksAreRight: () => faultCounts['clock'] === undefined,
+    });
   }
 
   /** Tries again while faults make the work fail, until everything must be served. */
@@ -155,6 +180,7 @@ export class Workload {
     await Promise.all([
       this.#pauseUntil(WORK_MS),
       this.#idle.has(this.#cluster.clients.at(-1)!.process.name) ? undefined : this.#operator!.work(WORK_MS),
+      this.#keeper?.work(WORK_MS),
       ...workers.map((seat, i) => this.#client(seat, i, i === workers.length - 1 && this.#hasReader)),
     ]);
     this.#isOver = true;
@@ -181,6 +207,7 @@ export class Workload {
       const failure =
         (await this.#perform(this.#databases[0]!, scan)) ??
         (await this.#operator!.readAll()) ??
+        (await this.#keeper?.readAll()) ??
         (await this.#counters.readAll(this.#databases[0]!));
       if (failure === undefined) break;
       if (scheduler.nowMs > untilMs)
@@ -189,6 +216,7 @@ export class Workload {
     }
     // clients find the master, too
     await this.#untilDone(() => this.#databases[0]!.openTable('last', { families: FAMILIES }));
+    await this.#untilDone(async () => this.#keeper?.close());
     this.judgeHistories();
     await this.#leftOver();
     await this.#inOrder();

@@ -237,4 +237,42 @@ describe('a change stream', () => {
       await db.close();
     }),
   );
+
+  test(
+    'is whole for a consumer that begins before it, though logs were trimmed until then, and servers came and went',
+    inTime(async (clock, wait) => {
+      const world = new World({ clock });
+      let db = await world.start();
+      await db.create('other');
+      const trim = async (): Promise<void> => {
+        for (const row of ['a', 'b', 'c']) {
+          await db.set('other', row, row);
+          await db.service.flush(db.context());
+        }
+        wait(10_000);
+      };
+      await trim();
+      await createStreamed(db, 't');
+      const begun = clock.nowMicros();
+      wait(10_000);
+      await db.set('t', 'a', '1');
+      // an owner that writes nothing to the table, and ends
+      for (const isCrash of [false, true, true]) {
+        if (isCrash) world.crash();
+        else await db.close();
+        db = await world.start();
+      }
+      await trim();
+      await db.set('t', 'b', '2');
+      for (const startMicros of [begun - 3600e6, begun]) {
+        const consumer = new ChangeConsumer('t', startMicros);
+        await consumer.catchUp(db);
+        assert.deepEqual(
+          consumer.changes.map(({ row }) => row),
+          ['a', 'b'],
+        );
+      }
+      await db.close();
+    }),
+  );
 });

@@ -211,6 +211,11 @@ export class ServerLog {
     return Math.max(this.#lastPosition, 0);
   }
 
+  /** Every append to come is at this position or above. */
+  get nextPosition(): LogPosition {
+    return this.#lastPosition + 1;
+  }
+
   /** Bytes of the log on storage: those that a replay needs, or those from an append on. */
   sizeBytes(from?: LogPosition): number {
     if (from !== undefined) return this.#writer.sizeBytes(from);

@@ -11,7 +11,7 @@ const text = fc.oneof(fc.string(), fc.constantFrom('', '__proto__', 'constructor
 
 const plain = { noNullPrototype: true } as const;
 
-export const metadataRow: fc.Arbitrary<MetadataRow> = fc.record(
+const anyRow: fc.Arbitrary<MetadataRow> = fc.record(
   {
     tableId: fc.integer({ min: 0, max: 0xffff_ffff }).map((id) => id.toString(16).padStart(8, '0')),
     range: fc.record({ start: bytes, end: fc.option(bytes, { nil: undefined }) }, plain),
@@ -26,10 +26,20 @@ export const metadataRow: fc.Arbitrary<MetadataRow> = fc.record(
     logs: fc.array(text, { maxLength: 3 }),
     lastServerMicros: count,
     isOfBackup: fc.constant(false),
-    pastOwners: fc.array(fc.record({ server: text, epoch: count, untilMicros: count }, plain), { maxLength: 3 }),
+    pastOwners: fc.array(fc.record({ server: text, epoch: count, untilMicros: count, changesFrom: count }, plain), {
+      maxLength: 3,
+    }),
+    changesFrom: count,
   },
   { ...plain, requiredKeys: ['tableId', 'range', 'server', 'epoch', 'version', 'commitId', 'files', 'redo', 'logs'] },
 );
+
+/** Only a tablet with past owners has changes that are kept. */
+export const metadataRow: fc.Arbitrary<MetadataRow> = anyRow.map((row) => {
+  if (row.pastOwners !== undefined) return row;
+  const { changesFrom: _, ...others } = row;
+  return others;
+});
 
 /** The cells that setCell mutations write. */
 export function cellsOf(mutations: readonly Mutation[]): Cell[] {

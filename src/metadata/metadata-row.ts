@@ -6,6 +6,7 @@
  * whatever clocks say.
  */
 import { assert, type ByteString, CorruptionError, quote } from '../base/index.ts';
+import type { LogPosition } from '../env/index.ts';
 import type { Cell, FamilySchema, Mutation, PastEvent, RowRange, TableSchema, TabletHistory } from '../model/index.ts';
 import { type MetadataKey, METADATA_TABLE_ID, metadataKey, parseMetadataKey } from './keys.ts';
 import { encodeDocument, FEATURE_BACKUP, FEATURE_CLIPS, FEATURE_PAST_OWNERS, PlainObject } from './plain-json.ts';
@@ -30,6 +31,8 @@ export interface PastOwner {
   readonly epoch: number;
   /** Real time at which it ceased to be the owner, microseconds. */
   readonly untilMicros: number;
+  /** As the row's `changesFrom` was. */
+  readonly changesFrom?: LogPosition | undefined;
 }
 
 /** The part of the row that clients need: the family `location`. */
@@ -70,6 +73,11 @@ export interface MetadataRow extends TabletLocation {
    * table has none.
    */
   readonly pastOwners?: readonly PastOwner[] | undefined;
+  /**
+   * The changes of the tablet that the present owner's log has for the table's change stream are in appends at this
+   * position or above. Undefined until the owner serves the tablet, and where the table has no change stream.
+   */
+  readonly changesFrom?: LogPosition | undefined;
 }
 
 /** An entry in the tablet's log of events. */
@@ -174,8 +182,10 @@ function locationFields({
   return { start: range.start, server, isOfBackup, epoch, version, commitId };
 }
 
-function filesFields({ files, clips, redo, logs, lastServerMicros, pastOwners }: MetadataRow): Record<string, unknown> {
-  return { files, clips, redo, logs, lastServerMicros, pastOwners };
+function filesFields(row: MetadataRow): Record<string, unknown> {
+  const { files, clips, redo, logs, lastServerMicros, pastOwners, changesFrom } = row;
+  assert(changesFrom === undefined || pastOwners !== undefined, 'changes are kept of a tablet with past owners');
+  return { files, clips, redo, logs, lastServerMicros, pastOwners, changesFrom };
 }
 
 function featuresOf({ clips, pastOwners }: MetadataRow): number {
@@ -206,6 +216,7 @@ function readFiles(object: PlainObject): Omit<MetadataRow, keyof TabletLocation>
     logs: object.texts('logs'),
     ...(object.has('lastServerMicros') && { lastServerMicros: object.count('lastServerMicros') }),
     ...(object.has('pastOwners') && { pastOwners: object.objects('pastOwners').map(readPastOwner) }),
+    ...(object.has('changesFrom') && { changesFrom: object.count('changesFrom') }),
   };
 }
 
@@ -214,6 +225,7 @@ function readPastOwner(object: PlainObject): PastOwner {
     server: object.text('server'),
     epoch: object.count('epoch'),
     untilMicros: object.count('untilMicros'),
+    ...(object.has('changesFrom') && { changesFrom: object.count('changesFrom') }),
   };
 }
 

@@ -36,6 +36,15 @@ describe('the past owners of a tablet', () => {
     assert.deepEqual(givenTo(released, A, 'logs/a', 9).pastOwners, released.pastOwners);
   });
 
+  test('keep the place in their log at which the changes of the tablet begin', () => {
+    const served = { ...givenTo({ ...ROW, pastOwners: [] }, A, 'logs/a', 1), changesFrom: 7 };
+    const next = givenTo(served, B, 'logs/b', 2);
+    assert.equal(next.changesFrom, undefined, 'the next owner says where it begins');
+    assert.equal(next.pastOwners?.at(-1)?.changesFrom, 7);
+    assert.equal(releasedAt(served, 2).changesFrom, undefined);
+    assert.equal(releasedAt(served, 2).pastOwners?.at(-1)?.changesFrom, 7);
+  });
+
   test('are those of both tablets after a merge, each once, by epoch', () => {
     const low: MetadataRow = {
       ...ROW,

@@ -15,13 +15,23 @@ export const MAX_PAST_OWNERS = 200;
 
 /** The row, with its present owner among the past ones. Rows without a change stream stay as they are. */
 export function withPastOwner(row: MetadataRow, atMicros: number): MetadataRow {
-  const { pastOwners, server, epoch } = row;
-  if (pastOwners === undefined || server === undefined) return row;
+  const { pastOwners, changesFrom, server, epoch } = row;
+  if (pastOwners === undefined || server === undefined) {
+    assert(changesFrom === undefined, 'changes are kept of a tablet that a server has');
+    return row;
+  }
   assert(
     pastOwners.every((owner) => owner.epoch < epoch || owner.server !== server.name),
     'an owner becomes a past one once',
   );
-  return { ...row, pastOwners: bounded([...pastOwners, { server: server.name, epoch, untilMicros: atMicros }]) };
+  const { changesFrom: _ofPastOwner, ...released } = row;
+  const owner = {
+    server: server.name,
+    epoch,
+    untilMicros: atMicros,
+    ...(changesFrom !== undefined && { changesFrom }),
+  };
+  return { ...released, pastOwners: bounded([...pastOwners, owner]) };
 }
 
 /** Those of both tablets of a merge, which have no owner now. */

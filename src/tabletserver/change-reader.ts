@@ -10,7 +10,7 @@
  */
 import { assert, BigtableError, Code } from '../base/index.ts';
 import { type EncodedRecord, type LogRecord, Origin, readEncodedAppends, type ServerLog } from '../commitlog/index.ts';
-import { type Clock, type FileSystem, Pacer, type RequestContext, sleep } from '../env/index.ts';
+import { type Clock, type FileSystem, type LogPosition, Pacer, type RequestContext, sleep } from '../env/index.ts';
 import type { PastOwner } from '../metadata/index.ts';
 import {
   type ChangeBatch,
@@ -51,6 +51,8 @@ interface Part {
   readonly epoch: number;
   /** When it may have begun at the earliest. */
   readonly sinceMicros: number;
+  /** Its changes are in appends at this position or above. Undefined: not known. */
+  readonly changesFrom: LogPosition | undefined;
 }
 
 /** What the next batch is made of. */
@@ -124,9 +126,15 @@ export class ChangeReader {
   #parts(): Part[] {
     const { row } = this.#served.host;
     const owners: readonly PastOwner[] = row.pastOwners ?? [];
-    const all: Part[] = owners.map(({ server, epoch }) => ({ server, epoch, sinceMicros: sinceOf(owners, epoch) }));
+    const all: Part[] = owners.map(({ server, epoch, changesFrom }) => ({
+      server,
+      epoch,
+      sinceMicros: sinceOf(owners, epoch),
+      changesFrom,
+    }));
     const { epoch } = this.#served;
-    all.push({ server: this.#options.serverName, epoch, sinceMicros: sinceOf(owners, epoch) });
+    const { changesFrom } = row;
+    all.push({ server: this.#options.serverName, epoch, sinceMicros: sinceOf(owners, epoch), changesFrom });
     return all;
   }
 
@@ -177,7 +185,7 @@ export class ChangeReader {
     for await (const { position, previous, records } of readEncodedAppends(fileSystem, logPathOf(part.server), from)) {
       if (isBeginning) {
         if (after !== undefined) checkResumed(after, position, previous);
-        else if (previous > 0) this.#checkBeginning(part, records);
+        else if (previous > (part.changesFrom ?? 0)) this.#checkBeginning(part, records);
         isBeginning = false;
       }
       for (const [index, record] of records.entries()) {
@@ -197,8 +205,8 @@ export class ChangeReader {
       }
       if (this.#heartbeatIsDue()) yield this.#send();
     }
-    // a log that a row names is there as long as the row does
-    if (isBeginning && !this.#isOwn(part)) throw gone();
+    // the newest append of a log is kept: without one it has no change of the tablet
+    if (isBeginning && after !== undefined && !this.#isOwn(part)) throw gone();
   }
 
   #isOwn({ server }: Part): boolean {

@@ -12,6 +12,10 @@ class Log {
   lowWater = 0;
   newestPosition = 0;
 
+  get nextPosition(): number {
+    return this.newestPosition + 1;
+  }
+
   sizeBytes(from = this.lowWater): number {
     return this.newestPosition - Math.max(from, this.lowWater);
   }
@@ -89,5 +93,23 @@ describe('the log of a server', () => {
     const before = trim(10);
     advance(-10 * HOUR_MS);
     assert.equal(trim(10), before);
+  });
+
+  test('is kept from the moment at which a tablet with a change stream is about to be served', () => {
+    const { trim, served, retention } = retentionOf(['plain']);
+    assert.equal(trim(100), 100);
+    assert.equal(retention.begin(DAY_MICROS), 101);
+    // others write, and their records are in files, before it is served
+    assert.equal(trim(50), 100);
+    served.push({ tableId: 'streamed' } as ServedTablet);
+    assert.equal(trim(50), 100);
+  });
+
+  test('keeps its newest append, whatever the limit, so that a reader sees that others are gone', () => {
+    const { trim, log, retention } = retentionOf(['streamed'], 10);
+    for (let i = 0; i < 5; i++) {
+      trim(100);
+      assert.ok(retention.keptFrom(log.nextPosition) <= log.newestPosition);
+    }
   });
 });

@@ -15,7 +15,7 @@ import type { TabletMap } from './tablet-map.ts';
 const MAX_NOTES = 1000;
 
 export interface ChangeRetentionOptions {
-  readonly log: Pick<ServerLog, 'lowWater' | 'newestPosition' | 'sizeBytes'>;
+  readonly log: Pick<ServerLog, 'lowWater' | 'newestPosition' | 'nextPosition' | 'sizeBytes'>;
   readonly clock: Pick<Clock, 'nowMicros'>;
   readonly tablets: Pick<TabletMap, 'all'>;
   /** Most bytes that are kept beyond what a replay needs. */
@@ -41,6 +41,19 @@ export class ChangeRetention {
     this.#options = options;
   }
 
+  /**
+   * A tablet of a table with that retention is about to be served. Returns the position of its first change, or one
+   * below it: from there on appends are kept, even if the tablet never comes.
+   */
+  begin(retentionMicros: number): LogPosition {
+    const { clock, log } = this.#options;
+    const nowMicros = clock.nowMicros();
+    this.#retentionMicros = Math.max(this.#retentionMicros, retentionMicros);
+    this.#untilMicros = Math.max(this.#untilMicros, nowMicros + retentionMicros);
+    if (this.#notes.length === 0) this.#notes.push({ atMicros: nowMicros, position: log.lowWater });
+    return log.nextPosition;
+  }
+
   /** The position from which appends are kept, when no replay needs those below `position`. At most `position`. */
   keptFrom(position: LogPosition): LogPosition {
     const retentionMicros = this.#longest();
@@ -58,7 +71,8 @@ export class ChangeRetention {
     if (this.#notes.length === 0) this.#notes.push({ atMicros: nowMicros, position: log.lowWater });
     this.#note(nowMicros);
     this.#forget(nowMicros - this.#retentionMicros, position);
-    return Math.min(this.#notes[0]!.position, position);
+    // the newest append stays: by what it says of the one before it a reader sees that some are gone
+    return Math.min(this.#notes[0]!.position, position, log.newestPosition);
   }
 
   /** The longest retention of a table of which the server has a tablet; 0: none has a change stream. */

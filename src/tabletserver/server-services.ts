@@ -4,11 +4,12 @@
  */
 import { type BigtableError, toBigtableError } from '../base/index.ts';
 import { type NewRecord, Origin, type ServerLog } from '../commitlog/index.ts';
-import type { Env, RequestContext } from '../env/index.ts';
+import type { Env, LogPosition, RequestContext } from '../env/index.ts';
 import type { MetadataClient, SchemaCache } from '../locator/index.ts';
 import { METADATA_TABLE_ID, type MetadataKey } from '../metadata/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import { FILES_DIRECTORY, logPathOf } from '../protocol/index.ts';
+import type { ChangeRetention } from './change-retention.ts';
 import { ClockWarning } from './clock-warning.ts';
 import type { CompactionSchedule } from './compaction-schedule.ts';
 import type { MasterNotices } from './master-notices.ts';
@@ -31,6 +32,7 @@ export interface ServerServicesOptions {
   readonly leaseHeld: () => boolean;
   readonly serverContext: () => RequestContext;
   readonly log: Pick<ServerLog, 'append'>;
+  readonly retention: Pick<ChangeRetention, 'begin'>;
   readonly endServer: (reason: BigtableError) => void;
 }
 
@@ -108,6 +110,10 @@ export class ServerServices implements HostServices {
 
   nowMicros(): number {
     return this.#options.env.clock.nowMicros();
+  }
+
+  keepChanges(retentionMicros: number): LogPosition {
+    return this.#options.retention.begin(retentionMicros);
   }
 
   clockIsBehind(nowMicros: number, lastMicros: number): void {

@@ -3,7 +3,7 @@
  * conditional on the assignment under which the tablet is served.
  */
 import { assert, BigtableError, Code } from '../base/index.ts';
-import type { RequestContext } from '../env/index.ts';
+import type { LogPosition, RequestContext } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
 import {
   commitOfRow,
@@ -43,17 +43,21 @@ export interface HostServices {
   serverContext(): RequestContext;
   uniqueName(): string;
   nowMicros(): number;
+  /** Keeps the log for a change stream of that retention. Returns the position from which on it is kept. */
+  keepChanges(retentionMicros: number): LogPosition;
   /** The wall clock is behind a time that was given to a cell of a tablet. */
   clockIsBehind(nowMicros: number, lastMicros: number): void;
 }
 
-const NO_OWNERS = {};
+const NO_CHANGES = {};
 
 export class ServedTabletHost implements TabletHost {
   readonly #services: HostServices;
   /** The last schema seen: the tablet may outlive the schema's file by a moment. */
   #schema: TableSchema;
   #row: MetadataRow;
+  /** Where the changes of the tablet begin in the server's log, once they are kept. */
+  #changesFrom: LogPosition | undefined;
   #isCommitting = false;
   /** Called when METADATA shows that the tablet is no longer this server's, with its row as it is now. */
   readonly #onLost: (now: MetadataRow | undefined) => void;
@@ -140,7 +144,7 @@ export class ServedTabletHost implements TabletHost {
         { kind: 'compacted', atMicros: this.#services.nowMicros() },
         keyOfRow(this.#row),
         this.#row,
-        { ...this.#row, ...change, ...this.#owners() },
+        { ...this.#row, ...change, ...this.#keptChanges() },
       );
       if (await this.#isDone(commit, state)) {
         this.#row = commit.rows[0]!.row!;
@@ -156,24 +160,33 @@ export class ServedTabletHost implements TabletHost {
 
   async #split(parts: readonly [TabletState, TabletState]): Promise<readonly [MetadataRow, MetadataRow]> {
     for (;;) {
-      const now = { ...this.#row, ...this.#owners() };
+      const now = { ...this.#row, ...this.#keptChanges() };
       const commit = commitOfSplit(this.#services.uniqueName(), this.#services.nowMicros(), now, parts);
       if (await this.#isDone(commit, parts[1])) return commit.rows.map(({ row }) => row) as [MetadataRow, MetadataRow];
     }
   }
 
-  /** True where the row names other past owners than it is to: the change stream began, ended, or forgets some. */
+  /** True where the row says otherwise than it is to: the change stream began, ended, or forgets past owners. */
   get isOutdated(): boolean {
-    return this.#owners().pastOwners !== this.#row.pastOwners;
+    const { pastOwners, changesFrom } = this.#keptChanges();
+    return pastOwners !== this.#row.pastOwners || changesFrom !== this.#row.changesFrom;
   }
 
-  /** The past owners that the row is to name. Without a change stream it names none. */
-  #owners(): Pick<MetadataRow, 'pastOwners'> {
-    const { pastOwners } = this.#row;
+  /** What the row is to say of the table's change stream. Without one it says nothing. */
+  #keptChanges(): Pick<MetadataRow, 'pastOwners' | 'changesFrom'> {
+    const { pastOwners, changesFrom } = this.#row;
     const { changeStream } = this.schema(this.#row.tableId);
-    if (changeStream === undefined) return pastOwners === undefined ? NO_OWNERS : { pastOwners: undefined };
-    const sinceMicros = this.#services.nowMicros() - changeStream.retentionMicros;
-    return { pastOwners: pastOwners === undefined ? [] : ownersSince(pastOwners, sinceMicros) };
+    if (changeStream === undefined) {
+      this.#changesFrom = undefined;
+      return pastOwners === undefined ? NO_CHANGES : { pastOwners: undefined, changesFrom: undefined };
+    }
+    const { retentionMicros } = changeStream;
+    const sinceMicros = this.#services.nowMicros() - retentionMicros;
+    this.#changesFrom ??= changesFrom ?? this.#services.keepChanges(retentionMicros);
+    return {
+      pastOwners: pastOwners === undefined ? [] : ownersSince(pastOwners, sinceMicros),
+      changesFrom: this.#changesFrom,
+    };
   }
 
   /** The change of the tablet's row: nothing else changes it meanwhile. */

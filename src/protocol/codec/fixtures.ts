@@ -64,6 +64,11 @@ const released: MetadataRow = {
 };
 
 const streamed: MetadataRow = { ...released, pastOwners: [{ server: '54352d7f', epoch: 3, untilMicros: 2 ** 50 }] };
+const following: MetadataRow = {
+  ...released,
+  pastOwners: [{ server: '54352d7f', epoch: 3, untilMicros: 2 ** 50, changesFrom: 7 }],
+  changesFrom: 2 ** 40,
+};
 
 const mutations: readonly Mutation[] = [
   { kind: 'setCell', family: 'f', qualifier: 'q\xff', timestamp: 5, value: bytes(0, 255) },
@@ -289,7 +294,12 @@ export const SAMPLES: Samples = {
   },
   backUpTablets: {
     messages: [{ ...master, tablets }],
-    answers: [[{ row: { ...released, isOfBackup: true }, sizeBytes: 12_345 }], [{ row: streamed, sizeBytes: 0 }], []],
+    answers: [
+      [{ row: { ...released, isOfBackup: true }, sizeBytes: 12_345 }],
+      [{ row: streamed, sizeBytes: 0 }],
+      [],
+      [{ row: following, sizeBytes: 0 }],
+    ],
   },
   schemaChanged: { messages: [{ ...master, tableName }], answers: [undefined] },
   doorFilesChanged: { messages: [{ ...master, paths: ['policies/projects/p/instances/i'] }], answers: [undefined] },

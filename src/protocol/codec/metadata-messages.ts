@@ -49,9 +49,11 @@ export const metadataRow: MessageCodec<MetadataRow> = message('MetadataRow', {
         server: required(1, text),
         epoch: required(2, count),
         untilMicros: required(3, number),
+        changesFrom: optional(4, number),
       }),
     ),
   ),
+  changesFrom: optional(14, number),
 });
 
 type RowCommit = MetadataCommit['rows'][number];
