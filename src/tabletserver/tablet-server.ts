@@ -160,6 +160,7 @@ export class TabletServer {
     const shared = {
       env,
       serverName: name,
+      log,
       tablets: this.#tablets,
       schemas: this.#schemas,
       budget: this.#budget,
@@ -176,7 +177,6 @@ export class TabletServer {
     this.#notices = new MasterNotices({ ...env, ...shared });
     const services = new ServerServices({
       ...shared,
-      log,
       retention,
       notices: this.#notices,
       splits: () => this.#splits,
@@ -207,7 +207,6 @@ export class TabletServer {
     this.#calls = new ServerCalls({
       ...options,
       ...shared,
-      log,
       loader: this.#loader,
       splits: this.#splits,
       aftermath: this.#aftermath,
