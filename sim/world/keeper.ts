@@ -147,7 +147,9 @@ export class Keeper {
     if (failure !== undefined) {
       this.#judgeFailure(`the backup of table ${table.name}`, failure, table);
       // it may have come about, and may yet
-      if ((await this.#try(() => database.getBackup(name, this.#options()))) !== undefined) return;
+      let isReady = false;
+      await this.#try(async () => (isReady = (await database.getBackup(name, this.#options())).state === 'ready'));
+      if (!isReady) return;
     }
     this.counts.backups++;
     this.#backups.push({ name, source: table, acknowledged, last: this.#writes });

@@ -129,6 +129,25 @@ describe('deleted tables that are kept', () => {
   );
 
   test(
+    'are restored when their time is over while they are restored',
+    inCluster(
+      async (cluster, tables) => {
+        await filled(tables, 't');
+        await tables.delete('t');
+        cluster.onLockCall = (name, path, go) =>
+          name === 'read' && String(path).startsWith('kept/') ? sleep(cluster.clock, 120_000).then(go) : undefined;
+        await undelete(cluster, tables, 't');
+        cluster.onLockCall = undefined;
+        assert.deepEqual(await tables.rows('t'), ALL);
+        await sleep(cluster.clock, 120_000);
+        assert.deepEqual(await tables.rows('t'), ALL);
+        assert.deepEqual(await leftPaths(cluster), []);
+      },
+      { ...KEPT, keepDeletedMs: 60_000 },
+    ),
+  );
+
+  test(
     'are removed immediately where that is asked: the table, or the one that was deleted last',
     inCluster(async (cluster, tables) => {
       const before = await fileCount(cluster);

@@ -274,7 +274,8 @@ export class TableAdmin {
       });
       const rows = await kept.rowsOf(id, name, context);
       await kept.returnFiles(id, name, context);
-      assert(deletions.lastKept(name)?.tableId === id, 'the table that was deleted last is restored');
+      // its time may be over by now: the table was kept when its restoration was asked for
+      assert(deletions.keptOf(id) !== undefined, 'a table that is restored is kept until it is there');
       await writeSettled(env, schemaPath(name), encodeSchema(schema), { version: 0, lock }).catch((thrown: unknown) => {
         if (isOutcomeUnknown(toBigtableError(thrown))) creations.outcomeUnknown(id);
         throw thrown;
