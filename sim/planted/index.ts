@@ -1,6 +1,7 @@
 /** Bugs that the simulator must find. sim/planted/README.md has the seeds that found them. */
 import type { PlantedBug } from './bug.ts';
 import { FILE_BUGS } from './files.ts';
+import { KEPT_BUGS } from './kept.ts';
 import { LOG_BUGS } from './logs.ts';
 import { METADATA_BUGS } from './metadata.ts';
 import { METADATA_SPLIT_BUGS } from './metadata-splits.ts';
@@ -18,4 +19,5 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...FILE_BUGS,
   ...ROLE_BUGS,
   ...SORTED_LOG_BUGS,
+  ...KEPT_BUGS,
 ];

@@ -31,7 +31,7 @@ async function list(
   const { parent } = request;
   idsOf(parent, CLUSTER, 'parent');
   if (hotTablets === undefined) throw new BigtableError(Code.FAILED_PRECONDITION, 'this door has no hot tablets');
-  const page = pageOf(request, nowMicros);
+  const page = hotPageOf(request, nowMicros);
   const all = await hotTablets.listHotTablets(context, parent, page);
   const { after } = page;
   const rest = after === undefined ? all : all.filter((each) => compareHeat(after, each) < 0);
@@ -64,7 +64,7 @@ interface HotPage {
 }
 
 /** A page after the first is of the time and the size of the first: a call that says otherwise is INVALID_ARGUMENT. */
-function pageOf(request: ListHotTabletsRequest, nowMicros: number): HotPage {
+function hotPageOf(request: ListHotTabletsRequest, nowMicros: number): HotPage {
   const { parent, startTime, endTime, pageSize, pageToken } = request;
   if (pageSize < 0) throw invalidArgument(`page_size must not be negative, is ${pageSize}`, { field: 'page_size' });
   const span = lastDay(nowMicros);

@@ -25,12 +25,17 @@ export function pageOf<T extends { readonly name: string }>(
   maxItems: number,
 ): Page<T> {
   if (pageSize < 0) throw invalidArgument(`page_size must not be negative, is ${pageSize}`, { field: 'page_size' });
-  const after = pageToken === '' ? '' : Buffer.from(pageToken, 'base64url').toString();
-  if (after !== '' && !after.startsWith(prefix))
+  const after = Buffer.from(pageToken, 'base64url').toString();
+  // what is not base64 decodes to something, too
+  if (pageToken !== '' && (!after.startsWith(prefix) || tokenOf(after) !== pageToken))
     throw invalidArgument(`page_token ${quote(pageToken, 200)} is not one of this list`, { field: 'page_token' });
   const rest = items.filter(({ name }) => name > after);
   const page = rest.slice(0, pageSize === 0 ? maxItems : Math.min(pageSize, maxItems));
   const last = page.at(-1);
-  const nextPageToken = last && page.length < rest.length ? Buffer.from(last.name).toString('base64url') : '';
+  const nextPageToken = last && page.length < rest.length ? tokenOf(last.name) : '';
   return { items: page, nextPageToken };
+}
+
+function tokenOf(name: string): string {
+  return Buffer.from(name).toString('base64url');
 }
