@@ -5,7 +5,8 @@
  */
 import { BigtableError, type Database, type Row, RowMutation } from '../../src/embedded/index.ts';
 import { type Random, sleep } from '../../src/env/index.ts';
-import { DEFAULT_PARENT } from '../../src/model/index.ts';
+import { DEFAULT_CLUSTER, DEFAULT_PARENT } from '../../src/model/index.ts';
+import { lastDay } from '../../src/service/index.ts';
 import { ChangeConsumer } from '../../test/change-consumer.ts';
 import { outcomeOf } from '../../test/linearizability/calls.ts';
 import { Tables } from '../../test/tables.ts';
@@ -98,8 +99,54 @@ export class Keeper {
     if (what < 0.6 && backup !== undefined) return this.#copy(backup);
     if (what < 0.65 && backup !== undefined) return void (await this.#deleteBackup(backup, isOver));
     if (what < 0.85) return this.#deleteAndUndelete(table, isOver);
-    if (what < 0.9 && table !== this.#streamed) return this.#deleteForEver(table, isOver);
+    if (what < 0.88 && table !== this.#streamed) return this.#deleteForEver(table, isOver);
+    if (what < 0.94) return this.#ask(backup);
     await this.#divide(table);
+  }
+
+  /** Calls that are asked now and then: what they name exists. */
+  async #ask(backup: KnownBackup | undefined): Promise<void> {
+    const { database, random, seat } = this.#parts;
+    const streamed = `${DEFAULT_PARENT}/tables/${STREAMED}`;
+    const context = new Tables(seat.env, seat.client).context(CALL_MS);
+    const calls: readonly (readonly [what: string, call: () => Promise<unknown>, table?: VersionedTable])[] = [
+      ['the list of backups', () => database.listBackups(this.#options())],
+      ['the list of deleted tables', () => database.listDeletedTables(this.#options())],
+      ...(backup === undefined ? [] : [['a backup', () => database.getBackup(backup.name, this.#options())] as const]),
+      ...(backup === undefined
+        ? []
+        : [['a change of a backup', () => database.updateBackup(backup.name, this.#laterExpiry())] as const]),
+      [
+        'hot tablets',
+        () =>
+          seat.client.hotTablets.listHotTablets(
+            context,
+            `${DEFAULT_PARENT}/clusters/${DEFAULT_CLUSTER}`,
+            lastDay(seat.env.clock.nowMicros()),
+          ),
+      ],
+      ...(this.#streamed === undefined
+        ? []
+        : [
+            [
+              'a change of the retention',
+              () =>
+                seat.client.updateTable(context, streamed, {
+                  changeStream: { retentionMicros: (1 + Math.floor(random.float() * 7)) * DAY_MICROS },
+                }),
+              this.#streamed,
+            ] as const,
+          ]),
+    ];
+    const [what, call, table] = this.#oneOf(calls)!;
+    const deletions = table?.deletions;
+    const failure = await this.#try(call);
+    if (failure !== undefined && deletions === table?.deletions) this.#judgeFailure(what, failure, table);
+  }
+
+  #laterExpiry(): { readonly expires: Date; readonly timeoutMs: number } {
+    const nowMs = this.#parts.seat.process.clock.nowMicros() / 1000;
+    return { expires: new Date(nowMs + 10 * 86_400_000), ...this.#options() };
   }
 
   async #divide({ name }: VersionedTable): Promise<void> {

@@ -60,8 +60,8 @@ export interface AssignmentQueueOptions {
 }
 
 /**
- * `waiting`: to be begun. `aside`: until its tablet of METADATA is known and leaves the queue. `held`: until a merge is over.
- * `sorting`: until the logs of its dead servers are sorted. `failing`: until it is tried again.
+ * `waiting`: to be begun. `aside`: until its tablet of METADATA is known and leaves the queue. `held`: until a merge is
+ * over. `sorting`: until the logs of its dead servers are sorted. `failing`: until it is tried again.
  */
 type Phase = 'waiting' | 'aside' | 'held' | 'sorting' | 'active' | 'failing';
 

@@ -27,7 +27,7 @@ import {
   type MetadataRow,
 } from '../metadata/index.ts';
 import { isBackupName, type NewBackup, type TableSchema } from '../model/index.ts';
-import type { MasterCalls, TabletBackup, TabletRef } from '../protocol/index.ts';
+import { BACKUP_POLICY, type MasterCalls, type TabletBackup, type TabletRef } from '../protocol/index.ts';
 import type { Assignment } from './assignment.ts';
 import type { LiveServer } from './live-server.ts';
 import type { Servers } from './servers.ts';
@@ -41,8 +41,6 @@ const ATTEMPT_MS = 500;
 const ATTEMPTS_MS = 60_000;
 /** Clients may change the times of a backup that is being deleted. */
 const MAX_DELETIONS = 10;
-/** What a restored table does not take over: it is set for a table, not for its contents. */
-const NOT_RESTORED = 'automated_backup_policy';
 
 export interface BackupsOptions {
   readonly env: Env;
@@ -162,7 +160,8 @@ export class Backups {
     const { file } = await this.#ready(backup);
     const schemaOf = (id: string): TableSchema => {
       const { extra, changeStream: _notRestored, ...schema } = file.schema;
-      const kept = Object.entries(extra ?? {}).filter(([field]) => field !== NOT_RESTORED);
+      // it is set for a table, not for its contents
+      const kept = Object.entries(extra ?? {}).filter(([field]) => field !== BACKUP_POLICY);
       return { ...schema, id, name, deletionProtection: false, ...(extra && { extra: Object.fromEntries(kept) }) };
     };
     const createRows = (id: string): Promise<MetadataRow[]> => this.#copyRows(file, id, false, context);

@@ -32,6 +32,7 @@ import {
 } from '../protocol/index.ts';
 import { Assignment } from './assignment.ts';
 import { AssignmentQueue } from './assignment-queue.ts';
+import { AutomatedBackups } from './automated-backups.ts';
 import { Backups } from './backups.ts';
 import { Balancer } from './balancer.ts';
 import { Creations } from './creations.ts';
@@ -94,6 +95,7 @@ const BALANCE_DELAY_MS = 5000;
 
 type Work =
   | 'finish backups'
+  | 'back tables up'
   | 'sweep'
   | 'assign'
   | 'look at METADATA'
@@ -101,7 +103,7 @@ type Work =
   | 'balance'
   | 'call silent servers';
 
-type Lane = 'sweep' | 'assign' | 'METADATA' | 'merge' | 'deletions';
+type Lane = 'sweep' | 'assign' | 'METADATA' | 'merge' | 'deletions' | 'backups';
 
 export class Master {
   readonly #env: Env;
@@ -119,6 +121,7 @@ export class Master {
   readonly #tables: TableAdmin;
   readonly #deletions: Deletions;
   readonly #backups: Backups;
+  readonly #automatedBackups: AutomatedBackups;
   #stopServing: (() => Promise<void>) | undefined;
   #stopWatching: (() => void) | undefined;
   #ended = false;
@@ -213,6 +216,7 @@ export class Master {
       betweenSweeps: (work) => this.#schedule.oneByOne('sweep', work),
       onRowsLeft: () => this.#schedule.later('finish backups', RETRY_MS),
     });
+    this.#automatedBackups = new AutomatedBackups({ env, schemas: this.#schemas, backups: this.#backups });
   }
 
   /** Stands by until it has the lock. Resolves when it answers calls. */
@@ -375,6 +379,7 @@ export class Master {
     if (!this.#assigned.isDone) void this.#queue.idle().then(() => this.#allAssigned());
     this.#schedule.later('assign', LOOK_PERIOD_MS);
     if (this.#backups.anySeen) this.#schedule.later('finish backups', 0);
+    if (this.#automatedBackups.areWanted) this.#schedule.later('back tables up', 0);
     if (this.#deletions.unfinished().length > 0) this.#schedule.later('finish deletions', 0);
     this.#schedule.later('balance', 0);
   }
@@ -426,6 +431,7 @@ export class Master {
     else if (what === 'call silent servers') await this.#callSilent();
     else if (what === 'finish deletions') await this.#finishDeletions();
     else if (what === 'finish backups') await this.#finishBackups();
+    else if (what === 'back tables up') await this.#backTablesUp();
     else if (what === 'balance') await this.#balance();
     else if (what === 'look at METADATA') await this.#lookAtMetadata();
     else await this.#schedule.oneByOne('assign', () => this.#lookAtAll());
@@ -438,6 +444,11 @@ export class Master {
 
   async #finishBackups(): Promise<void> {
     await this.#schedule.oneByOne('deletions', () => this.#backups.finish(this.#context()));
+  }
+
+  /** Backups may take their time: no other work waits for them. */
+  async #backTablesUp(): Promise<void> {
+    await this.#schedule.oneByOne('backups', () => this.#automatedBackups.run(this.#context()));
   }
 
   #failed(what: Work, error: BigtableError): void {

@@ -17,6 +17,7 @@ export {
 } from './codec/call-codec.ts';
 export { protocolVersion } from './codec/call-messages.ts';
 export { internalCallsProto } from './codec/call-proto.ts';
+export { BACKUP_POLICY, type BackupPolicy, backupPolicyOf } from './backup-policy.ts';
 export { checkClock, type ClockCheckParts } from './clock-check.ts';
 export { deposed, isDeposed } from './deposed.ts';
 export type {

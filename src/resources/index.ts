@@ -3,7 +3,7 @@
  * schema bundles, policies. Each is a file of the lock service. Caches of what calls need of them follow these files.
  */
 export { AppProfileCache } from './app-profile-cache.ts';
-export { Instances } from './instances.ts';
+export { firstClusterOf, Instances } from './instances.ts';
 export { MemoryLayerCache } from './memory-layer-cache.ts';
 export { MemoryLayers } from './memory-layers.ts';
 export { forgetFiles, keepFiles, returnFiles } from './kept-files.ts';

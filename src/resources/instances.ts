@@ -5,7 +5,7 @@
  * An instance has a file from its creation, or from its first change, until it is deleted; it may exist without one.
  * Invariant: a file changes only from the version that the change was computed from.
  */
-import { BigtableError, Code, notFound, toBigtableError } from '../base/index.ts';
+import { assert, BigtableError, Code, notFound, toBigtableError } from '../base/index.ts';
 import {
   type Clock,
   listFiles,
@@ -268,4 +268,13 @@ function isRefused(thrown: unknown): false {
 function isNotFound(thrown: unknown): false {
   if (toBigtableError(thrown).code !== Code.NOT_FOUND) throw thrown;
   return false;
+}
+
+/** The first cluster of an instance, by its id. */
+export async function firstClusterOf(lockService: Pick<LockService, 'read'>, name: string): Promise<string> {
+  const path = instancePath(name);
+  const file = await lockService.read(path);
+  const { clusters } = file === undefined ? uncreatedInstance(name) : decodeInstance(path, file.contents).instance;
+  assert(clusters.length > 0, 'an instance has a cluster');
+  return clusters[0]!.id;
 }

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { toBytes } from '../../base/index.ts';
+import { backupPolicyOf } from '../../protocol/index.ts';
 import {
   ColumnFamilySchema,
   GcRuleSchema,
   type Table,
+  type Table_AutomatedBackupPolicySchema,
   Table_View as View,
   TableSchema,
 } from '../generated/google/bigtable/admin/v2/table_pb.ts';
@@ -17,6 +19,7 @@ import { gcRuleMessage, gcRuleOf } from './gc-rule.ts';
 import { cellsOf } from './row.ts';
 import {
   applyExtra,
+  checkBackupPolicy,
   extraOf,
   familyMessage,
   familyOf,
@@ -68,12 +71,48 @@ describe('tables', () => {
     const extra = extraOf(overTheWire(table));
     assert.deepEqual(Object.keys(extra ?? {}).sort(), [...KEPT_FIELDS].sort());
     const schema = schemaOf(table);
-    const back = tableMessage({ ...schema, name: '' }, View.SCHEMA_VIEW);
+    const { effectiveAutomatedBackupPolicy, ...back } = tableMessage({ ...schema, name: '' }, View.SCHEMA_VIEW);
     assert.deepEqual({ ...back, granularity: 0 }, table);
+    assert.deepEqual(effectiveAutomatedBackupPolicy, table.automatedBackupConfig.value);
     assert.equal(extraOf(create(TableSchema)), undefined);
     const cleared = create(TableSchema);
     assert.deepEqual(applyExtra(cleared, { row_key_schema: '', unknown: 'x' }), ['row_key_schema']);
     assert.deepEqual(cleared, create(TableSchema));
+  });
+
+  test('a backup policy is read by the master as it was set, and checked before', () => {
+    const day = 86_400n;
+    const tableWith = (value: MessageInitShape<typeof Table_AutomatedBackupPolicySchema>) =>
+      create(TableSchema, { automatedBackupConfig: { case: 'automatedBackupPolicy', value } });
+    const read = (table: Table) => {
+      checkBackupPolicy(overTheWire(table));
+      return backupPolicyOf(schemaOf(overTheWire(table)));
+    };
+    assert.equal(read(create(TableSchema)), undefined);
+    assert.equal(read(tableWith({ disabled: true })), undefined);
+    assert.equal(read(tableWith({ retentionPeriod: { seconds: 3n * day }, disabled: true })), undefined);
+    assert.deepEqual(
+      read(
+        tableWith({
+          retentionPeriod: { seconds: 4n * day, nanos: 5000 },
+          frequency: { seconds: day },
+          keepHotDuration: { seconds: day, nanos: 1000 },
+          locations: ['projects/p/locations/local'],
+        }),
+      ),
+      { retentionMicros: 4 * 86_400e6 + 5, hotMicros: 86_400e6 + 1 },
+    );
+    for (const wrong of [
+      {},
+      { retentionPeriod: { seconds: 3n * day - 1n } },
+      { retentionPeriod: { seconds: 90n * day, nanos: 1 } },
+      { retentionPeriod: { seconds: -3n * day } },
+      { retentionPeriod: { seconds: 3n * day }, frequency: { seconds: 3600n } },
+      { retentionPeriod: { seconds: 3n * day }, keepHotDuration: { seconds: day - 1n } },
+      { retentionPeriod: { seconds: 3n * day }, keepHotDuration: { seconds: 4n * day } },
+      { retentionPeriod: { seconds: 30n * day }, keepHotDuration: { seconds: 11n * day } },
+    ])
+      assert.throws(() => checkBackupPolicy(tableWith(wrong)), invalid);
   });
 
   test('granularities', () => {

@@ -5,6 +5,7 @@
  * returned.
  */
 import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import type { Duration } from '@bufbuild/protobuf/wkt';
 import { toText, utf8, invalidArgument } from '../../base/index.ts';
 import type { ChangeStream, FamilySchema, Granularity, TableSchema } from '../../model/index.ts';
 import {
@@ -55,7 +56,7 @@ export function granularityOf(message: TimestampGranularity): Granularity {
   }
 }
 
-/** Fields of a Table that are kept as they are: their name in the API, and how one is read and written. */
+/** Fields of a Table that are kept as they are, also the backup policy, on which the master acts: their name in the API, and how one is read and written. */
 interface KeptField {
   readonly name: string;
   encode(table: Table): string | undefined;
@@ -119,6 +120,32 @@ export function extraOf(table: Table): Record<string, string> | undefined {
   return Object.keys(extra).length === 0 ? undefined : extra;
 }
 
+const DAY_SECONDS = 86_400;
+
+/** INVALID_ARGUMENT where the table wishes for backups that the API does not know. */
+export function checkBackupPolicy({ automatedBackupConfig: config }: Table): void {
+  if (config.case !== 'automatedBackupPolicy') return;
+  const { retentionPeriod, frequency, keepHotDuration, disabled } = config.value;
+  const refuse = (name: string, words: string): never => {
+    const field = `table.automated_backup_policy.${name}`;
+    throw invalidArgument(`${field} must be ${words}`, { field });
+  };
+  if (disabled && retentionPeriod === undefined) return;
+  const retentionSeconds = retentionPeriod === undefined ? 0 : secondsOf(retentionPeriod);
+  if (!(retentionSeconds >= 3 * DAY_SECONDS && retentionSeconds <= 90 * DAY_SECONDS))
+    refuse('retention_period', 'from 3 to 90 days');
+  if (frequency !== undefined && secondsOf(frequency) !== DAY_SECONDS) refuse('frequency', '24 hours');
+  if (keepHotDuration === undefined) return;
+  const hotSeconds = secondsOf(keepHotDuration);
+  if (!(hotSeconds >= DAY_SECONDS && hotSeconds <= 10 * DAY_SECONDS))
+    refuse('keep_hot_duration', 'from 24 hours to 10 days');
+  if (hotSeconds > retentionSeconds) refuse('keep_hot_duration', 'no longer than the retention_period');
+}
+
+function secondsOf({ seconds, nanos }: Duration): number {
+  return Number(seconds) + nanos / 1e9;
+}
+
 /** Views that show the table's clusters. */
 export function showsClusters(view: View): boolean {
   return view === View.REPLICATION_VIEW || view === View.ENCRYPTION_VIEW || view === View.FULL;
@@ -137,6 +164,8 @@ export function tableMessage(schema: TableSchema, view: View, clusters: readonly
   table.columnFamilies = columnFamiliesOf(Object.values(schema.families));
   if (schema.changeStream !== undefined) table.changeStreamConfig = changeStreamMessage(schema.changeStream);
   applyExtra(table, schema.extra ?? {});
+  if (table.automatedBackupConfig.case === 'automatedBackupPolicy')
+    table.effectiveAutomatedBackupPolicy = table.automatedBackupConfig.value;
   return table;
 }
 

@@ -16,7 +16,15 @@ import type { RequestContext } from '../../env/index.ts';
 import { ALL_ROWS, instanceOfTable, type RowRange, type TableSchema as ModelTable } from '../../model/index.ts';
 import type { FamilyChange, NewTable, Service } from '../../service/index.ts';
 import { checkRowKeySchema } from '../convert/row-key-schema.ts';
-import { changeStreamOf, extraOf, familyOf, granularityOf, showsClusters, tableMessage } from '../convert/table.ts';
+import {
+  changeStreamOf,
+  checkBackupPolicy,
+  extraOf,
+  familyOf,
+  granularityOf,
+  showsClusters,
+  tableMessage,
+} from '../convert/table.ts';
 import {
   BigtableTableAdmin,
   type CreateTableRequest,
@@ -96,6 +104,7 @@ function newTableOf(request: CreateTableRequest): NewTable {
   const { rowKeySchema, columnFamilies = {} } = table ?? {};
   if (rowKeySchema !== undefined) checkRowKeySchema(rowKeySchema, Object.keys(columnFamilies));
   const families = Object.entries(columnFamilies).map(([name, family]) => familyOf(name, family));
+  if (table !== undefined) checkBackupPolicy(table);
   const extra = table && extraOf(table);
   return {
     name: `${request.parent}/tables/${request.tableId}`,

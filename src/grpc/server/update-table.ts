@@ -6,7 +6,7 @@ import { BigtableError, Code, invalidArgument, toText } from '../../base/index.t
 import type { RequestContext } from '../../env/index.ts';
 import type { Service, TableChange } from '../../service/index.ts';
 import { checkRowKeySchemaChange } from '../convert/row-key-schema.ts';
-import { changeStreamOf, extraOf, KEPT_FIELDS, tableMessage } from '../convert/table.ts';
+import { changeStreamOf, checkBackupPolicy, extraOf, KEPT_FIELDS, tableMessage } from '../convert/table.ts';
 import {
   UpdateTableMetadataSchema,
   type UpdateTableRequest,
@@ -60,6 +60,7 @@ function changeableField(path: string): string {
 
 function changeOf(table: Table, fields: readonly string[], present: Readonly<Record<string, string>>): TableChange {
   const keptFields = fields.filter((field) => KEPT_FIELDS.includes(field));
+  checkBackupPolicy(table);
   const given = extraOf(table) ?? {};
   // a field in the mask that the message lacks is removed: '' means removal
   const changed = Object.fromEntries(keptFields.map((field) => [field, given[field] ?? '']));
