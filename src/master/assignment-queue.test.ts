@@ -90,10 +90,16 @@ describe('the assignment queue', () => {
     inCluster(
       async (cluster, tables) => {
         await fill(cluster, tables);
-        const metadata = new MetadataClient({ ...cluster.env, locator: new Locator(cluster.env), stopped: () => false });
+        const metadata = new MetadataClient({
+          ...cluster.env,
+          locator: new Locator(cluster.env),
+          stopped: () => false,
+        });
         const holders = [(await metadata.readRoot(tables.context()))!];
         for await (const rows of metadata.scan(ROOT_RANGE, tables.context())) holders.push(...rows);
-        const [root, ...others] = holders.map(({ server }) => cluster.servers.findIndex((one) => one?.name === server!.name));
+        const [root, ...others] = holders.map(({ server }) =>
+          cluster.servers.findIndex((one) => one?.name === server!.name),
+        );
         let rootLoads = 0;
         cluster.onCall = ({ address, method, message, context, go }) => {
           if (method === 'load' && keysOf(message).includes(ROOT_KEY) && ++rootLoads === 1)

@@ -11,7 +11,14 @@
 import { assert, type BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
 import type { Env, RequestContext, Timer } from '../env/index.ts';
 import type { MetadataClient } from '../locator/index.ts';
-import { isMetadataTablet, keyOfRow, type MetadataKey, metadataKey, type MetadataRow, ROOT_KEY } from '../metadata/index.ts';
+import {
+  isMetadataTablet,
+  keyOfRow,
+  type MetadataKey,
+  metadataKey,
+  type MetadataRow,
+  ROOT_KEY,
+} from '../metadata/index.ts';
 import { isDeposed } from '../protocol/index.ts';
 import type { Assignment, Placement } from './assignment.ts';
 import type { LiveServer } from './live-server.ts';

@@ -29,6 +29,7 @@ import {
 import { isBackupName, type NewBackup, type TableSchema } from '../model/index.ts';
 import type { MasterCalls, TabletBackup, TabletRef } from '../protocol/index.ts';
 import type { Assignment } from './assignment.ts';
+import { withoutQuotas } from './family-changes.ts';
 import type { LiveServer } from './live-server.ts';
 import type { Servers } from './servers.ts';
 import { noTable, type TableAdmin } from './table-admin.ts';
@@ -161,7 +162,7 @@ export class Backups {
     const { tables } = this.#options;
     const { file } = await this.#ready(backup);
     const schemaOf = (id: string): TableSchema => {
-      const { extra, changeStream: _notRestored, ...schema } = file.schema;
+      const { extra, changeStream: _stream, ...schema } = withoutQuotas(file.schema);
       const kept = Object.entries(extra ?? {}).filter(([field]) => field !== NOT_RESTORED);
       return { ...schema, id, name, deletionProtection: false, ...(extra && { extra: Object.fromEntries(kept) }) };
     };

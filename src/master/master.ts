@@ -50,6 +50,7 @@ import { type SweepResult, sweep } from './sweep.ts';
 import { noTable, TableAdmin } from './table-admin.ts';
 import { mergeTablets } from './tablet-merge.ts';
 import { TableIds } from './table-ids.ts';
+import { UsageCounts } from './usage-counts.ts';
 import { Verification } from './verification.ts';
 import { RETRY_MS, WorkSchedule } from './work-schedule.ts';
 
@@ -93,6 +94,7 @@ const CALL_AGAIN_MS = 1000;
 const BALANCE_DELAY_MS = 5000;
 
 type Work =
+  | 'count usage'
   | 'finish backups'
   | 'sweep'
   | 'assign'
@@ -101,7 +103,7 @@ type Work =
   | 'balance'
   | 'call silent servers';
 
-type Lane = 'sweep' | 'assign' | 'METADATA' | 'merge' | 'deletions';
+type Lane = 'usage' | 'sweep' | 'assign' | 'METADATA' | 'merge' | 'deletions';
 
 export class Master {
   readonly #env: Env;
@@ -119,6 +121,7 @@ export class Master {
   readonly #tables: TableAdmin;
   readonly #deletions: Deletions;
   readonly #backups: Backups;
+  readonly #usage: UsageCounts;
   #stopServing: (() => Promise<void>) | undefined;
   #stopWatching: (() => void) | undefined;
   #ended = false;
@@ -170,6 +173,7 @@ export class Master {
       check: () => this.#checkMayWork(),
       onDeposed: () => this.#lockLost(),
     };
+    this.#usage = new UsageCounts(parts);
     const loads = new Loads({
       ...parts,
       clock: env.clock,
@@ -377,6 +381,7 @@ export class Master {
     if (this.#backups.anySeen) this.#schedule.later('finish backups', 0);
     if (this.#deletions.unfinished().length > 0) this.#schedule.later('finish deletions', 0);
     this.#schedule.later('balance', 0);
+    if (this.#usage.isNeeded) this.#schedule.later('count usage', 0);
   }
 
   /** Every tablet was tried after the first look at all. */
@@ -427,6 +432,7 @@ export class Master {
     else if (what === 'finish deletions') await this.#finishDeletions();
     else if (what === 'finish backups') await this.#finishBackups();
     else if (what === 'balance') await this.#balance();
+    else if (what === 'count usage') await this.#countUsage();
     else if (what === 'look at METADATA') await this.#lookAtMetadata();
     else await this.#schedule.oneByOne('assign', () => this.#lookAtAll());
   }
@@ -434,6 +440,10 @@ export class Master {
   async #finishDeletions(): Promise<void> {
     await this.#schedule.oneByOne('deletions', () => this.#tables.finishDeletions(this.#context()));
     this.#schedule.later('sweep', SWEEP_DELAY_MS);
+  }
+
+  #countUsage(context = this.#context()): Promise<void> {
+    return this.#schedule.oneByOne('usage', () => this.#usage.run(context));
   }
 
   async #finishBackups(): Promise<void> {
@@ -480,6 +490,7 @@ export class Master {
       confirmDoorFiles: (paths, context) =>
         this.#servers.confirm(paths.join(', '), 'doorFilesChanged', { paths }, context),
       merge: (name, row) => this.#schedule.oneByOne('merge', () => this.#merge(name, row)),
+      countUsage: (context) => this.#countUsage(context),
       sweep: () => this.#sweep(),
       sweepLater: () => this.#schedule.later('sweep', SWEEP_DELAY_MS),
       onSplit: (server, tablets) => this.#tabletSplit(server, tablets),
