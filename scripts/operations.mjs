@@ -245,7 +245,7 @@ if (root !== undefined) {
       report.check(isRight, line, `${out}${err}`);
     }
 
-    for (const first of ['hottablets', 'backup t'])
+    for (const first of ['hottablets', 'usage t', 'backup t'])
       for (const line of linesOf(block(`edubba --address 127.0.0.1:8086 ${first}`))) {
         const { status, out, err } = await machine.run(line);
         report.check(status === 0, line, `${out}${err}`);

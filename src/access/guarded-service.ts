@@ -13,6 +13,7 @@ import type {
   RowMutations,
   RowRange,
   TableSchema,
+  TableUsage,
   TabletHistory,
   TabletStatistics,
 } from '../model/index.ts';
@@ -34,6 +35,7 @@ import {
   parseResourceName,
   type PolicySource,
   type PolicyStore,
+  type QuotaChange,
   type RawCallPasser,
   type ReadRequest,
   type ResourceStore,
@@ -301,6 +303,29 @@ export class GuardedService implements Service {
     const { families } = await this.getTable(context, table);
     const usage = await this.#service.familyUsage(context, table);
     return this.#rights.isOpen ? usage : usage.filter(({ family }) => Object.hasOwn(families, family));
+  }
+
+  /** Sizes and counts tell something of the data: of the families that the caller may read or administer. */
+  async tableUsage(context: RequestContext, table: string): Promise<TableUsage> {
+    await this.getTable(context, table);
+    const usage = await this.#service.tableUsage(context, table);
+    const rights = (['read', 'admin'] as const).map((right) =>
+      this.#rights.onFamilies(context.principal, right, table, ''),
+    );
+    if (rights.some(({ kind }) => kind === 'all')) return usage;
+    const families = usage.families.filter(({ family }) => rights.some((each) => coversFamily(each, family)));
+    if (families.length === 0) this.#gate.refuse(context, 'GetTableUsage', 'bigtable.tables.readRows', table);
+    return { families };
+  }
+
+  setQuota(context: RequestContext, table: string, change: QuotaChange): Promise<void> {
+    return this.#audit.change(context, 'SetQuota', table, async () => {
+      const { family } = change;
+      if (family === undefined) this.#rights.check(context, 'bigtable.tables.update', table);
+      else if (!coversFamily(this.#rights.onFamilies(context.principal, 'admin', table, ''), family))
+        throw denied(context.principal, 'bigtable.tables.update', `${table}/columnFamilies/${family}`);
+      return this.#service.setQuota(context, table, change);
+    });
   }
 
   async counters(context: RequestContext): Promise<Readonly<Record<string, number>>> {

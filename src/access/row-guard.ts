@@ -24,6 +24,7 @@ import {
   PERMISSIONS_OF_RIGHTS,
   type ReadRequest,
   type Service,
+  withoutUsage,
 } from '../service/index.ts';
 import { coversFamily, denied, type FamilyRights, type Rights } from './rights.ts';
 
@@ -47,7 +48,9 @@ export class RowGuard implements DataService {
 
   mutateRow(context: RequestContext, table: string, entry: RowMutations): Promise<void> {
     const refusal = this.#refusal(context, table, entry.mutations);
-    return refusal === undefined ? this.#parts.service.mutateRow(context, table, entry) : Promise.reject(refusal);
+    return refusal === undefined
+      ? hidden(this.#parts.service.mutateRow(context, table, entry))
+      : Promise.reject(refusal);
   }
 
   async mutateRows(
@@ -64,7 +67,10 @@ export class RowGuard implements DataService {
     if (entries.length > 0 && allowed.length === 0) return refusals;
     const answered = await service.mutateRows(context, table, allowed);
     let next = 0;
-    return refusals.map((refusal) => refusal ?? answered[next++]);
+    return refusals.map((refusal) => {
+      const outcome = refusal ?? answered[next++];
+      return outcome && withoutUsage(outcome);
+    });
   }
 
   readRows(context: RequestContext, request: ReadRequest): AsyncIterable<ReadBatch> {
@@ -88,9 +94,9 @@ export class RowGuard implements DataService {
     }
     const { service } = this.#parts;
     const rights = this.#on(context, 'read', table);
-    if (rights.kind === 'all') return service.checkAndMutateRow(context, request);
+    if (rights.kind === 'all') return hidden(service.checkAndMutateRow(context, request));
     const narrowed = this.#narrowed(context, table, predicate, rights, await this.#schemaOf(context, table));
-    return service.checkAndMutateRow(context, { ...request, predicate: narrowed });
+    return hidden(service.checkAndMutateRow(context, { ...request, predicate: narrowed }));
   }
 
   async readModifyWriteRow(
@@ -104,7 +110,7 @@ export class RowGuard implements DataService {
     for (const { family } of rules)
       if (!coversFamily(rights, family)) throw this.#denied(context, 'readModifyWrite', table, family);
     if (rules.length === 0 && isNothing(rights)) throw this.#denied(context, 'readModifyWrite', table);
-    return this.#parts.service.readModifyWriteRow(context, table, row, rules, maxAnswerBytes);
+    return hidden(this.#parts.service.readModifyWriteRow(context, table, row, rules, maxAnswerBytes));
   }
 
   /** True where the caller has the right on every family: then the call may be passed on as it is. */
@@ -179,6 +185,13 @@ export class RowGuard implements DataService {
     if (families === '') return error;
     return new BigtableError(Code.PERMISSION_DENIED, `${error.message}, column families ${quote(families, 1000)}`);
   }
+}
+
+/** The outcome of a write of a caller who may know the sizes of some families alone, or of none. */
+function hidden<T>(write: Promise<T>): Promise<T> {
+  return write.catch((thrown: unknown) => {
+    throw thrown instanceof BigtableError ? withoutUsage(thrown) : thrown;
+  });
 }
 
 function isNothing({ kind, families }: FamilyRights): boolean {

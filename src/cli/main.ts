@@ -20,6 +20,7 @@ import { addServeCommand } from './serve/serve-command.ts';
 import { addSettingsCommand } from './settings/settings-command.ts';
 import { addBackupCommands } from './commands/backup-commands.ts';
 import { addLoadCommands } from './commands/load-commands.ts';
+import { addQuotaCommands } from './commands/quota-commands.ts';
 import { addPolicyCommands } from './commands/policy-commands.ts';
 import { addTableCommands } from './commands/table-commands.ts';
 import { addTabletCommands } from './commands/tablet-commands.ts';
@@ -101,6 +102,7 @@ function commandLine(terminal: Terminal, json = false): Command {
   addCellCommands(program, terminal);
   program.commandsGroup('Storage:');
   addTabletCommands(program, terminal);
+  addQuotaCommands(program, terminal);
   addLoadCommands(program, terminal);
   addInspectCommand(program, terminal);
   return program;

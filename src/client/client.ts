@@ -17,6 +17,7 @@ import type {
   RowMutations,
   RowRange,
   TableSchema,
+  TableUsage,
   TabletHistory,
   TabletStatistics,
 } from '../model/index.ts';
@@ -48,6 +49,7 @@ import type {
   NamedKind,
   NamedResource,
   NewTable,
+  QuotaChange,
   RawCallPasser,
   ReadRequest,
   ResourceKind,
@@ -362,6 +364,14 @@ export class Client implements Service {
 
   familyUsage(context: RequestContext, table: string): Promise<readonly FamilyUsage[]> {
     return this.#control.familyUsage(context, table);
+  }
+
+  tableUsage(context: RequestContext, table: string): Promise<TableUsage> {
+    return this.#control.tableUsage(context, table);
+  }
+
+  setQuota(context: RequestContext, table: string, change: QuotaChange): Promise<void> {
+    return this.#control.setQuota(context, table, change);
   }
 
   counters(context: RequestContext): Promise<Readonly<Record<string, number>>> {

@@ -19,12 +19,22 @@ import {
   type FamilyUsage,
   type Limits,
   type RowRange,
+  sumTraffic,
   sumUsages,
+  type TableUsage,
   type TabletHistory,
   type TabletStatistics,
+  usageOfTable,
 } from '../model/index.ts';
 import { callServer, type NamedCounters } from '../protocol/index.ts';
-import { checkTableName, checkTabletBound, type CompactionProgress, type ControlService } from '../service/index.ts';
+import {
+  checkQuota,
+  checkTableName,
+  checkTabletBound,
+  type CompactionProgress,
+  type ControlService,
+  type QuotaChange,
+} from '../service/index.ts';
 import { onServers } from './each-server.ts';
 import { eachTablet, ofEachTablet } from './each-tablet.ts';
 import type { MasterCaller } from './master-caller.ts';
@@ -151,6 +161,34 @@ export class Control implements ControlService {
       callServer(env.transport, server.address, 'familyUsage', { tableId: id, range }, context),
     );
     return sumUsages(byTablet.flat());
+  }
+
+  async tableUsage(context: RequestContext, table: string): Promise<TableUsage> {
+    const { router, env } = this.#parts;
+    const usage = await this.familyUsage(context, table);
+    const schema = await router.table(table, context);
+    const traffic = await onServers(
+      env,
+      ({ address }) => callServer(env.transport, address, 'traffic', { tableId: schema.id }, context),
+      context,
+    );
+    return usageOfTable(schema, usage, sumTraffic(traffic));
+  }
+
+  async setQuota(context: RequestContext, table: string, change: QuotaChange): Promise<void> {
+    checkQuota(table, change, this.#parts.limits);
+    const { master, schemas } = this.#parts;
+    const { family, quotaBytes } = change;
+    const message = {
+      name: table,
+      ...(family !== undefined && { family }),
+      ...(quotaBytes !== undefined && { quotaBytes }),
+    };
+    try {
+      await master.call('setQuota', message, context);
+    } finally {
+      await within(schemas.refresh(table), context, this.#parts.env.clock);
+    }
   }
 
   async counters(context: RequestContext): Promise<Readonly<Record<string, number>>> {

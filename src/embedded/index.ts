@@ -9,6 +9,8 @@ export type {
   Backup,
   DeletedTable,
   FamilySchema,
+  FamilyTotals,
+  FamilyTraffic,
   FamilyUsage,
   GcRule,
   Granularity,
@@ -16,6 +18,8 @@ export type {
   ListedBackup,
   LocalityGroup,
   TableSchema,
+  TableTotals,
+  TableUsage,
   UnreadableBackup,
 } from '../model/index.ts';
 export { BatchError, type BatchFailure } from './calls/batch-error.ts';
@@ -40,6 +44,7 @@ export { Mutations, RowMutation, type TimeRange } from './rows/row-mutation.ts';
 export type { Rows, ToArrayOptions } from './rows/row-stream.ts';
 export type { CheckAndMutateOutcomes, Predicate, ReadModifyWriteRule } from './rows/row-transaction.ts';
 export type { RowBounds, RowOptions, ScanOptions } from './rows/scan.ts';
+export type { Quota } from './schema/quota.ts';
 export { Table } from './table.ts';
 export type { TabletEvents, TabletInfo } from './schema/tablet-info.ts';
 export type { TableOptions } from './schema/table-options.ts';

@@ -12,6 +12,7 @@ import {
   type GcRule,
   type ReadModifyWriteRule as ModelRule,
   type TableSchema,
+  type TableUsage,
 } from '../model/index.ts';
 import type { FamilyChange } from '../service/index.ts';
 import { BatchError, type BatchFailure } from './calls/batch-error.ts';
@@ -65,6 +66,7 @@ import {
   type ScanOptions,
 } from './rows/scan.ts';
 import { INSPECT, type Inspect, type InspectOptions, inspected } from './values/show.ts';
+import { type Quota, quotaChange } from './schema/quota.ts';
 import { type TabletEvents, tabletEvents, type TabletInfo, tabletInfo } from './schema/tablet-info.ts';
 import { applyEntries, type Entry } from './rows/write-batches.ts';
 
@@ -281,6 +283,24 @@ export class Table {
    */
   statistics(options?: CallOptions): Promise<readonly FamilyUsage[]> {
     return this.#calls.read((service, context) => service.familyUsage(context, this.fullName), options);
+  }
+
+  /**
+   * What the table and its families take, their quotas, and what calls have written and read since each server was
+   * started. UNIMPLEMENTED on servers other than Edubba.
+   */
+  usage(options?: CallOptions): Promise<TableUsage> {
+    return this.#calls.read((service, context) => service.tableUsage(context, this.fullName), options);
+  }
+
+  /**
+   * Limits the bytes that the table, or one family, takes on disk and in memory together; `none` ends the limit. A
+   * write that adds cells beyond it fails with RESOURCE_EXHAUSTED; a deletion does not. NOT_FOUND for a missing family.
+   * UNIMPLEMENTED on servers other than Edubba.
+   */
+  async setQuota(quota: Quota, options?: CallOptions): Promise<void> {
+    const change = asked(() => quotaChange(quota));
+    await this.#calls.write((service, context) => service.setQuota(context, this.fullName, change), options);
   }
 
   /**

@@ -29,6 +29,7 @@ import {
 import { isBackupName, type NewBackup, type TableSchema } from '../model/index.ts';
 import { BACKUP_POLICY, type MasterCalls, type TabletBackup, type TabletRef } from '../protocol/index.ts';
 import type { Assignment } from './assignment.ts';
+import { withoutQuotas } from './family-changes.ts';
 import type { LiveServer } from './live-server.ts';
 import type { Servers } from './servers.ts';
 import { noTable, type TableAdmin } from './table-admin.ts';
@@ -159,7 +160,7 @@ export class Backups {
     const { tables } = this.#options;
     const { file } = await this.#ready(backup);
     const schemaOf = (id: string): TableSchema => {
-      const { extra, changeStream: _notRestored, ...schema } = file.schema;
+      const { extra, changeStream: _notRestored, ...schema } = withoutQuotas(file.schema);
       // it is set for a table, not for its contents
       const kept = Object.entries(extra ?? {}).filter(([field]) => field !== BACKUP_POLICY);
       return { ...schema, id, name, deletionProtection: false, ...(extra && { extra: Object.fromEntries(kept) }) };

@@ -3,8 +3,8 @@
  * which tablets store its cells: so no cell of the old family is ever seen again, without a change of any row.
  */
 import { assert, BigtableError, Code, invalidArgument, notFound, ownOf } from '../base/index.ts';
-import { DEFAULT_GROUP, type FamilySchema, type TableSchema } from '../model/index.ts';
-import type { FamilyChange } from '../protocol/index.ts';
+import { DEFAULT_GROUP, familyOfTable, type FamilySchema, type TableSchema } from '../model/index.ts';
+import type { FamilyChange, QuotaChange } from '../protocol/index.ts';
 
 /**
  * All changes in order, or an error: ALREADY_EXISTS, NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION (a protected
@@ -43,6 +43,31 @@ export function changeFamilies(schema: TableSchema, changes: readonly FamilyChan
   };
 }
 
+/** The schema with that quota of the table or of one of its families, or without. NOT_FOUND for a missing family. */
+export function withQuota(schema: TableSchema, { family: name, quotaBytes }: QuotaChange): TableSchema {
+  if (name === undefined) return limitedTable(schema, quotaBytes);
+  const family = familyOfTable(schema, name);
+  if (family === undefined) throw notFound(`table ${schema.name} has no column family "${name}"`);
+  const families = Object.values(schema.families).map((each) =>
+    each === family ? limitedFamily(each, quotaBytes) : each,
+  );
+  return { ...schema, families: Object.fromEntries(families.map((each) => [each.name, each])) };
+}
+
+/** The schema without any quota. */
+export function withoutQuotas(schema: TableSchema): TableSchema {
+  const families = Object.entries(schema.families).map(([name, family]) => [name, limitedFamily(family, undefined)]);
+  return { ...limitedTable(schema, undefined), families: Object.fromEntries(families) };
+}
+
+function limitedTable({ quotaBytes: _, ...schema }: TableSchema, quotaBytes: number | undefined): TableSchema {
+  return { ...schema, ...(quotaBytes !== undefined && { quotaBytes }) };
+}
+
+function limitedFamily({ quotaBytes: _, ...family }: FamilySchema, quotaBytes: number | undefined): FamilySchema {
+  return { ...family, ...(quotaBytes !== undefined && { quotaBytes }) };
+}
+
 export function protectedTable(name: string, what: string): BigtableError {
   return new BigtableError(Code.FAILED_PRECONDITION, `table ${name} is protected against deletion: ${what}`);
 }
@@ -70,13 +95,10 @@ function updatedFamily(
       `Immutable fields 'value_type.aggregate_type.*' cannot be updated: column family "${family.name}" aggregates ${before?.kind ?? 'nothing'} for good`,
     );
   }
-  return newFamily(
-    {
-      name: family.name,
-      ...(gcRule && { gcRule }),
-      ...(valueType && { valueType }),
-      ...(family.group !== undefined && { group: family.group }),
-    },
-    family.generation,
+  const { name, generation, group, quotaBytes } = family;
+  const updated = newFamily(
+    { name, ...(gcRule && { gcRule }), ...(valueType && { valueType }), ...(group !== undefined && { group }) },
+    generation,
   );
+  return quotaBytes === undefined ? updated : { ...updated, quotaBytes };
 }

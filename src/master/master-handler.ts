@@ -26,6 +26,8 @@ export interface MasterHandlerOptions {
   readonly backups: Backups;
   readonly confirmDoorFiles: (paths: readonly string[], context: RequestContext) => Promise<void>;
   readonly merge: (table: string, row: ByteString) => Promise<void>;
+  /** Counts what tables with a quota take. */
+  readonly countUsage: (context: RequestContext) => Promise<void>;
   readonly sweep: () => Promise<SweepResult>;
   /** Files may be left that no row refers to. */
   readonly sweepLater: () => void;
@@ -68,6 +70,11 @@ function handlersOf(options: MasterHandlerOptions): Handlers<MasterCalls> {
     }),
     undeleteTable: whenReady(({ name: table }, context) => tables.undeleteTable(table, context)),
     modifyFamilies: whenReady((message, context) => tables.modifyFamilies(message.name, message.changes, context)),
+    setQuota: whenReady(async (message, context) => {
+      const schema = await tables.setQuota(message, context);
+      await options.countUsage(context);
+      return schema;
+    }),
     mergeTablets: whenReady(async (message) => {
       await merge(message.name, message.row);
       return undefined;

@@ -51,6 +51,7 @@ import { type SweepResult, sweep } from './sweep.ts';
 import { noTable, TableAdmin } from './table-admin.ts';
 import { mergeTablets } from './tablet-merge.ts';
 import { TableIds } from './table-ids.ts';
+import { UsageCounts } from './usage-counts.ts';
 import { Verification } from './verification.ts';
 import { RETRY_MS, WorkSchedule } from './work-schedule.ts';
 
@@ -94,6 +95,7 @@ const CALL_AGAIN_MS = 1000;
 const BALANCE_DELAY_MS = 5000;
 
 type Work =
+  | 'count usage'
   | 'finish backups'
   | 'back tables up'
   | 'sweep'
@@ -103,7 +105,7 @@ type Work =
   | 'balance'
   | 'call silent servers';
 
-type Lane = 'sweep' | 'assign' | 'METADATA' | 'merge' | 'deletions' | 'backups';
+type Lane = 'usage' | 'sweep' | 'assign' | 'METADATA' | 'merge' | 'deletions' | 'backups';
 
 export class Master {
   readonly #env: Env;
@@ -122,6 +124,7 @@ export class Master {
   readonly #deletions: Deletions;
   readonly #backups: Backups;
   readonly #automatedBackups: AutomatedBackups;
+  readonly #usage: UsageCounts;
   #stopServing: (() => Promise<void>) | undefined;
   #stopWatching: (() => void) | undefined;
   #ended = false;
@@ -173,6 +176,7 @@ export class Master {
       check: () => this.#checkMayWork(),
       onDeposed: () => this.#lockLost(),
     };
+    this.#usage = new UsageCounts(parts);
     const loads = new Loads({
       ...parts,
       clock: env.clock,
@@ -382,6 +386,7 @@ export class Master {
     if (this.#automatedBackups.areWanted) this.#schedule.later('back tables up', 0);
     if (this.#deletions.unfinished().length > 0) this.#schedule.later('finish deletions', 0);
     this.#schedule.later('balance', 0);
+    if (this.#usage.isNeeded) this.#schedule.later('count usage', 0);
   }
 
   /** Every tablet was tried after the first look at all. */
@@ -433,6 +438,7 @@ export class Master {
     else if (what === 'finish backups') await this.#finishBackups();
     else if (what === 'back tables up') await this.#backTablesUp();
     else if (what === 'balance') await this.#balance();
+    else if (what === 'count usage') await this.#countUsage();
     else if (what === 'look at METADATA') await this.#lookAtMetadata();
     else await this.#schedule.oneByOne('assign', () => this.#lookAtAll());
   }
@@ -440,6 +446,10 @@ export class Master {
   async #finishDeletions(): Promise<void> {
     await this.#schedule.oneByOne('deletions', () => this.#tables.finishDeletions(this.#context()));
     this.#schedule.later('sweep', SWEEP_DELAY_MS);
+  }
+
+  #countUsage(context = this.#context()): Promise<void> {
+    return this.#schedule.oneByOne('usage', () => this.#usage.run(context));
   }
 
   async #finishBackups(): Promise<void> {
@@ -491,6 +501,7 @@ export class Master {
       confirmDoorFiles: (paths, context) =>
         this.#servers.confirm(paths.join(', '), 'doorFilesChanged', { paths }, context),
       merge: (name, row) => this.#schedule.oneByOne('merge', () => this.#merge(name, row)),
+      countUsage: (context) => this.#countUsage(context),
       sweep: () => this.#sweep(),
       sweepLater: () => this.#schedule.later('sweep', SWEEP_DELAY_MS),
       onSplit: (server, tablets) => this.#tabletSplit(server, tablets),

@@ -32,7 +32,7 @@ import type { Assignment } from './assignment.ts';
 import type { AssignmentQueue } from './assignment-queue.ts';
 import type { Creations } from './creations.ts';
 import type { Deletions } from './deletions.ts';
-import { changeFamilies, protectedTable } from './family-changes.ts';
+import { changeFamilies, protectedTable, withQuota } from './family-changes.ts';
 import { withGroups } from './locality-groups.ts';
 import type { KeptTables } from './kept-tables.ts';
 import { newRow } from './new-rows.ts';
@@ -116,6 +116,10 @@ export class TableAdmin {
 
   modifyFamilies(name: string, changes: readonly FamilyChange[], context: RequestContext): Promise<TableSchema> {
     return this.#change(name, context, (schema) => changeFamilies(schema, changes));
+  }
+
+  setQuota({ name, ...change }: MasterCalls['setQuota']['message'], context: RequestContext): Promise<TableSchema> {
+    return this.#change(name, context, (schema) => withQuota(schema, change));
   }
 
   /**

@@ -38,6 +38,7 @@ const family = (name: string): fc.Arbitrary<FamilySchema> =>
       name: fc.constant(name),
       generation: fc.nat(),
       group: fc.stringMatching(/^[-_.a-zA-Z0-9]{1,8}$/),
+      quotaBytes: fc.maxSafeNat(),
       gcRule: rule,
       valueType: fc.oneof(
         fc.record({ encoded: fc.base64String() }, plain),
@@ -94,6 +95,7 @@ const schema: fc.Arbitrary<TableSchema> = fc.record(
     granularity: fc.constantFrom('millis' as const, 'micros' as const),
     families,
     deletionProtection: fc.boolean(),
+    quotaBytes: fc.maxSafeNat(),
     groups: fc.uniqueArray(fc.tuple(familyName, group), { maxLength: 3, selector: ([name]) => name }).map(record),
     nextGenerations: fc.array(fc.tuple(familyName, fc.nat()), { maxLength: 3 }).map(record),
     extra: fc.array(fc.tuple(fc.string(), fc.base64String()), { maxLength: 3 }).map(record),
@@ -146,6 +148,12 @@ describe('schema files', () => {
       'an unknown aggregate',
       { ...good, families: { f: { name: 'f', valueType: { aggregate: { kind: 'avg', input: 'int64' } } } } },
       /kind should be one of sum/,
+    ],
+    ['a quota below nothing', { ...good, quotaBytes: -1 }, /quotaBytes should be a count/],
+    [
+      'a quota that is no number',
+      { ...good, families: { f: { name: 'f', quotaBytes: '5' } } },
+      /quotaBytes should be a count/,
     ],
     ['a later format', { ...good, format: 9 }, /format 9/],
     ['unknown features', { ...good, requires: 16 }, /needs features 0x10/],

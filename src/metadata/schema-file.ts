@@ -40,6 +40,7 @@ export function decodeSchema(path: string, contents: Uint8Array): TableSchema {
     ...(object.has('changeStream') && {
       changeStream: { retentionMicros: object.object('changeStream').count('retentionMicros') },
     }),
+    ...(object.has('quotaBytes') && { quotaBytes: object.count('quotaBytes') }),
     ...(object.has('nextGenerations') && {
       nextGenerations: object.object('nextGenerations').record((all, name) => all.count(name)),
     }),
@@ -54,6 +55,7 @@ function readFamily(object: PlainObject): FamilySchema {
     ...(object.has('gcRule') && { gcRule: readRule(object.object('gcRule'), 0) }),
     ...(object.has('valueType') && { valueType: readValueType(object.object('valueType')) }),
     ...(object.has('group') && { group: object.text('group') }),
+    ...(object.has('quotaBytes') && { quotaBytes: object.count('quotaBytes') }),
   };
 }
 

@@ -65,7 +65,20 @@ export {
   type LayerCursor,
   type RowRangeDeletion,
 } from './entry.ts';
+export { type ByteTally, tallyBatch, tallyMutations } from './cell-bytes.ts';
 export { type FamilyUsage, sumUsages } from './family-usage.ts';
+export {
+  type FamilyTotals,
+  type FamilyTraffic,
+  hasQuota,
+  NO_TRAFFIC,
+  quotaUsage,
+  sumTraffic,
+  type TableTotals,
+  type TableTraffic,
+  type TableUsage,
+  usageOfTable,
+} from './table-usage.ts';
 export { type VersionKeeper, versionKeeper } from './gc.ts';
 export { LIMITS, type Limits } from './limits.ts';
 export {

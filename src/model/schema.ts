@@ -43,6 +43,8 @@ export interface FamilySchema {
   readonly valueType?: ValueType;
   /** The locality group it is stored in, one of the table's. Left out: `default`. */
   readonly group?: string;
+  /** Most bytes that it may take, on disk and in memory together. Left out: any number. */
+  readonly quotaBytes?: number;
 }
 
 /** The locality group of families that name none; every table has it. */
@@ -93,6 +95,8 @@ export interface TableSchema {
   readonly deletionProtection: boolean;
   /** Undefined: none. */
   readonly changeStream?: ChangeStream | undefined;
+  /** Most bytes that its families may take together. Left out: any number. */
+  readonly quotaBytes?: number;
   /** The next generation of each family name that was ever dropped. */
   readonly nextGenerations?: Readonly<Record<string, number>>;
   /** Fields of the API that Edubba keeps without effect, serialized, by name, base64. */

@@ -3,7 +3,7 @@
  * serving", and the version that peers exchange.
  */
 /** The parts of messages that are as in `service`. */
-export type { FamilyChange, NewTable } from '../service/index.ts';
+export type { FamilyChange, NewTable, QuotaChange } from '../service/index.ts';
 export { callHandler, callMaster, callServer, type Handlers, readTablet, streamFrom } from './calls.ts';
 export {
   CALL_CODEC,
@@ -27,6 +27,7 @@ export type {
   Envelope,
   FromMaster,
   Holdings,
+  TableFamilies,
   MasterCalls,
   NamedCounters,
   OfSchema,

@@ -22,6 +22,7 @@ import type {
   RowRange,
   StreamProgress,
   TableSchema,
+  TableTraffic,
   TabletStatistics,
 } from '../model/index.ts';
 import type {
@@ -29,6 +30,7 @@ import type {
   FamilyChange,
   KeySample,
   NewTable,
+  QuotaChange,
   RawRead,
   RawWrite,
   ReadPart,
@@ -154,6 +156,12 @@ export interface TabletBackup {
   readonly sizeBytes: number;
 }
 
+/** What the families of a table take. */
+export interface TableFamilies {
+  readonly tableId: string;
+  readonly families: readonly FamilyUsage[];
+}
+
 /** The files that a sweep must spare because a server needs them. */
 export interface Holdings {
   readonly files: readonly string[];
@@ -242,6 +250,12 @@ export interface TabletServerCalls {
   };
   /** The usage of each family, for the tablet of exactly that range. */
   familyUsage: { message: { readonly tableId: string; readonly range: RowRange }; answer: readonly FamilyUsage[] };
+  /** What calls have read and written of the table's tablets that this server has, or had, since its start. */
+  traffic: { message: { readonly tableId: string }; answer: TableTraffic };
+  /** What these tables take on this server. A count of tables with a quota begins. */
+  measureUsage: { message: FromMaster & { readonly tableIds: readonly string[] }; answer: readonly TableFamilies[] };
+  /** The count is over: what all tables with a quota take on all servers. */
+  usageCounted: { message: FromMaster & { readonly tables: readonly TableFamilies[] }; answer: undefined };
   /** Inside one tablet. */
   dropRows: { message: { readonly tableId: string; readonly range: RowRange }; answer: undefined };
   /** Conditional commits on rows of one METADATA tablet, each by itself. */
@@ -305,6 +319,8 @@ export interface MasterCalls {
     message: { readonly name: string; readonly changes: readonly FamilyChange[] };
     answer: TableSchema;
   };
+  /** Sets or removes a quota, and has the usage counted on all servers. */
+  setQuota: { message: QuotaChange & { readonly name: string }; answer: TableSchema };
   /** Merges the two tablets that meet at `row`. FAILED_PRECONDITION if none do. */
   mergeTablets: { message: { readonly name: string; readonly row: ByteString }; answer: undefined };
   /** The server has split a tablet, and serves these now. The notice may get lost: METADATA says the same. */

@@ -6,13 +6,21 @@
  */
 import type { ByteString } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
-import type { FamilyUsage, TabletHistory, TabletStatistics } from '../model/index.ts';
+import type { FamilyUsage, TableUsage, TabletHistory, TabletStatistics } from '../model/index.ts';
 
 export interface CompactionProgress {
   /** Tablets that need no more work. Never decreases. */
   readonly doneTablets: number;
   /** Number of tablets when the call began. */
   readonly totalTablets: number;
+}
+
+/** A quota of a family, or of the table as a whole. */
+export interface QuotaChange {
+  /** Undefined: the table. */
+  readonly family?: string | undefined;
+  /** Most bytes on disk and in memory together. Undefined: there is no limit any more. */
+  readonly quotaBytes?: number | undefined;
 }
 
 export interface ControlService {
@@ -42,6 +50,13 @@ export interface ControlService {
   listTabletEvents(context: RequestContext, table: string): AsyncIterable<TabletHistory>;
   /** The usage of each family, by name. */
   familyUsage(context: RequestContext, table: string): Promise<readonly FamilyUsage[]>;
+  /** What the table and its families take, what they may take, and what calls have read and written. */
+  tableUsage(context: RequestContext, table: string): Promise<TableUsage>;
+  /**
+   * Sets or removes a quota. Afterwards writes that add cells to a family or table beyond its quota are refused:
+   * RESOURCE_EXHAUSTED. Deletions are not. NOT_FOUND for a missing family.
+   */
+  setQuota(context: RequestContext, table: string, change: QuotaChange): Promise<void>;
   /** By name: counts since each server was started, summed over all servers. */
   counters(context: RequestContext): Promise<Readonly<Record<string, number>>>;
 }

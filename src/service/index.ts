@@ -8,7 +8,7 @@ export type { BackupChange, BackupService } from './backup-service.ts';
 export type { ChangeService, ChangeStreamRequest, StreamEvent, StreamToken } from './change-service.ts';
 export { checkDropRowRange, checkGcRule, checkModifyFamilies, checkNewTable, checkUpdateTable } from './check-admin.ts';
 export { checkBackupChange, checkBackupName, checkNewBackup } from './check-backups.ts';
-export { checkTabletBound } from './check-control.ts';
+export { checkQuota, checkTabletBound } from './check-control.ts';
 export {
   checkCheckAndMutateRow,
   checkMutateRow,
@@ -23,7 +23,7 @@ export { checkRowRange, checkTableName } from './check-names.ts';
 export { checkClusterName, checkInstanceChange, checkInstanceName, checkNewInstance } from './check-instances.ts';
 export { checkMember, checkPolicy } from './check-policies.ts';
 export { checkMutations, checkRules, effectiveMutations } from './check-schema.ts';
-export type { CompactionProgress, ControlService } from './control-service.ts';
+export type { CompactionProgress, ControlService, QuotaChange } from './control-service.ts';
 export { changedInstance, newInstance, partOf } from './instance-changes.ts';
 export {
   checkTimeSpan,
@@ -41,6 +41,7 @@ export type {
 } from './instance-service.ts';
 export type { MemoryLayerChange, MemoryLayerService, MemoryLayerSource } from './memory-layer-service.ts';
 export { type KeptOperation, MAX_OPERATION_BYTES, type OperationStore } from './operation-store.ts';
+export { overQuota, withoutUsage } from './over-quota.ts';
 export { changedPolicy, type KeptPolicy, type PolicySource, type PolicyStore } from './policy-store.ts';
 export { type NamedKind, type NamedResource, parseResourceName } from './resource-names.ts';
 export { type FamilyRight, PERMISSIONS, PERMISSIONS_OF_RIGHTS, PERMITTED_AS, ROLES } from './roles.ts';

@@ -3,7 +3,7 @@
  * commit log, and its compactions. Knows nothing of servers, masters or other tablets; its server is a TabletHost to
  * it.
  */
-export type { Decision, DivideCommit, TabletApi, TabletRead } from './contract/tablet-api.ts';
+export type { Admission, Decision, DivideCommit, TabletApi, TabletRead } from './contract/tablet-api.ts';
 export type { TabletClips, TabletCommit, TabletFiles, TabletHost, TabletState } from './contract/tablet-state.ts';
 export { FilterCompiler } from '../filter/index.ts';
 export { Tablet } from './tablet.ts';

@@ -32,7 +32,7 @@ import { groupingOf } from './layers/grouping.ts';
 import { clipsOf, pathsByGroup, type LayerSet } from './layers/layer-set.ts';
 import { middleRow } from './layers/middle-row.ts';
 import { sampleFiles } from './layers/sample-keys.ts';
-import type { Decision, DivideCommit, TabletApi, TabletRead } from './contract/tablet-api.ts';
+import type { Admission, Decision, DivideCommit, TabletApi, TabletRead } from './contract/tablet-api.ts';
 import type { TabletContext, TabletOptions } from './layers/tablet-context.ts';
 import type { TabletFile } from './layers/tablet-file.ts';
 import type { TabletHost, TabletState } from './contract/tablet-state.ts';
@@ -150,8 +150,9 @@ export class Tablet implements TabletApi {
     predicate: RowFilter | undefined,
     whenTrue: readonly Mutation[],
     whenFalse: readonly Mutation[],
+    admit?: Admission,
   ): Promise<boolean> {
-    return this.#parts.writes.checkAndMutateRow(context, row, predicate, whenTrue, whenFalse);
+    return this.#parts.writes.checkAndMutateRow(context, row, predicate, whenTrue, whenFalse, admit);
   }
 
   readModifyWriteRow(
@@ -159,8 +160,9 @@ export class Tablet implements TabletApi {
     row: ByteString,
     rules: readonly ReadModifyWriteRule[],
     maxAnswerBytes?: number,
+    admit?: Admission,
   ): Promise<readonly Cell[]> {
-    return this.#parts.writes.readModifyWriteRow(context, row, rules, maxAnswerBytes);
+    return this.#parts.writes.readModifyWriteRow(context, row, rules, maxAnswerBytes, admit);
   }
 
   dropRows(context: RequestContext, range: RowRange): Promise<void> {

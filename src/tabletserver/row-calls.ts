@@ -9,7 +9,15 @@
  * (docs/decisions/0048-reads.md).
  */
 import { assert, type BigtableError, type ByteString, invalidArgument, toBigtableError } from '../base/index.ts';
-import { type Clock, inSlices, Pacer, type PlainError, type RequestContext, toPlainError } from '../env/index.ts';
+import {
+  type Clock,
+  inSlices,
+  Pacer,
+  type PlainError,
+  type RequestContext,
+  toPlainError,
+  within,
+} from '../env/index.ts';
 import { METADATA_TABLE_ID, type MetadataCommit } from '../metadata/index.ts';
 import {
   type Cell,
@@ -28,11 +36,14 @@ import {
   type ReadMessage,
   type TabletServerCalls,
 } from '../protocol/index.ts';
+import type { Admission, TabletRead } from '../tablet/index.ts';
 import { checkMutations, checkRules, effectiveMutations } from '../service/index.ts';
 import type { CompactionSchedule } from './compaction-schedule.ts';
 import type { MemtableBudget } from './memtable-budget.ts';
 import { MetadataCommits } from './metadata-commits.ts';
+import type { Quotas } from './quotas.ts';
 import type { ServedTablet, TabletMap } from './tablet-map.ts';
+import type { Traffic } from './traffic.ts';
 
 /** A change with more mutations is checked over several slices of the event loop. */
 const MAX_IN_ONE_SLICE = 1000;
@@ -48,6 +59,8 @@ export interface RowCallsOptions {
   readonly tablets: TabletMap;
   readonly budget: MemtableBudget;
   readonly compactions: CompactionSchedule;
+  readonly traffic: Traffic;
+  readonly quotas: Quotas;
   /** The schema of a table by its id, if it is known here. */
   readonly schemaOf: (tableId: string) => TableSchema | undefined;
   /** The reason why the tablet of that row could not be loaded, if its files are damaged. */
@@ -112,9 +125,32 @@ export class RowCalls {
     return this.#options.budget.open && !this.#options.compactions.isBehind(served);
   }
 
+  /** The same for a write that adds something. */
+  #mayWrite(served: ServedTablet, schema: TableSchema): boolean {
+    return this.#hasSpace(served) && this.#options.quotas.isReady(schema);
+  }
+
   /** Begins the write synchronously if it may begin now. */
+  #whenMayWrite<T>(
+    served: ServedTablet,
+    schema: TableSchema,
+    row: ByteString,
+    context: RequestContext,
+    write: () => Promise<T>,
+  ): Promise<T> {
+    if (!this.#options.quotas.isReady(schema))
+      return this.#learnUsage(schema, context).then(() => this.#withSpace(served, row, context, write));
+    return this.#withSpace(served, row, context, write);
+  }
+
   #withSpace<T>(served: ServedTablet, row: ByteString, context: RequestContext, write: () => Promise<T>): Promise<T> {
     return this.#hasSpace(served) ? write() : this.#waitForSpace(served, row, context).then(write);
+  }
+
+  /** The first write to a table with a quota waits until this server knows what its tablets take. */
+  #learnUsage(schema: TableSchema, context: RequestContext): Promise<void> {
+    const { quotas, clock } = this.#options;
+    return within(quotas.learn(schema), context, clock);
   }
 
   /** Writes wait here, bounded in number by the budget of requests, while flushes or compactions fall behind. */
@@ -132,12 +168,20 @@ export class RowCalls {
   ): Promise<undefined> {
     const served = this.#called(tableId, row);
     const schema = this.#schemaOf(served, row);
-    if (mutations.length > MAX_IN_ONE_SLICE || !this.#hasSpace(served))
+    if (mutations.length > MAX_IN_ONE_SLICE || !this.#mayWrite(served, schema))
       return this.#mutateRowLater(served, schema, row, mutations, context);
     const effective = checkedMutations(schema, mutations);
-    return effective.length === 0
-      ? Promise.resolve(undefined)
-      : (served.tablet.mutateRow(context, row, effective) as Promise<undefined>);
+    this.#options.traffic.of(tableId).writes++;
+    if (effective.length === 0) return Promise.resolve(undefined);
+    this.#admit(schema, row, effective);
+    return served.tablet.mutateRow(context, row, effective) as Promise<undefined>;
+  }
+
+  /** The write goes to its tablet, and counts, if no quota forbids it. */
+  #admit(schema: TableSchema, row: ByteString, mutations: Mutations): void {
+    const { quotas, traffic } = this.#options;
+    quotas.admit(schema, row, mutations);
+    traffic.of(schema.id).written(row, mutations);
   }
 
   /** A change that is checked in slices, or that waits. */
@@ -153,8 +197,11 @@ export class RowCalls {
     );
     if (checking !== undefined) await checking;
     const effective = effectiveMutations(mutations);
+    this.#options.traffic.of(schema.id).writes++;
     if (effective.length === 0) return undefined;
+    if (!this.#options.quotas.isReady(schema)) await this.#learnUsage(schema, context);
     if (!this.#hasSpace(served)) await this.#waitForSpace(served, row, context);
+    this.#admit(schema, row, effective);
     await served.tablet.mutateRow(context, row, effective);
     return undefined;
   }
@@ -166,8 +213,10 @@ export class RowCalls {
     const served = this.#called(tableId, row);
     const schema = this.#schemaOf(served, row);
     const [ifTrue, ifFalse] = [checkedMutations(schema, whenTrue), checkedMutations(schema, whenFalse)];
-    return this.#withSpace(served, row, context, () =>
-      served.tablet.checkAndMutateRow(context, row, predicate, ifTrue, ifFalse),
+    this.#options.traffic.of(tableId).writes++;
+    const admit: Admission = (mutations) => this.#admit(schema, row, mutations);
+    return this.#whenMayWrite(served, schema, row, context, () =>
+      served.tablet.checkAndMutateRow(context, row, predicate, ifTrue, ifFalse, admit),
     );
   }
 
@@ -176,9 +225,12 @@ export class RowCalls {
     context: RequestContext,
   ): Promise<readonly Cell[]> {
     const served = this.#called(tableId, row);
-    checkRules(this.#schemaOf(served, row), rules);
-    return this.#withSpace(served, row, context, () =>
-      served.tablet.readModifyWriteRow(context, row, rules, maxAnswerBytes),
+    const schema = this.#schemaOf(served, row);
+    checkRules(schema, rules);
+    this.#options.traffic.of(tableId).writes++;
+    const admit: Admission = (mutations) => this.#admit(schema, row, mutations);
+    return this.#whenMayWrite(served, schema, row, context, () =>
+      served.tablet.readModifyWriteRow(context, row, rules, maxAnswerBytes, admit),
     );
   }
 
@@ -225,6 +277,10 @@ export class RowCalls {
     const outcomes: Outcomes = new Array(entries.length).fill(undefined);
     const pacer = new Pacer(this.#options.clock);
     const writes: Promise<void>[] = [];
+    const { quotas, schemaOf, traffic } = this.#options;
+    const schema = schemaOf(tableId);
+    if (schema !== undefined && !quotas.isReady(schema)) await this.#learnUsage(schema, context);
+    if (schema !== undefined) traffic.of(tableId).writes++;
     for (let next = 0; next < entries.length; ) {
       const slice = this.#checkSlice(tableId, entries, next, pacer, outcomes);
       assert(slice.end > next, 'each slice of a batch of rows checks at least one');
@@ -265,8 +321,10 @@ export class RowCalls {
       try {
         const its = served !== undefined && rangeContains(served.range, row) ? served : this.#called(tableId, row);
         if (served !== undefined && its !== served) break;
-        const effective = checkedMutations(this.#schemaOf(its, row), mutations);
+        const schema = this.#schemaOf(its, row);
+        const effective = checkedMutations(schema, mutations);
         if (effective.length > 0) {
+          this.#admit(schema, row, effective);
           served = its;
           changes.push(effective === mutations ? entry : { row, mutations: effective });
           indexes.push(end);
@@ -279,15 +337,25 @@ export class RowCalls {
     return { served, changes, indexes, end };
   }
 
-  read(message: ReadMessage, context: RequestContext): AsyncIterable<ReadBatch> {
-    const { tableId, ranges } = message;
+  read(asked: ReadMessage, context: RequestContext): AsyncIterable<ReadBatch> {
+    const { tableId, ranges } = asked;
     const start = ranges[0]?.start;
     if (start === undefined) throw invalidArgument('a read of a tablet names at least one range');
     const served = this.#found(tableId, start);
     served.requests++;
+    const message = this.#counted(asked);
     if (!isWithin(ranges.at(-1)?.end, served.range.end)) throw notServing(tableId, served.range.end!);
     this.#schemaOf(served, start);
     return served.tablet.read(context, message);
+  }
+
+  /** Reads of METADATA are those of servers, and are not counted. */
+  #counted(message: ReadMessage): TabletRead {
+    const { tableId, ranges, filter, rowsLimit, reversed } = message;
+    if (tableId === METADATA_TABLE_ID) return message;
+    const count = this.#options.traffic.of(tableId);
+    count.reads++;
+    return { ranges, filter, rowsLimit, reversed, count };
   }
 }
 

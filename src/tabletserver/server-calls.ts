@@ -30,10 +30,12 @@ import type { LogSorter } from './log-sorter.ts';
 import { MasterFence } from './master-fence.ts';
 import type { MemtableBudget } from './memtable-budget.ts';
 import { PassedCalls } from './passed-calls.ts';
+import { Quotas } from './quotas.ts';
 import { RowCalls } from './row-calls.ts';
 import type { TabletLoader } from './tablet-loader.ts';
 import { kindOf, type ServedTablet, TABLET_KINDS, type TabletMap } from './tablet-map.ts';
 import type { TabletSplits } from './tablet-splits.ts';
+import { Traffic } from './traffic.ts';
 import { UnclaimedTablets } from './unclaimed-tablets.ts';
 
 export interface ServerCallsOptions {
@@ -63,19 +65,25 @@ export interface ServerCallsOptions {
 export class ServerCalls {
   readonly #options: ServerCallsOptions;
   readonly #rows: RowCalls;
+  readonly #traffic: Traffic;
+  readonly #quotas: Quotas;
   readonly #fence: MasterFence;
   readonly #passed: PassedCalls;
   readonly #laterSchemas: LaterSchemas;
   readonly #unclaimed: UnclaimedTablets;
 
   constructor(options: ServerCallsOptions) {
-    const { env, schemas, loader } = options;
+    const { env, schemas, loader, tablets } = options;
     this.#options = options;
+    this.#traffic = new Traffic((tableId) => schemas.byId(tableId));
+    this.#quotas = new Quotas(tablets);
     this.#laterSchemas = new LaterSchemas({ schemas, clock: env.clock });
     this.#fence = new MasterFence(options.serverName, options.onMaster);
     this.#rows = new RowCalls({
       ...options,
       clock: env.clock,
+      traffic: this.#traffic,
+      quotas: this.#quotas,
       schemaOf: (tableId) => schemas.byId(tableId),
       damageOver: (tableId, row) => loader.damageOver(tableId, row),
     });
@@ -124,6 +132,12 @@ export class ServerCalls {
       counters: async () => ({ name: env.metrics.name(env.random), counters: env.metrics.snapshot() }),
       hotTablets: async (message) => this.#options.loads.hot(message),
       familyUsage: async ({ tableId, range }) => rows.servingAll(tableId, range).tablet.familyUsage(),
+      traffic: async ({ tableId }) => this.#traffic.snapshot(tableId),
+      measureUsage: this.#fenced(({ tableIds }) => this.#quotas.measure(tableIds)),
+      usageCounted: this.#fenced(async ({ tables }) => {
+        this.#quotas.counted(tables);
+        return undefined;
+      }),
       split: async ({ tableId, row, near }) => {
         await splits.split(rows.serving(tableId, row), row, near);
         return undefined;
@@ -368,6 +382,8 @@ export class ServerCalls {
   async #schemaChanged(tableName: string): Promise<void> {
     const { schemas, tablets, compactions } = this.#options;
     await schemas.refresh(tableName);
+    const schema = schemas.byName(tableName);
+    if (schema !== undefined) this.#quotas.schemaChanged(schema);
     const renewing = this.#renewRows(tableName);
     if (renewing !== undefined) await renewing;
     const { onDoorFiles } = this.#options;

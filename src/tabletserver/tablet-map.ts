@@ -58,6 +58,11 @@ export class TabletMap {
     return this.#byKey.get(served.key) === served;
   }
 
+  /** Those of the table, by their rows. */
+  ofTable(tableId: string): readonly ServedTablet[] {
+    return [...(this.#tables.get(tableId) ?? [])];
+  }
+
   find(tableId: string, row: ByteString): ServedTablet | undefined {
     const list = this.#tables.get(tableId);
     if (list === undefined) return undefined;

@@ -141,6 +141,38 @@ for (const [name, make] of Object.entries(TARGETS)) {
       await close();
     });
 
+    test('usage is printed, and quotas are set', async (t) => {
+      const { words, close } = await make(t);
+      await output([...words, 'createtable', 'web', 'families=f:never,g:never']);
+      await output([...words, 'set', 'web', 'r', 'f:a=1']);
+      await output([...words, 'setquota', 'web', '1GiB']);
+      await output([...words, 'setquota', 'web', '0', '--family', 'g']);
+      const lines = (await output([...words, 'usage', 'web'])).trimEnd().split('\n');
+      assert.match(
+        lines[0]!,
+        /^Family +On disk +In memory +Quota +Writes +Reads +Rows written +Rows read +Bytes in +Byt/,
+      );
+      assert.match(lines[1]!, /^f +\d+ +\d+ +- +- +- +\d+ +\d+ +\d+ +\d+$/);
+      assert.match(lines[2]!, /^g +0 +0 +0 +- +- +0 +0 +0 +0$/);
+      assert.match(lines[3]!, /^\* +\d+ +\d+ +1073741824 +\d+ +\d+ /);
+      const { families, table } = JSON.parse(await output([...words, '--json', 'usage', 'web']));
+      assert.deepEqual(
+        families.map((each: { family: string; quotaBytes?: number }) => [each.family, each.quotaBytes]),
+        [
+          ['f', undefined],
+          ['g', 0],
+        ],
+      );
+      assert.equal(table.quotaBytes, 2 ** 30);
+      refused(await edubba([...words, 'set', 'web', 'r', 'g:a=1']), 'RESOURCE_EXHAUSTED', /"g".*quota of 0 bytes/);
+      await output([...words, 'setquota', 'web', 'none', '--family', 'g']);
+      await output([...words, 'set', 'web', 'r', 'g:a=1']);
+      refused(await edubba([...words, 'setquota', 'web', '1', '--family', 'none']), 'NOT_FOUND', /none/);
+      for (const bytes of ['much', '-1', '1.5', '', '9007199254740993', '1e3'])
+        notUnderstood(await edubba([...words, 'setquota', 'web', '--', bytes]), /bytes of a quota must be none/);
+      await close();
+    });
+
     test('deleted tables are listed, restored, and removed', async (t) => {
       const { words, close } = await make(t);
       await output([...words, 'createtable', 'web', 'families=f:never']);

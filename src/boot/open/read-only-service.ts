@@ -9,6 +9,7 @@ import type {
   FamilyUsage,
   ReadBatch,
   TableSchema,
+  TableUsage,
   TabletHistory,
   TabletStatistics,
 } from '../../model/index.ts';
@@ -69,6 +70,10 @@ export class ReadOnlyService implements Service {
     return this.#service.familyUsage(context, table);
   }
 
+  tableUsage(context: RequestContext, table: string): Promise<TableUsage> {
+    return this.#service.tableUsage(context, table);
+  }
+
   counters(context: RequestContext): Promise<Readonly<Record<string, number>>> {
     return this.#service.counters(context);
   }
@@ -101,6 +106,7 @@ export class ReadOnlyService implements Service {
   readonly flush = refused;
   readonly splitTablets = refused;
   readonly mergeTablets = refused;
+  readonly setQuota = refused;
 
   compactTables(): AsyncIterable<CompactionProgress> {
     return { [Symbol.asyncIterator]: () => ({ next: refused }) };

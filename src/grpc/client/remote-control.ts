@@ -9,13 +9,21 @@ import {
   type MessageInitShape,
   type MessageShape,
 } from '@bufbuild/protobuf';
-import { BigtableError, type ByteString, Code, fromBytes, toBytes, utf8 } from '../../base/index.ts';
+import { BigtableError, type ByteString, Code, fromBytes, toBytes, toText, utf8 } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
-import type { DeletedTable, FamilyUsage, RowRange, TabletHistory, TabletStatistics } from '../../model/index.ts';
-import type { CompactionProgress, ControlService } from '../../service/index.ts';
+import {
+  type DeletedTable,
+  type FamilyUsage,
+  LIMITS,
+  type RowRange,
+  type TableUsage,
+  type TabletHistory,
+  type TabletStatistics,
+} from '../../model/index.ts';
+import { checkQuota, type CompactionProgress, type ControlService, type QuotaChange } from '../../service/index.ts';
 import type { RpcClient } from '../../wire/index.ts';
 import { decodeAnswer, encode } from '../codec/messages.ts';
-import { Control } from '../generated/edubba/v1/control_pb.ts';
+import { Control, FamilyUsageSchema } from '../generated/edubba/v1/control_pb.ts';
 
 const control = Control.method;
 
@@ -113,13 +121,41 @@ export class RemoteControl implements ControlService {
 
   async familyUsage(context: RequestContext, table: string): Promise<readonly FamilyUsage[]> {
     const { families } = await this.#call(context, control.getFamilyUsage, { table });
-    return families.map(({ family, cells, logicalBytes, diskBytes, memoryBytes }) => ({
-      family: utf8(family),
-      cells: Number(cells),
-      logicalBytes: Number(logicalBytes),
-      diskBytes: Number(diskBytes),
-      memoryBytes: Number(memoryBytes),
-    }));
+    return families.map(familyUsage);
+  }
+
+  async tableUsage(context: RequestContext, table: string): Promise<TableUsage> {
+    const { families, tableTotals } = await this.#call(context, control.getTableUsage, { table });
+    return {
+      families: families.map(({ usage, quotaBytes, rowsWritten, rowsRead, bytesIn, bytesOut }) => ({
+        ...familyUsage(usage ?? create(FamilyUsageSchema)),
+        ...quotaOf(quotaBytes),
+        rowsWritten: Number(rowsWritten),
+        rowsRead: Number(rowsRead),
+        bytesIn: Number(bytesIn),
+        bytesOut: Number(bytesOut),
+      })),
+      ...(tableTotals && {
+        table: {
+          ...quotaOf(tableTotals.quotaBytes),
+          reads: Number(tableTotals.reads),
+          writes: Number(tableTotals.writes),
+          rowsWritten: Number(tableTotals.rowsWritten),
+          rowsRead: Number(tableTotals.rowsRead),
+        },
+      }),
+    };
+  }
+
+  async setQuota(context: RequestContext, table: string, change: QuotaChange): Promise<void> {
+    checkQuota(table, change, LIMITS.default);
+    const { family = '', quotaBytes } = change;
+    const request = { table, family: toText(family) };
+    await this.#call(
+      context,
+      control.setQuota,
+      quotaBytes === undefined ? request : { ...request, quotaBytes: BigInt(quotaBytes) },
+    );
   }
 
   async counters(context: RequestContext): Promise<Readonly<Record<string, number>>> {
@@ -166,6 +202,20 @@ export class RemoteControl implements ControlService {
       throw explained(error, method);
     }
   }
+}
+
+function familyUsage({ family, cells, logicalBytes, diskBytes, memoryBytes }: MessageShape<typeof FamilyUsageSchema>) {
+  return {
+    family: utf8(family),
+    cells: Number(cells),
+    logicalBytes: Number(logicalBytes),
+    diskBytes: Number(diskBytes),
+    memoryBytes: Number(memoryBytes),
+  };
+}
+
+function quotaOf(quotaBytes: bigint | undefined): { readonly quotaBytes?: number } {
+  return quotaBytes === undefined ? {} : { quotaBytes: Number(quotaBytes) };
 }
 
 /** A server that does not know the call is not one of Edubba's, or an older one. */

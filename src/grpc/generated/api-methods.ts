@@ -113,6 +113,8 @@ export const API_METHODS: readonly ApiMethod[] = [
   { path: '/edubba.v1.Control/DeleteTableAtOnce', kind: 'unary' },
   { path: '/edubba.v1.Control/ListDeletedTables', kind: 'stream' },
   { path: '/edubba.v1.Control/GetFamilyUsage', kind: 'unary' },
+  { path: '/edubba.v1.Control/GetTableUsage', kind: 'unary' },
+  { path: '/edubba.v1.Control/SetQuota', kind: 'unary' },
   { path: '/edubba.v1.Control/GetCounters', kind: 'unary' },
   { path: '/google.longrunning.Operations/ListOperations', kind: 'unary' },
   { path: '/google.longrunning.Operations/GetOperation', kind: 'unary' },

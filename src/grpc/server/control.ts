@@ -7,8 +7,9 @@ import {
   toBigtableError,
   toBytes,
   toText,
+  utf8,
 } from '../../base/index.ts';
-import type { RowRange } from '../../model/index.ts';
+import type { FamilyUsage, RowRange } from '../../model/index.ts';
 import type { Service } from '../../service/index.ts';
 import { Control } from '../generated/edubba/v1/control_pb.ts';
 import { checkViewsOfTable } from './authorized-views.ts';
@@ -98,23 +99,63 @@ export function registerControl(methods: MethodTable, service: Service): void {
         })),
       });
   });
-  methods.unary(control.getFamilyUsage, async (context, { table }) => ({
-    families: (await service.familyUsage(context, table)).map(
-      ({ family, cells, logicalBytes, diskBytes, memoryBytes }) => ({
-        family: toText(family),
-        cells: BigInt(cells),
-        logicalBytes: BigInt(logicalBytes),
-        diskBytes: BigInt(diskBytes),
-        memoryBytes: BigInt(memoryBytes),
-      }),
-    ),
-  }));
+  registerUsage(methods, service);
   methods.unary(control.getCounters, async (context) => {
     const counters = await service.counters(context);
     return {
       counters: Object.fromEntries(Object.entries(counters).map(([name, count]) => [name, BigInt(Math.trunc(count))])),
     };
   });
+}
+
+function registerUsage(methods: MethodTable, service: Service): void {
+  const control = Control.method;
+  methods.unary(control.getFamilyUsage, async (context, { table }) => ({
+    families: (await service.familyUsage(context, table)).map(familyUsage),
+  }));
+  methods.unary(control.getTableUsage, async (context, { table }) => {
+    const { families, table: totals } = await service.tableUsage(context, table);
+    return {
+      families: families.map((each) => ({
+        usage: familyUsage(each),
+        ...quotaOf(each),
+        rowsWritten: BigInt(each.rowsWritten),
+        rowsRead: BigInt(each.rowsRead),
+        bytesIn: BigInt(each.bytesIn),
+        bytesOut: BigInt(each.bytesOut),
+      })),
+      ...(totals && {
+        tableTotals: {
+          ...quotaOf(totals),
+          reads: BigInt(totals.reads),
+          writes: BigInt(totals.writes),
+          rowsWritten: BigInt(totals.rowsWritten),
+          rowsRead: BigInt(totals.rowsRead),
+        },
+      }),
+    };
+  });
+  methods.change(control.setQuota, async (context, { table, family, quotaBytes }) => {
+    await service.setQuota(context, table, {
+      ...(family !== '' && { family: utf8(family) }),
+      ...(quotaBytes !== undefined && { quotaBytes: Number(quotaBytes) }),
+    });
+    return {};
+  });
+}
+
+function familyUsage({ family, cells, logicalBytes, diskBytes, memoryBytes }: FamilyUsage) {
+  return {
+    family: toText(family),
+    cells: BigInt(cells),
+    logicalBytes: BigInt(logicalBytes),
+    diskBytes: BigInt(diskBytes),
+    memoryBytes: BigInt(memoryBytes),
+  };
+}
+
+function quotaOf({ quotaBytes }: { readonly quotaBytes?: number }): { quotaBytes?: bigint } {
+  return quotaBytes === undefined ? {} : { quotaBytes: BigInt(quotaBytes) };
 }
 
 function rowOf(row: Uint8Array): ByteString {

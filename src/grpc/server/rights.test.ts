@@ -388,6 +388,12 @@ const CALLS: Readonly<Record<string, readonly [who: string, call: (api: ApiClien
   DeleteTableAtOnce: ['A', (api) => api.ask(control.deleteTableAtOnce, { table: `${INSTANCE}/tables/none` })],
   ListDeletedTables: ['AURV', (api) => api.stream(control.listDeletedTables, { prefix: `${INSTANCE}/tables/` })],
   GetFamilyUsage: ['AURVWIF', (api) => api.ask(control.getFamilyUsage, { table: TABLE })],
+  GetTableUsage: ['AURF', (api) => api.ask(control.getTableUsage, { table: TABLE })],
+  SetQuota: ['A', (api) => api.ask(control.setQuota, { table: TABLE, quotaBytes: 1n << 40n })],
+  'SetQuota of a family': [
+    'A',
+    (api) => api.ask(control.setQuota, { table: TABLE, family: 'g', quotaBytes: 1n << 40n }),
+  ],
   SplitTablets: ['A', (api) => api.ask(control.splitTablets, { table: TABLE, row: bytes('m') })],
   MergeTablets: ['A', (api) => api.ask(control.mergeTablets, { table: TABLE, row: bytes('m') })],
   'CompactTables of one': ['A', (api) => api.stream(control.compactTables, { table: TABLE })],

@@ -7,6 +7,7 @@
  */
 import { Code, invalidArgument, isObjectOfNames } from '../../base/index.ts';
 import type { PlainError, PlainThrown } from '../../env/index.ts';
+import type { FamilyUsage } from '../../model/index.ts';
 import {
   byteString,
   bytes,
@@ -45,6 +46,7 @@ import type {
   ServerStatus,
   TabletRef,
   TabletBackup,
+  TableFamilies,
   TabletServerCalls,
   TabletServerStreams,
 } from '../messages.ts';
@@ -139,6 +141,19 @@ const envelopeFields = { to: required(1, text), tableId: required(2, text), epoc
 const namedCounters: MessageCodec<NamedCounters> = message('NamedCounters', {
   name: required(1, text),
   counters: map(2, number),
+});
+
+const familyUsage: MessageCodec<FamilyUsage> = message('FamilyUsage', {
+  family: required(1, text),
+  cells: required(2, number),
+  logicalBytes: required(3, number),
+  diskBytes: required(4, number),
+  memoryBytes: required(5, number),
+});
+
+const tableFamilies: MessageCodec<TableFamilies> = message('TableFamilies', {
+  tableId: required(1, text),
+  families: list(2, familyUsage),
 });
 
 const passedWrite: MessageCodec<PassedWrite> = message('PassedWrite', {
@@ -302,16 +317,40 @@ export const CALL_MESSAGES: CallMessages = {
   },
   familyUsage: {
     message: message<Calls['familyUsage']['message']>('FamilyUsageRequest', rangeFields),
-    answer: listOf(
-      'FamilyUsageAnswer',
-      message<Calls['familyUsage']['answer'][number]>('FamilyUsage', {
-        family: required(1, text),
-        cells: required(2, number),
-        logicalBytes: required(3, number),
-        diskBytes: required(4, number),
-        memoryBytes: required(5, number),
-      }),
-    ),
+    answer: listOf('FamilyUsageAnswer', familyUsage),
+  },
+  traffic: {
+    message: message<Calls['traffic']['message']>('TrafficRequest', { tableId: required(1, text) }),
+    answer: message<Calls['traffic']['answer']>('TrafficAnswer', {
+      reads: required(1, number),
+      writes: required(2, number),
+      rowsWritten: required(3, number),
+      rowsRead: required(4, number),
+      families: list(
+        5,
+        message<Calls['traffic']['answer']['families'][number]>('FamilyTraffic', {
+          family: required(1, text),
+          rowsWritten: required(2, number),
+          rowsRead: required(3, number),
+          bytesIn: required(4, number),
+          bytesOut: required(5, number),
+        }),
+      ),
+    }),
+  },
+  measureUsage: {
+    message: message<Calls['measureUsage']['message']>('MeasureUsageRequest', {
+      ...fromMaster,
+      tableIds: list(3, text),
+    }),
+    answer: listOf('MeasureUsageAnswer', tableFamilies),
+  },
+  usageCounted: {
+    message: message<Calls['usageCounted']['message']>('UsageCountedRequest', {
+      ...fromMaster,
+      tables: list(3, tableFamilies),
+    }),
+    answer: nothing('UsageCountedAnswer'),
   },
   dropRows: {
     message: message<Calls['dropRows']['message']>('DropRowsRequest', rangeFields),
@@ -406,6 +445,14 @@ export const CALL_MESSAGES: CallMessages = {
     message: message<Calls['modifyFamilies']['message']>('ModifyFamiliesRequest', {
       name: required(1, text),
       changes: list(2, familyChange),
+    }),
+    answer: tableSchema,
+  },
+  setQuota: {
+    message: message<Calls['setQuota']['message']>('SetQuotaRequest', {
+      name: required(1, text),
+      family: optional(2, text),
+      quotaBytes: optional(3, count),
     }),
     answer: tableSchema,
   },

@@ -146,6 +146,7 @@ const schema: TableSchema = {
   deletionProtection: false,
 };
 
+const familyUsage = { family: 'f', cells: 1, logicalBytes: 2, diskBytes: 0.5, memoryBytes: 0 };
 const envelope = { to: '54352d7f', tableId, epoch: 7, table: tableName };
 const schemaVersion = 2 ** 40;
 const tabletRange = { tableId, range: { start: '', end: 'm' } };
@@ -261,7 +262,28 @@ export const SAMPLES: Samples = {
   },
   familyUsage: {
     messages: [tabletRange],
-    answers: [[{ family: 'f', cells: 1, logicalBytes: 2, diskBytes: 0.5, memoryBytes: 0 }]],
+    answers: [[familyUsage]],
+  },
+  traffic: {
+    messages: [{ tableId }],
+    answers: [
+      { reads: 0, writes: 0, rowsWritten: 0, rowsRead: 0, families: [] },
+      {
+        reads: 1,
+        writes: 2 ** 40,
+        rowsWritten: 3,
+        rowsRead: 4,
+        families: [{ family: 'f', rowsWritten: 5, rowsRead: 6, bytesIn: 7, bytesOut: 2 ** 50 }],
+      },
+    ],
+  },
+  measureUsage: {
+    messages: [{ ...master, tableIds: [tableId] }, { tableIds: [] }],
+    answers: [[], [{ tableId, families: [familyUsage] }]],
+  },
+  usageCounted: {
+    messages: [{ ...master, tables: [{ tableId, families: [familyUsage] }] }, { tables: [] }],
+    answers: [undefined],
   },
   dropRows: { messages: [tabletRange], answers: [undefined] },
   commit: {
@@ -342,6 +364,13 @@ export const SAMPLES: Samples = {
           { kind: 'drop', name: 'f' },
         ],
       },
+    ],
+    answers: [schema],
+  },
+  setQuota: {
+    messages: [
+      { name: tableName, quotaBytes: 2 ** 40 },
+      { name: tableName, family: 'f' },
     ],
     answers: [schema],
   },

@@ -277,7 +277,8 @@ const valueType: MessageCodec<ValueType> = message('ValueType', {
   encoded: optional(2, text),
 });
 
-export const familySchema: MessageCodec<FamilySchema> = message('FamilySchema', {
+/** Quotas are set apart. */
+export const familySchema: MessageCodec<FamilySchema> = message<Omit<FamilySchema, 'quotaBytes'>>('FamilySchema', {
   name: required(1, text),
   generation: optional(2, count),
   gcRule: optional(3, gcRule),

@@ -16,6 +16,11 @@ import type {
 import type { CompactionKind } from './compaction-job.ts';
 import type { TabletHost, TabletState } from './tablet-state.ts';
 
+/** Counts what reads answer. */
+export interface BatchCount {
+  answered(batch: ReadBatch): void;
+}
+
 export interface TabletRead {
   /** Inside the tablet's range, sorted, disjoint. */
   readonly ranges: readonly RowRange[];
@@ -23,7 +28,15 @@ export interface TabletRead {
   /** 0 = none. */
   readonly rowsLimit: number;
   readonly reversed: boolean;
+  /** Takes each batch before it is answered. */
+  readonly count?: BatchCount | undefined;
 }
+
+/**
+ * Decides on the change that a transaction is about to make of its row: throws to refuse it, and then nothing is
+ * written.
+ */
+export type Admission = (mutations: readonly Mutation[]) => void;
 
 /** The outcome of a transaction on rows of one tablet: mutations by row (other rows stay), or undefined for none. */
 export type Decision = ReadonlyMap<ByteString, readonly Mutation[]> | undefined;
@@ -71,12 +84,14 @@ export interface TabletApi {
     predicate: RowFilter | undefined,
     whenTrue: readonly Mutation[],
     whenFalse: readonly Mutation[],
+    admit?: Admission,
   ): Promise<boolean>;
   readModifyWriteRow(
     context: RequestContext,
     row: ByteString,
     rules: readonly ReadModifyWriteRule[],
     maxAnswerBytes?: number,
+    admit?: Admission,
   ): Promise<readonly Cell[]>;
   read(context: RequestContext, request: TabletRead): AsyncIterable<ReadBatch>;
   /**

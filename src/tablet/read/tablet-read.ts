@@ -90,6 +90,7 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
       if (batch !== undefined) {
         this.#source.rows += batch.fragments.length;
         if (!isFirst) this.#source.checkAnswering(this.#context);
+        this.#request.count?.answered(batch);
       }
       this.#batch = batch;
       if (reader.ended) this.end();

@@ -33,7 +33,7 @@ import type { TabletContext } from '../layers/tablet-context.ts';
 import { SharedLock } from './shared-locks.ts';
 import { storedChanges, storedMutations } from './stored-mutations.ts';
 import { TransactionReads } from './transaction-reads.ts';
-import type { Decision } from '../contract/tablet-api.ts';
+import type { Admission, Decision } from '../contract/tablet-api.ts';
 import { isLargeChange, type TabletWriter } from './tablet-writer.ts';
 import { WriteBatch } from './write-batch.ts';
 
@@ -138,6 +138,7 @@ export class RowWrites {
     predicate: RowFilter | undefined,
     whenTrue: readonly Mutation[],
     whenFalse: readonly Mutation[],
+    admit?: Admission,
   ): Promise<boolean> {
     return this.#inTurn(
       context,
@@ -145,7 +146,10 @@ export class RowWrites {
       () => this.#reads.cellSearch(context, row, predicate),
       (turn, { isFound }) => {
         const mutations = isFound ? whenTrue : whenFalse;
-        if (mutations.length > 0) this.#writeRow(turn, mutations);
+        if (mutations.length > 0) {
+          admit?.(mutations);
+          this.#writeRow(turn, mutations);
+        }
         return isFound;
       },
     );
@@ -160,6 +164,7 @@ export class RowWrites {
     row: ByteString,
     rules: readonly ReadModifyWriteRule[],
     maxAnswerBytes = Number.POSITIVE_INFINITY,
+    admit?: Admission,
   ): Promise<readonly Cell[]> {
     return this.#inTurn(
       context,
@@ -178,6 +183,7 @@ export class RowWrites {
         turn.reservedBytes = bytes;
         const write = (): readonly Cell[] => {
           const { mutations, cells } = changes.result();
+          admit?.(mutations);
           this.#writeRow(turn, mutations, givenMicros);
           return cells;
         };

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file edubba/v1/control.proto.
  */
 export const file_edubba_v1_control: GenFile = /*@__PURE__*/
-  fileDesc("ChdlZHViYmEvdjEvY29udHJvbC5wcm90bxIJZWR1YmJhLnYxIiUKFENvbXBhY3RUYWJsZXNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJIkQKFUNvbXBhY3RUYWJsZXNSZXNwb25zZRIUCgxkb25lX3RhYmxldHMYASABKAMSFQoNdG90YWxfdGFibGV0cxgCIAEoAyIOCgxGbHVzaFJlcXVlc3QiDwoNRmx1c2hSZXNwb25zZSIxChNTcGxpdFRhYmxldHNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJEgsKA3JvdxgCIAEoDCIWChRTcGxpdFRhYmxldHNSZXNwb25zZSIxChNNZXJnZVRhYmxldHNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJEgsKA3JvdxgCIAEoDCIWChRNZXJnZVRhYmxldHNSZXNwb25zZSIjChJMaXN0VGFibGV0c1JlcXVlc3QSDQoFdGFibGUYASABKAkiOQoTTGlzdFRhYmxldHNSZXNwb25zZRIiCgd0YWJsZXRzGAEgAygLMhEuZWR1YmJhLnYxLlRhYmxldCJtCgZUYWJsZXQSDQoFc3RhcnQYASABKAwSCwoDZW5kGAIgASgMEg4KBnNlcnZlchgDIAEoCRISCgpmaWxlX2J5dGVzGAQgASgDEg0KBWZpbGVzGAUgASgDEhQKDG1lbW9yeV9ieXRlcxgGIAEoAyIoChdMaXN0VGFibGV0RXZlbnRzUmVxdWVzdBINCgV0YWJsZRgBIAEoCSJFChhMaXN0VGFibGV0RXZlbnRzUmVzcG9uc2USKQoHdGFibGV0cxgBIAMoCzIYLmVkdWJiYS52MS5UYWJsZXRIaXN0b3J5IlMKDVRhYmxldEhpc3RvcnkSDQoFc3RhcnQYASABKAwSCwoDZW5kGAIgASgMEiYKBmV2ZW50cxgDIAMoCzIWLmVkdWJiYS52MS5UYWJsZXRFdmVudCJNCgtUYWJsZXRFdmVudBIMCgRraW5kGAEgASgJEhEKCWF0X21pY3JvcxgCIAEoAxINCgVlcG9jaBgDIAEoAxIOCgZzZXJ2ZXIYBCABKAkiJwoVTGlzdFRhYmxlTmFtZXNSZXF1ZXN0Eg4KBnByZWZpeBgBIAEoCSIoChZMaXN0VGFibGVOYW1lc1Jlc3BvbnNlEg4KBnRhYmxlcxgBIAMoCSIpChhEZWxldGVUYWJsZUF0T25jZVJlcXVlc3QSDQoFdGFibGUYASABKAkiGwoZRGVsZXRlVGFibGVBdE9uY2VSZXNwb25zZSIqChhMaXN0RGVsZXRlZFRhYmxlc1JlcXVlc3QSDgoGcHJlZml4GAEgASgJIkQKGUxpc3REZWxldGVkVGFibGVzUmVzcG9uc2USJwoGdGFibGVzGAEgAygLMhcuZWR1YmJhLnYxLkRlbGV0ZWRUYWJsZSJPCgxEZWxldGVkVGFibGUSDAoEbmFtZRgBIAEoCRIWCg5kZWxldGVkX21pY3JvcxgCIAEoAxIZChFrZXB0X3VudGlsX21pY3JvcxgDIAEoAyImChVHZXRGYW1pbHlVc2FnZVJlcXVlc3QSDQoFdGFibGUYASABKAkiQgoWR2V0RmFtaWx5VXNhZ2VSZXNwb25zZRIoCghmYW1pbGllcxgBIAMoCzIWLmVkdWJiYS52MS5GYW1pbHlVc2FnZSJtCgtGYW1pbHlVc2FnZRIOCgZmYW1pbHkYASABKAkSDQoFY2VsbHMYAiABKAMSFQoNbG9naWNhbF9ieXRlcxgDIAEoAxISCgpkaXNrX2J5dGVzGAQgASgDEhQKDG1lbW9yeV9ieXRlcxgFIAEoAyIUChJHZXRDb3VudGVyc1JlcXVlc3QihgEKE0dldENvdW50ZXJzUmVzcG9uc2USPgoIY291bnRlcnMYASADKAsyLC5lZHViYmEudjEuR2V0Q291bnRlcnNSZXNwb25zZS5Db3VudGVyc0VudHJ5Gi8KDUNvdW50ZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ATKsBwoHQ29udHJvbBJUCg1Db21wYWN0VGFibGVzEh8uZWR1YmJhLnYxLkNvbXBhY3RUYWJsZXNSZXF1ZXN0GiAuZWR1YmJhLnYxLkNvbXBhY3RUYWJsZXNSZXNwb25zZTABEjoKBUZsdXNoEhcuZWR1YmJhLnYxLkZsdXNoUmVxdWVzdBoYLmVkdWJiYS52MS5GbHVzaFJlc3BvbnNlEk8KDFNwbGl0VGFibGV0cxIeLmVkdWJiYS52MS5TcGxpdFRhYmxldHNSZXF1ZXN0Gh8uZWR1YmJhLnYxLlNwbGl0VGFibGV0c1Jlc3BvbnNlEk8KDE1lcmdlVGFibGV0cxIeLmVkdWJiYS52MS5NZXJnZVRhYmxldHNSZXF1ZXN0Gh8uZWR1YmJhLnYxLk1lcmdlVGFibGV0c1Jlc3BvbnNlEk4KC0xpc3RUYWJsZXRzEh0uZWR1YmJhLnYxLkxpc3RUYWJsZXRzUmVxdWVzdBoeLmVkdWJiYS52MS5MaXN0VGFibGV0c1Jlc3BvbnNlMAESXQoQTGlzdFRhYmxldEV2ZW50cxIiLmVkdWJiYS52MS5MaXN0VGFibGV0RXZlbnRzUmVxdWVzdBojLmVkdWJiYS52MS5MaXN0VGFibGV0RXZlbnRzUmVzcG9uc2UwARJXCg5MaXN0VGFibGVOYW1lcxIgLmVkdWJiYS52MS5MaXN0VGFibGVOYW1lc1JlcXVlc3QaIS5lZHViYmEudjEuTGlzdFRhYmxlTmFtZXNSZXNwb25zZTABEl4KEURlbGV0ZVRhYmxlQXRPbmNlEiMuZWR1YmJhLnYxLkRlbGV0ZVRhYmxlQXRPbmNlUmVxdWVzdBokLmVkdWJiYS52MS5EZWxldGVUYWJsZUF0T25jZVJlc3BvbnNlEmAKEUxpc3REZWxldGVkVGFibGVzEiMuZWR1YmJhLnYxLkxpc3REZWxldGVkVGFibGVzUmVxdWVzdBokLmVkdWJiYS52MS5MaXN0RGVsZXRlZFRhYmxlc1Jlc3BvbnNlMAESVQoOR2V0RmFtaWx5VXNhZ2USIC5lZHViYmEudjEuR2V0RmFtaWx5VXNhZ2VSZXF1ZXN0GiEuZWR1YmJhLnYxLkdldEZhbWlseVVzYWdlUmVzcG9uc2USTAoLR2V0Q291bnRlcnMSHS5lZHViYmEudjEuR2V0Q291bnRlcnNSZXF1ZXN0Gh4uZWR1YmJhLnYxLkdldENvdW50ZXJzUmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("ChdlZHViYmEvdjEvY29udHJvbC5wcm90bxIJZWR1YmJhLnYxIiUKFENvbXBhY3RUYWJsZXNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJIkQKFUNvbXBhY3RUYWJsZXNSZXNwb25zZRIUCgxkb25lX3RhYmxldHMYASABKAMSFQoNdG90YWxfdGFibGV0cxgCIAEoAyIOCgxGbHVzaFJlcXVlc3QiDwoNRmx1c2hSZXNwb25zZSIxChNTcGxpdFRhYmxldHNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJEgsKA3JvdxgCIAEoDCIWChRTcGxpdFRhYmxldHNSZXNwb25zZSIxChNNZXJnZVRhYmxldHNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJEgsKA3JvdxgCIAEoDCIWChRNZXJnZVRhYmxldHNSZXNwb25zZSIjChJMaXN0VGFibGV0c1JlcXVlc3QSDQoFdGFibGUYASABKAkiOQoTTGlzdFRhYmxldHNSZXNwb25zZRIiCgd0YWJsZXRzGAEgAygLMhEuZWR1YmJhLnYxLlRhYmxldCJtCgZUYWJsZXQSDQoFc3RhcnQYASABKAwSCwoDZW5kGAIgASgMEg4KBnNlcnZlchgDIAEoCRISCgpmaWxlX2J5dGVzGAQgASgDEg0KBWZpbGVzGAUgASgDEhQKDG1lbW9yeV9ieXRlcxgGIAEoAyIoChdMaXN0VGFibGV0RXZlbnRzUmVxdWVzdBINCgV0YWJsZRgBIAEoCSJFChhMaXN0VGFibGV0RXZlbnRzUmVzcG9uc2USKQoHdGFibGV0cxgBIAMoCzIYLmVkdWJiYS52MS5UYWJsZXRIaXN0b3J5IlMKDVRhYmxldEhpc3RvcnkSDQoFc3RhcnQYASABKAwSCwoDZW5kGAIgASgMEiYKBmV2ZW50cxgDIAMoCzIWLmVkdWJiYS52MS5UYWJsZXRFdmVudCJNCgtUYWJsZXRFdmVudBIMCgRraW5kGAEgASgJEhEKCWF0X21pY3JvcxgCIAEoAxINCgVlcG9jaBgDIAEoAxIOCgZzZXJ2ZXIYBCABKAkiJwoVTGlzdFRhYmxlTmFtZXNSZXF1ZXN0Eg4KBnByZWZpeBgBIAEoCSIoChZMaXN0VGFibGVOYW1lc1Jlc3BvbnNlEg4KBnRhYmxlcxgBIAMoCSIpChhEZWxldGVUYWJsZUF0T25jZVJlcXVlc3QSDQoFdGFibGUYASABKAkiGwoZRGVsZXRlVGFibGVBdE9uY2VSZXNwb25zZSIqChhMaXN0RGVsZXRlZFRhYmxlc1JlcXVlc3QSDgoGcHJlZml4GAEgASgJIkQKGUxpc3REZWxldGVkVGFibGVzUmVzcG9uc2USJwoGdGFibGVzGAEgAygLMhcuZWR1YmJhLnYxLkRlbGV0ZWRUYWJsZSJPCgxEZWxldGVkVGFibGUSDAoEbmFtZRgBIAEoCRIWCg5kZWxldGVkX21pY3JvcxgCIAEoAxIZChFrZXB0X3VudGlsX21pY3JvcxgDIAEoAyImChVHZXRGYW1pbHlVc2FnZVJlcXVlc3QSDQoFdGFibGUYASABKAkiQgoWR2V0RmFtaWx5VXNhZ2VSZXNwb25zZRIoCghmYW1pbGllcxgBIAMoCzIWLmVkdWJiYS52MS5GYW1pbHlVc2FnZSJtCgtGYW1pbHlVc2FnZRIOCgZmYW1pbHkYASABKAkSDQoFY2VsbHMYAiABKAMSFQoNbG9naWNhbF9ieXRlcxgDIAEoAxISCgpkaXNrX2J5dGVzGAQgASgDEhQKDG1lbW9yeV9ieXRlcxgFIAEoAyIlChRHZXRUYWJsZVVzYWdlUmVxdWVzdBINCgV0YWJsZRgBIAEoCSJwChVHZXRUYWJsZVVzYWdlUmVzcG9uc2USKQoIZmFtaWxpZXMYASADKAsyFy5lZHViYmEudjEuRmFtaWx5VG90YWxzEiwKDHRhYmxlX3RvdGFscxgCIAEoCzIWLmVkdWJiYS52MS5UYWJsZVRvdGFscyKtAQoMRmFtaWx5VG90YWxzEiUKBXVzYWdlGAEgASgLMhYuZWR1YmJhLnYxLkZhbWlseVVzYWdlEhgKC3F1b3RhX2J5dGVzGAIgASgDSACIAQESFAoMcm93c193cml0dGVuGAMgASgDEhEKCXJvd3NfcmVhZBgEIAEoAxIQCghieXRlc19pbhgFIAEoAxIRCglieXRlc19vdXQYBiABKANCDgoMX3F1b3RhX2J5dGVzIn8KC1RhYmxlVG90YWxzEhgKC3F1b3RhX2J5dGVzGAEgASgDSACIAQESDQoFcmVhZHMYAiABKAMSDgoGd3JpdGVzGAMgASgDEhQKDHJvd3Nfd3JpdHRlbhgEIAEoAxIRCglyb3dzX3JlYWQYBSABKANCDgoMX3F1b3RhX2J5dGVzIloKD1NldFF1b3RhUmVxdWVzdBINCgV0YWJsZRgBIAEoCRIOCgZmYW1pbHkYAiABKAkSGAoLcXVvdGFfYnl0ZXMYAyABKANIAIgBAUIOCgxfcXVvdGFfYnl0ZXMiEgoQU2V0UXVvdGFSZXNwb25zZSIUChJHZXRDb3VudGVyc1JlcXVlc3QihgEKE0dldENvdW50ZXJzUmVzcG9uc2USPgoIY291bnRlcnMYASADKAsyLC5lZHViYmEudjEuR2V0Q291bnRlcnNSZXNwb25zZS5Db3VudGVyc0VudHJ5Gi8KDUNvdW50ZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ATLFCAoHQ29udHJvbBJUCg1Db21wYWN0VGFibGVzEh8uZWR1YmJhLnYxLkNvbXBhY3RUYWJsZXNSZXF1ZXN0GiAuZWR1YmJhLnYxLkNvbXBhY3RUYWJsZXNSZXNwb25zZTABEjoKBUZsdXNoEhcuZWR1YmJhLnYxLkZsdXNoUmVxdWVzdBoYLmVkdWJiYS52MS5GbHVzaFJlc3BvbnNlEk8KDFNwbGl0VGFibGV0cxIeLmVkdWJiYS52MS5TcGxpdFRhYmxldHNSZXF1ZXN0Gh8uZWR1YmJhLnYxLlNwbGl0VGFibGV0c1Jlc3BvbnNlEk8KDE1lcmdlVGFibGV0cxIeLmVkdWJiYS52MS5NZXJnZVRhYmxldHNSZXF1ZXN0Gh8uZWR1YmJhLnYxLk1lcmdlVGFibGV0c1Jlc3BvbnNlEk4KC0xpc3RUYWJsZXRzEh0uZWR1YmJhLnYxLkxpc3RUYWJsZXRzUmVxdWVzdBoeLmVkdWJiYS52MS5MaXN0VGFibGV0c1Jlc3BvbnNlMAESXQoQTGlzdFRhYmxldEV2ZW50cxIiLmVkdWJiYS52MS5MaXN0VGFibGV0RXZlbnRzUmVxdWVzdBojLmVkdWJiYS52MS5MaXN0VGFibGV0RXZlbnRzUmVzcG9uc2UwARJXCg5MaXN0VGFibGVOYW1lcxIgLmVkdWJiYS52MS5MaXN0VGFibGVOYW1lc1JlcXVlc3QaIS5lZHViYmEudjEuTGlzdFRhYmxlTmFtZXNSZXNwb25zZTABEl4KEURlbGV0ZVRhYmxlQXRPbmNlEiMuZWR1YmJhLnYxLkRlbGV0ZVRhYmxlQXRPbmNlUmVxdWVzdBokLmVkdWJiYS52MS5EZWxldGVUYWJsZUF0T25jZVJlc3BvbnNlEmAKEUxpc3REZWxldGVkVGFibGVzEiMuZWR1YmJhLnYxLkxpc3REZWxldGVkVGFibGVzUmVxdWVzdBokLmVkdWJiYS52MS5MaXN0RGVsZXRlZFRhYmxlc1Jlc3BvbnNlMAESVQoOR2V0RmFtaWx5VXNhZ2USIC5lZHViYmEudjEuR2V0RmFtaWx5VXNhZ2VSZXF1ZXN0GiEuZWR1YmJhLnYxLkdldEZhbWlseVVzYWdlUmVzcG9uc2USUgoNR2V0VGFibGVVc2FnZRIfLmVkdWJiYS52MS5HZXRUYWJsZVVzYWdlUmVxdWVzdBogLmVkdWJiYS52MS5HZXRUYWJsZVVzYWdlUmVzcG9uc2USQwoIU2V0UXVvdGESGi5lZHViYmEudjEuU2V0UXVvdGFSZXF1ZXN0GhsuZWR1YmJhLnYxLlNldFF1b3RhUmVzcG9uc2USTAoLR2V0Q291bnRlcnMSHS5lZHViYmEudjEuR2V0Q291bnRlcnNSZXF1ZXN0Gh4uZWR1YmJhLnYxLkdldENvdW50ZXJzUmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * @generated from message edubba.v1.CompactTablesRequest
@@ -585,6 +585,194 @@ export const FamilyUsageSchema: GenMessage<FamilyUsage> = /*@__PURE__*/
   messageDesc(file_edubba_v1_control, 24);
 
 /**
+ * @generated from message edubba.v1.GetTableUsageRequest
+ */
+export type GetTableUsageRequest = Message<"edubba.v1.GetTableUsageRequest"> & {
+  /**
+   * @generated from field: string table = 1;
+   */
+  table: string;
+};
+
+/**
+ * Describes the message edubba.v1.GetTableUsageRequest.
+ * Use `create(GetTableUsageRequestSchema)` to create a new message.
+ */
+export const GetTableUsageRequestSchema: GenMessage<GetTableUsageRequest> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 25);
+
+/**
+ * @generated from message edubba.v1.GetTableUsageResponse
+ */
+export type GetTableUsageResponse = Message<"edubba.v1.GetTableUsageResponse"> & {
+  /**
+   * Those that the caller may see, by name, ascending.
+   *
+   * @generated from field: repeated edubba.v1.FamilyTotals families = 1;
+   */
+  families: FamilyTotals[];
+
+  /**
+   * Of all families. Missing for callers who do not see all of them.
+   *
+   * @generated from field: edubba.v1.TableTotals table_totals = 2;
+   */
+  tableTotals?: TableTotals | undefined;
+};
+
+/**
+ * Describes the message edubba.v1.GetTableUsageResponse.
+ * Use `create(GetTableUsageResponseSchema)` to create a new message.
+ */
+export const GetTableUsageResponseSchema: GenMessage<GetTableUsageResponse> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 26);
+
+/**
+ * Counts grow from the start of each server, and are added up.
+ *
+ * @generated from message edubba.v1.FamilyTotals
+ */
+export type FamilyTotals = Message<"edubba.v1.FamilyTotals"> & {
+  /**
+   * @generated from field: edubba.v1.FamilyUsage usage = 1;
+   */
+  usage?: FamilyUsage | undefined;
+
+  /**
+   * Most bytes that it may take on disk and in memory together. Missing: any number.
+   *
+   * @generated from field: optional int64 quota_bytes = 2;
+   */
+  quotaBytes?: bigint | undefined;
+
+  /**
+   * Rows of which calls have written cells of the family.
+   *
+   * @generated from field: int64 rows_written = 3;
+   */
+  rowsWritten: bigint;
+
+  /**
+   * Rows of which cells of the family were answered. Of a row that comes in several parts each counts.
+   *
+   * @generated from field: int64 rows_read = 4;
+   */
+  rowsRead: bigint;
+
+  /**
+   * Bytes of the cells that were written: row key, family, qualifier, 8 for the timestamp, and value.
+   *
+   * @generated from field: int64 bytes_in = 5;
+   */
+  bytesIn: bigint;
+
+  /**
+   * Bytes of the cells that were answered.
+   *
+   * @generated from field: int64 bytes_out = 6;
+   */
+  bytesOut: bigint;
+};
+
+/**
+ * Describes the message edubba.v1.FamilyTotals.
+ * Use `create(FamilyTotalsSchema)` to create a new message.
+ */
+export const FamilyTotalsSchema: GenMessage<FamilyTotals> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 27);
+
+/**
+ * @generated from message edubba.v1.TableTotals
+ */
+export type TableTotals = Message<"edubba.v1.TableTotals"> & {
+  /**
+   * Most bytes that its families may take together. Missing: any number.
+   *
+   * @generated from field: optional int64 quota_bytes = 1;
+   */
+  quotaBytes?: bigint | undefined;
+
+  /**
+   * Calls that read, by tablet.
+   *
+   * @generated from field: int64 reads = 2;
+   */
+  reads: bigint;
+
+  /**
+   * Calls that write, by tablet.
+   *
+   * @generated from field: int64 writes = 3;
+   */
+  writes: bigint;
+
+  /**
+   * Rows that calls have written.
+   *
+   * @generated from field: int64 rows_written = 4;
+   */
+  rowsWritten: bigint;
+
+  /**
+   * Rows that were answered. Of a row that comes in several parts each counts.
+   *
+   * @generated from field: int64 rows_read = 5;
+   */
+  rowsRead: bigint;
+};
+
+/**
+ * Describes the message edubba.v1.TableTotals.
+ * Use `create(TableTotalsSchema)` to create a new message.
+ */
+export const TableTotalsSchema: GenMessage<TableTotals> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 28);
+
+/**
+ * @generated from message edubba.v1.SetQuotaRequest
+ */
+export type SetQuotaRequest = Message<"edubba.v1.SetQuotaRequest"> & {
+  /**
+   * @generated from field: string table = 1;
+   */
+  table: string;
+
+  /**
+   * The family. Empty: the quota is of the table.
+   *
+   * @generated from field: string family = 2;
+   */
+  family: string;
+
+  /**
+   * Most bytes on disk and in memory together. Missing: there is no quota any more.
+   *
+   * @generated from field: optional int64 quota_bytes = 3;
+   */
+  quotaBytes?: bigint | undefined;
+};
+
+/**
+ * Describes the message edubba.v1.SetQuotaRequest.
+ * Use `create(SetQuotaRequestSchema)` to create a new message.
+ */
+export const SetQuotaRequestSchema: GenMessage<SetQuotaRequest> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 29);
+
+/**
+ * @generated from message edubba.v1.SetQuotaResponse
+ */
+export type SetQuotaResponse = Message<"edubba.v1.SetQuotaResponse"> & {
+};
+
+/**
+ * Describes the message edubba.v1.SetQuotaResponse.
+ * Use `create(SetQuotaResponseSchema)` to create a new message.
+ */
+export const SetQuotaResponseSchema: GenMessage<SetQuotaResponse> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 30);
+
+/**
  * @generated from message edubba.v1.GetCountersRequest
  */
 export type GetCountersRequest = Message<"edubba.v1.GetCountersRequest"> & {
@@ -595,7 +783,7 @@ export type GetCountersRequest = Message<"edubba.v1.GetCountersRequest"> & {
  * Use `create(GetCountersRequestSchema)` to create a new message.
  */
 export const GetCountersRequestSchema: GenMessage<GetCountersRequest> = /*@__PURE__*/
-  messageDesc(file_edubba_v1_control, 25);
+  messageDesc(file_edubba_v1_control, 31);
 
 /**
  * @generated from message edubba.v1.GetCountersResponse
@@ -614,7 +802,7 @@ export type GetCountersResponse = Message<"edubba.v1.GetCountersResponse"> & {
  * Use `create(GetCountersResponseSchema)` to create a new message.
  */
 export const GetCountersResponseSchema: GenMessage<GetCountersResponse> = /*@__PURE__*/
-  messageDesc(file_edubba_v1_control, 26);
+  messageDesc(file_edubba_v1_control, 32);
 
 /**
  * @generated from service edubba.v1.Control
@@ -724,6 +912,27 @@ export const Control: GenService<{
     methodKind: "unary";
     input: typeof GetFamilyUsageRequestSchema;
     output: typeof GetFamilyUsageResponseSchema;
+  },
+  /**
+   * Tells what a table and its families take, what they may take, and what calls have read and written.
+   *
+   * @generated from rpc edubba.v1.Control.GetTableUsage
+   */
+  getTableUsage: {
+    methodKind: "unary";
+    input: typeof GetTableUsageRequestSchema;
+    output: typeof GetTableUsageResponseSchema;
+  },
+  /**
+   * Sets or removes the quota of a table or of one of its families. Afterwards writes that add cells beyond it are
+   * refused with RESOURCE_EXHAUSTED; deletions are not.
+   *
+   * @generated from rpc edubba.v1.Control.SetQuota
+   */
+  setQuota: {
+    methodKind: "unary";
+    input: typeof SetQuotaRequestSchema;
+    output: typeof SetQuotaResponseSchema;
   },
   /**
    * Tells the counters of all servers, added up.
