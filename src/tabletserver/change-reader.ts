@@ -7,8 +7,9 @@
  *   ends the reading with OUT_OF_RANGE.
  * - Only changes that are durable come, and no owner's that METADATA does not name: they are all in the tablet, or will
  *   be after a replay.
+ * - No change comes of a family that the table does not have any more, nor of an earlier one of the same name.
  */
-import { assert, BigtableError, Code } from '../base/index.ts';
+import { assert, BigtableError, Code, derived } from '../base/index.ts';
 import { type EncodedRecord, type LogRecord, Origin, readEncodedAppends, type ServerLog } from '../commitlog/index.ts';
 import { type Clock, type FileSystem, Pacer, type RequestContext, sleep } from '../env/index.ts';
 import type { PastOwner } from '../metadata/index.ts';
@@ -23,7 +24,9 @@ import {
   rangeContains,
   type RowChange,
   type RowRange,
+  storageFamily,
   type StreamProgress,
+  type TableSchema,
 } from '../model/index.ts';
 import { logPathOf, notServing, type ReadChangesMessage } from '../protocol/index.ts';
 import type { ServedTablet } from './tablet-map.ts';
@@ -214,6 +217,7 @@ export class ChangeReader {
     const { progress, endMicros = Number.POSITIVE_INFINITY } = this.#message;
     // of the time before the stream began: since then rows are deleted one by one
     if (body.kind === 'dropRows') return;
+    const families = storedFamilies(this.#served.host.schema(this.#served.tableId));
     const atMicros = Number(commitMicros);
     if (atMicros > endMicros) {
       this.#gathering.isEnd = true;
@@ -224,9 +228,12 @@ export class ChangeReader {
       const of = progress.find(({ range }) => rangeContains(range, row));
       if (of === undefined || !rangeContains(this.#message.range, row)) continue;
       if (atMicros < of.fromMicros || (of.after !== undefined && comparePositions(position, of.after) <= 0)) continue;
+      const told = mutations.filter((mutation) => mutation.kind === 'deleteFromRow' || families.has(mutation.family));
+      // the family was deleted, and with it the rule that says who may read it
+      if (told.length === 0) continue;
       this.#gathering.add({
         row,
-        mutations: mutations.map(withFamilyName),
+        mutations: told.map(withFamilyName),
         commitMicros: atMicros,
         origin: origin === Origin.garbageCollection ? 'garbageCollection' : 'user',
         position,
@@ -287,6 +294,12 @@ function lastPlace({ server, epoch }: Part, position: number, records: number): 
 function checkResumed(after: ChangePosition, position: number, previous: number): void {
   if (position !== after.position && previous !== after.position + 1) throw gone();
 }
+
+/** The names under which the table's families are stored. */
+const storedFamilies = derived(
+  ({ families }: TableSchema): ReadonlySet<string> =>
+    new Set(Object.values(families).map(({ name, generation }) => storageFamily(name, generation))),
+);
 
 function withFamilyName(mutation: Mutation): Mutation {
   return mutation.kind === 'deleteFromRow' ? mutation : { ...mutation, family: familyName(mutation.family) };
