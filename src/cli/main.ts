@@ -22,6 +22,7 @@ import { addBackupCommands } from './commands/backup-commands.ts';
 import { addLoadCommands } from './commands/load-commands.ts';
 import { addPolicyCommands } from './commands/policy-commands.ts';
 import { addTableCommands } from './commands/table-commands.ts';
+import { addChangeCommands } from './commands/change-commands.ts';
 import { addTabletCommands } from './commands/tablet-commands.ts';
 import { UsageError } from './output/usage-error.ts';
 import { OutputClosed, processTerminal, type Terminal } from './output/terminal.ts';
@@ -101,6 +102,7 @@ function commandLine(terminal: Terminal, json = false): Command {
   addCellCommands(program, terminal);
   program.commandsGroup('Storage:');
   addTabletCommands(program, terminal);
+  addChangeCommands(program, terminal);
   addLoadCommands(program, terminal);
   addInspectCommand(program, terminal);
   return program;
