@@ -216,6 +216,50 @@ describe('a change stream', () => {
   );
 
   test(
+    'that begins at a time reads no log from its beginning that is older',
+    inTime(async (clock, wait) => {
+      const world = new World({ clock });
+      let db = await world.start();
+      await createStreamed(db, 't');
+      const write = async (count: number): Promise<void> => {
+        for (let i = 0; i < count; i++) await db.set('t', `r${i}`, 'v');
+        wait(3_600_000);
+        await db.service.flush(db.context());
+        wait(3_600_000);
+      };
+      await write(100);
+      await db.close();
+      db = await world.start();
+      for (const count of [1, 100, 100]) await write(count);
+      // appends that are read
+      const { fileSystem } = world;
+      const read = fileSystem.readLog.bind(fileSystem);
+      let appends = 0;
+      fileSystem.readLog = async function* (...args) {
+        for await (const append of read(...args)) {
+          appends++;
+          yield append;
+        }
+      };
+      const consumers = [0, 2.5, 4.5].map((hours) => new ChangeConsumer('t', clock.nowMicros() - hours * 3_600e6));
+      await write(10);
+      const counts: number[] = [];
+      for (const consumer of consumers) {
+        appends = 0;
+        await consumer.catchUp(db);
+        counts.push(appends);
+      }
+      assert.deepEqual(
+        consumers.map(({ changes }) => changes.length),
+        [10, 110, 210],
+      );
+      for (const [i, { changes }] of consumers.entries())
+        assert.ok(counts[i]! < changes.length + 30, `${counts} appends were read`);
+      await db.close();
+    }),
+  );
+
+  test(
     'keeps logs as long as its retention says, and says so to a consumer that comes later',
     inTime(async (clock, wait) => {
       const world = new World({ clock });

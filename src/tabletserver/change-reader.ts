@@ -29,6 +29,7 @@ import {
   type TableSchema,
 } from '../model/index.ts';
 import { logPathOf, notServing, type ReadChangesMessage } from '../protocol/index.ts';
+import type { ChangeRetention } from './change-retention.ts';
 import type { ServedTablet } from './tablet-map.ts';
 
 /** A batch is sent when it has this many changes, or values of about this many bytes. */
@@ -43,6 +44,7 @@ export interface ChangeReaderOptions {
   readonly clock: Clock;
   readonly fileSystem: Pick<FileSystem, 'readLog'>;
   readonly log: Pick<ServerLog, 'newestPosition' | 'pendingBytes'>;
+  readonly retention: Pick<ChangeRetention, 'before'>;
   readonly serverName: string;
   /** True while the server has the tablet. */
   isServed(served: ServedTablet): boolean;
@@ -54,6 +56,8 @@ interface Part {
   readonly epoch: number;
   /** When it may have begun at the earliest. */
   readonly sinceMicros: number;
+  /** When it ended; undefined: it has not. */
+  readonly untilMicros: number | undefined;
 }
 
 /** What the next batch is made of. */
@@ -114,7 +118,7 @@ export class ChangeReader {
     const first = firstPlace(this.#message.progress);
     const begin = first === undefined ? 0 : this.#partOf(parts, first);
     for (const [i, part] of parts.entries()) {
-      if (i < begin) continue;
+      if (i < begin || (first === undefined && this.#isTooOld(part))) continue;
       const after = i === begin ? first : undefined;
       if (part.server === this.#options.serverName && part.epoch === this.#served.epoch)
         yield* this.#follow(part, after);
@@ -123,13 +127,28 @@ export class ChangeReader {
     }
   }
 
+  /** The time from which changes are wanted. Servers' clocks may say that they are a little older. */
+  get #wantedMicros(): number {
+    return Math.min(...this.#message.progress.map(({ fromMicros }) => fromMicros));
+  }
+
+  /** True for a part that ended before the reading is to begin. */
+  #isTooOld({ untilMicros }: Part): boolean {
+    return untilMicros !== undefined && untilMicros < this.#wantedMicros - CLOCK_TOLERANCE_MICROS;
+  }
+
   /** By epoch; the last is this server's own. */
   #parts(): Part[] {
     const { row } = this.#served.host;
     const owners: readonly PastOwner[] = row.pastOwners ?? [];
-    const all: Part[] = owners.map(({ server, epoch }) => ({ server, epoch, sinceMicros: sinceOf(owners, epoch) }));
+    const all: Part[] = owners.map((owner) => ({ ...owner, sinceMicros: sinceOf(owners, owner.epoch) }));
     const { epoch } = this.#served;
-    all.push({ server: this.#options.serverName, epoch, sinceMicros: sinceOf(owners, epoch) });
+    all.push({
+      server: this.#options.serverName,
+      epoch,
+      sinceMicros: sinceOf(owners, epoch),
+      untilMicros: undefined,
+    });
     return all;
   }
 
@@ -175,11 +194,16 @@ export class ChangeReader {
   /** The appends of the log after a place, as far as it goes now. */
   async *#readLog(part: Part, after: ChangePosition | undefined): AsyncGenerator<ChangeBatch, void> {
     const { fileSystem } = this.#options;
-    const from = after?.position;
+    const start =
+      after === undefined && this.#isOwn(part)
+        ? this.#options.retention.before(this.#wantedMicros - CLOCK_TOLERANCE_MICROS)
+        : undefined;
+    const from = after?.position ?? start;
     let isBeginning = true;
     for await (const { position, previous, records } of readEncodedAppends(fileSystem, logPathOf(part.server), from)) {
       if (isBeginning) {
-        if (after !== undefined) checkResumed(after, position, previous);
+        if (after !== undefined) checkResumed(after.position, position, previous);
+        else if (start !== undefined && isNext(start, position, previous)) isBeginning = false;
         else if (previous > 0) this.#checkBeginning(part, records);
         isBeginning = false;
       }
@@ -245,7 +269,7 @@ export class ChangeReader {
 
   /** The log has lost its beginning. That may be older than what the reader wants. */
   #checkBeginning({ sinceMicros }: Part, records: readonly EncodedRecord[]): void {
-    const wantedMicros = Math.max(sinceMicros, Math.min(...this.#message.progress.map(({ fromMicros }) => fromMicros)));
+    const wantedMicros = Math.max(sinceMicros, this.#wantedMicros);
     const firstMicros = Number(records[0]?.decode().commitMicros ?? 0);
     if (firstMicros > wantedMicros + CLOCK_TOLERANCE_MICROS) throw gone();
   }
@@ -290,9 +314,13 @@ function lastPlace({ server, epoch }: Part, position: number, records: number): 
   return { server, epoch, position, record: records, row: 0 };
 }
 
-/** The first append that is left after a place is that of the place, or follows it. */
-function checkResumed(after: ChangePosition, position: number, previous: number): void {
-  if (position !== after.position && previous !== after.position + 1) throw gone();
+function checkResumed(after: number, position: number, previous: number): void {
+  if (!isNext(after, position, previous)) throw gone();
+}
+
+/** True where the first append that is left after a place is that of the place, or follows it. */
+function isNext(after: number, position: number, previous: number): boolean {
+  return position === after || previous === after + 1;
 }
 
 /** The names under which the table's families are stored. */

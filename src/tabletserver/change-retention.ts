@@ -61,6 +61,20 @@ export class ChangeRetention {
     return Math.min(this.#notes[0]!.position, position);
   }
 
+  /**
+   * A position of the log below which every append is older than the time, as far as that is known: undefined where the
+   * log has to be read from its beginning. The append at the position is one of those, if there still is one.
+   */
+  before(atMicros: number): LogPosition | undefined {
+    let [low, high] = [0, this.#notes.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#notes[middle]!.atMicros <= atMicros) low = middle + 1;
+      else high = middle;
+    }
+    return this.#notes[low - 1]?.position;
+  }
+
   /** The longest retention of a table of which the server has a tablet; 0: none has a change stream. */
   #longest(): number {
     let longest = 0;

@@ -147,8 +147,8 @@ export class TabletServer {
     this.#log = log;
     this.#session = session;
     this.#schemas = loggingSchemaCache(env);
-    const kept = keptLog({ ...env, log, tablets: this.#tablets }, this.#schemas, settings);
-    this.#budget = budgetOf(env, settings, log, kept);
+    const retention = retentionOf({ ...env, log, tablets: this.#tablets }, this.#schemas, settings);
+    this.#budget = budgetOf(env, settings, log, (position) => retention.keptFrom(position));
     this.#compactions = new CompactionSchedule({
       ...env,
       maxRunning: settings.compactionsAtOnce,
@@ -159,6 +159,8 @@ export class TabletServer {
     this.#replay = replayOf(env, this.#sorter);
     const shared = {
       env,
+      log,
+      retention,
       serverName: name,
       tablets: this.#tablets,
       schemas: this.#schemas,
@@ -176,7 +178,6 @@ export class TabletServer {
     this.#notices = new MasterNotices({ ...env, ...shared });
     const services = new ServerServices({
       ...shared,
-      log,
       notices: this.#notices,
       splits: () => this.#splits,
       endServer: (reason) => this.#end(reason),
@@ -206,7 +207,6 @@ export class TabletServer {
     this.#calls = new ServerCalls({
       ...options,
       ...shared,
-      log,
       loader: this.#loader,
       splits: this.#splits,
       aftermath: this.#aftermath,
@@ -391,13 +391,12 @@ function budgetOf(env: Env, settings: TabletServerSettings, log: ServerLog, kept
   return new MemtableBudget({ ...env, limitBytes, logLimitBytes, metadataTabletBytes, flushLimits, log, keptFrom });
 }
 
-function keptLog(
+function retentionOf(
   parts: Pick<ChangeRetentionOptions, 'log' | 'clock' | 'tablets'>,
   schemas: SchemaCache,
   { changeLogBytes: limitBytes = CHANGE_LOG_BYTES }: TabletServerSettings,
-): KeptLog {
-  const retention = new ChangeRetention({ ...parts, limitBytes, schemaOf: (tableId) => schemas.byId(tableId) });
-  return (position) => retention.keptFrom(position);
+): ChangeRetention {
+  return new ChangeRetention({ ...parts, limitBytes, schemaOf: (tableId) => schemas.byId(tableId) });
 }
 
 function loadsOf(
