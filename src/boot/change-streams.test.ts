@@ -30,7 +30,7 @@ function inTime(work: (clock: ManualClock, wait: (ms: number) => void) => Promis
   };
 }
 
-/** Of family `g` one version is kept, of `f` all are. */
+/** Family `f` keeps all versions, `g` one. */
 async function createStreamed(db: TestDatabase, table: string, splits: readonly string[] = []): Promise<void> {
   await db.service.createTable(db.context(), {
     name: TABLES + table,

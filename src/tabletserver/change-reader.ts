@@ -198,6 +198,7 @@ export class ChangeReader {
       after === undefined && this.#isOwn(part)
         ? this.#options.retention.before(this.#wantedMicros - CLOCK_TOLERANCE_MICROS)
         : undefined;
+    assert(start === undefined || start <= this.#options.log.newestPosition, 'a reading begins in the log');
     const from = after?.position ?? start;
     let isBeginning = true;
     for await (const { position, previous, records } of readEncodedAppends(fileSystem, logPathOf(part.server), from)) {

@@ -72,7 +72,9 @@ export class ChangeRetention {
       if (this.#notes[middle]!.atMicros <= atMicros) low = middle + 1;
       else high = middle;
     }
-    return this.#notes[low - 1]?.position;
+    const note = this.#notes[low - 1];
+    assert(note === undefined || note.atMicros <= atMicros, 'a position is of the time or before it');
+    return note?.position;
   }
 
   /** The longest retention of a table of which the server has a tablet; 0: none has a change stream. */

@@ -227,7 +227,7 @@ export class ChangeStream implements Changes {
     return new Change(rowMutationOf(event.row, event.mutations), event.commitMicros, event.origin);
   }
 
-  /** Ends the streams; what they answer later is nobody's. */
+  /** Ends the streams. */
   #end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -249,6 +249,11 @@ interface EncodedPart {
   readonly sinceMicros?: number;
 }
 
+interface EncodedPlace {
+  readonly format: unknown;
+  readonly parts: readonly EncodedPart[];
+}
+
 function encode(parts: readonly Part[]): string {
   const list = parts.map(
     ({ range: { start, end }, token, sinceMicros }): EncodedPart => ({
@@ -262,10 +267,7 @@ function encode(parts: readonly Part[]): string {
 
 function decode(token: string): readonly Part[] {
   try {
-    const { format, parts } = JSON.parse(Buffer.from(token, 'base64url').toString()) as {
-      readonly format: unknown;
-      readonly parts: readonly EncodedPart[];
-    };
+    const { format, parts }: EncodedPlace = JSON.parse(Buffer.from(token, 'base64url').toString());
     if (format !== 1 || parts.length === 0) throw invalidArgument('it is of another version');
     return parts.map(({ start, end, token: of, sinceMicros }) => ({
       range: { start: bytesOf(start), end: end === undefined ? undefined : bytesOf(end) },

@@ -3,10 +3,10 @@
  * so that change streams tell of them (docs/decisions/0105-change-streams.md).
  *
  * Invariants:
- * - Such a record comes in the log after every change of its rows that the compaction has seen, and deletes nothing that
- *   was written to layers above the files of the compaction.
+ * - Such a record comes in the log after every change of its rows that the compaction has seen, and deletes nothing
+ *   that was written to layers above the files of the compaction.
  * - It is not applied, since the compaction does the same. A replay applies it: the compaction may not have been
- *   committed, and a stream has told of the deletions.
+ *   committed, and streams have delivered the deletions.
  */
 import { assert, type ByteString, INT64_MAX, int64, type Int64, toBigInt } from '../../base/index.ts';
 import { Pacer } from '../../env/index.ts';

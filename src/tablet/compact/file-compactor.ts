@@ -128,7 +128,7 @@ export class FileCompactor {
     return done;
   }
 
-  /** Does the compaction that has failed, unless its plan is out of date, and then what is asked for. */
+  /** Does the compaction that has failed, unless its plan is out of date, and then the requested one. */
   async #runAgain(kind: FileCompactionKind, unfinished: Unfinished): Promise<void> {
     const { layers, serving } = this.#context;
     this.#unfinished = undefined;
@@ -186,7 +186,7 @@ export class FileCompactor {
         collected: schema.changeStream && { after: before?.after, isAll: false },
         cancelled,
       };
-      const result = (await env.workers.run(COMPACTION_TASK, job)) as CompactionResult;
+      const result = await this.#runJob(job);
       if (cancelled[0] !== 0) throw new BigtableError(Code.CANCELLED, 'the compaction was cancelled');
       const merged = await this.#open(outputs, result);
       const log = job.collected && (() => this.#logCollected(kind, plan, job, result));
@@ -201,6 +201,10 @@ export class FileCompactor {
       if (!mayBeListed) ownedFiles.discard(paths);
       ownedFiles.finish(paths, layers.heldFiles());
     }
+  }
+
+  #runJob(job: CompactionJob): Promise<CompactionResult> {
+    return this.#context.env.workers.run(COMPACTION_TASK, job) as Promise<CompactionResult>;
   }
 
   /** Logs the deletions in batches, of which the first came with the files. It is not cancelled any more. */
@@ -220,7 +224,7 @@ export class FileCompactor {
       if (isLast) return;
       const cancelled = new Int32Array(new SharedArrayBuffer(4));
       const rest: CompactionJob = { ...job, collected: { after, isAll: true }, cancelled };
-      const next = (await this.#context.env.workers.run(COMPACTION_TASK, rest)) as CompactionResult;
+      const next = await this.#runJob(rest);
       assert(next.collected !== undefined && next.collected.last !== after, 'each batch of deletions brings some');
       batch = next.collected;
     }
