@@ -9,6 +9,7 @@ import { TABLES, type Tables } from './tables.ts';
 export interface Change {
   readonly row: string;
   readonly mutations: readonly Mutation[];
+  readonly origin: 'user' | 'garbageCollection';
 }
 
 export class ChangeConsumer {
@@ -57,7 +58,10 @@ export class ChangeConsumer {
           }
           if (left-- <= 0) return;
           token = event.token;
-          if (event.kind === 'change') this.changes.push({ row: event.row, mutations: event.mutations });
+          if (event.kind === 'change') {
+            const { row, mutations, origin } = event;
+            this.changes.push({ row, mutations, origin });
+          }
         }
         if (!isClosed) done.push(...(token === undefined ? tokens : [{ range, token }]));
       }

@@ -10,7 +10,7 @@ import { type OpenDatabase, openDatabase } from '../boot/index.ts';
 import { type RequestContext, requestContext } from '../env/index.ts';
 import type { RowFilter } from '../filter/index.ts';
 import type { Mutation } from '../model/index.ts';
-import type { ReadRequest, Service } from '../service/index.ts';
+import type { ChangeStreamRequest, ReadRequest, Service, StreamToken } from '../service/index.ts';
 import { type GuardedService, guardOf } from './guarded-service.ts';
 
 const PARENT = 'projects/p/instances/i/tables';
@@ -61,7 +61,11 @@ describe('a caller without rights on some families', () => {
   let refusing: GuardedService;
   let reader: RequestContext;
 
+  let timer: NodeJS.Timeout | undefined;
+
   before(async () => {
+    // the timers of the clock do not keep the process alive
+    timer = setInterval(() => {}, 1000);
     database = await openDatabase({ memory: true });
     ({ service } = database);
     const { env } = database;
@@ -101,7 +105,10 @@ describe('a caller without rights on some families', () => {
     for (const family of ['g', 'h'])
       await allow(`${OPEN}/columnFamilies/${family}`, 'roles/bigtable.admin', 'token:admin');
   });
-  after(() => database.close());
+  after(async () => {
+    await database.close();
+    clearInterval(timer);
+  });
 
   /** What a read returns, cell by cell, or the name of its error's code. */
   async function read(of: Service, request: ReadRequest): Promise<string[] | string> {
@@ -210,4 +217,185 @@ describe('a caller without rights on some families', () => {
     const usage = (await hiding.familyUsage(reader, WHOLE)).map(({ family }) => family);
     assert.deepEqual(usage, ['f']);
   });
+
+  /** Calls of the reader on a table, its change stream and its backups. */
+  type Call = (of: GuardedService, table: string, stream: Stream) => Promise<unknown>;
+
+  /** What the admin knows of the table's change stream, and may have told. */
+  interface Stream {
+    readonly startMicros: number;
+    tokens: readonly StreamToken[];
+    backup: string;
+  }
+
+  const listOf = async <T>(all: AsyncIterable<T>): Promise<T[]> => {
+    const list: T[] = [];
+    for await (const one of all) list.push(one);
+    return list;
+  };
+  const streamOf = (of: Service, context: RequestContext, table: string, from: Partial<ChangeStreamRequest>) =>
+    listOf(
+      of.changes!.readChanges(context, {
+        table,
+        range: { start: '', end: undefined },
+        endMicros: Math.max(database.env.clock.nowMicros(), from.startMicros ?? 0),
+        ...from,
+      }),
+    );
+  let copies = 0;
+  const backupOf = (table: string, id: string): string =>
+    `${table.replace(/\/tables\/.*/, '')}/clusters/edubba/backups/${id}`;
+  const later = () => database.env.clock.nowMicros() + 7 * 86_400e6;
+
+  /** Without the keys up to which a read has come: they are no rows, and told to those alone who may read all. */
+  const rowsOf = async (of: Service, request: ReadRequest): Promise<unknown> =>
+    (await listOf(of.readRows(reader, request))).flatMap(({ fragments }) => fragments);
+
+  const CALLS: Readonly<Record<string, Call>> = {
+    rows: (of, table) => rowsOf(of, { table }),
+    'rows of g': (of, table) => rowsOf(of, { table, filter: { kind: 'familyNameRegex', regex: 'g' } }),
+    'the stream from its beginning': (of, table, { startMicros }) => streamOf(of, reader, table, { startMicros }),
+    'the stream from tokens': (of, table, { tokens }) => streamOf(of, reader, table, { tokens }),
+    'the stream of a row': (of, table, { startMicros }) =>
+      streamOf(of, reader, table, { startMicros, range: { start: 'HIDDEN', end: 'HIDDEN\0' } }),
+    partitions: (of, table) => of.changes!.changeStreamRanges(reader, table),
+    'its backup': (of, _table, { backup }) => of.backups!.getBackup(reader, backup),
+    'all backups': (of, table) => of.backups!.listBackups(reader, table.replace(/\/tables\/.*/, '')),
+    'a backup of its own': async (of, table) => {
+      const name = backupOf(table, `own${copies++}`);
+      await of.backups!.createBackup(reader, { name, source: table, kind: 'standard', expireMicros: later() });
+      return restored(of, table, name);
+    },
+    'a copy of the backup': async (of, table, { backup }) => {
+      const name = backupOf(table, `copy${copies++}`);
+      await of.backups!.createBackup(reader, { name, source: backup, kind: 'standard', expireMicros: later() });
+      return restored(of, table, name);
+    },
+    'a table from the backup': (of, table, { backup }) => restored(of, table, backup),
+    keys: (of, table) => of.sampleRowKeys(reader, table),
+    tablets: (of, table) => of.listTablets(reader, table),
+    usage: (of, table) => of.familyUsage(reader, table),
+    schema: (of, table) => of.getTable(reader, table),
+  };
+
+  async function restored(of: GuardedService, table: string, backup: string): Promise<unknown> {
+    const name = `${table.slice(0, table.lastIndexOf('/'))}/restored${copies++}`;
+    await of.backups!.restoreTable(reader, name, backup);
+    return rowsOf(of, { table: name });
+  }
+
+  test('learns nothing by any sequence of calls, those on change streams and backups included', async () => {
+    const context = requestContext({ budget: database.env.requestBudget });
+    const admin = requestContext({ budget: database.env.requestBudget, principal: 'token:admin' });
+    const call = fc.record({ call: fc.constantFrom(...Object.keys(CALLS)), hides: fc.boolean() });
+    const change = fc.constantFrom(
+      'write',
+      'write a hidden row',
+      'delete a hidden row',
+      'compact',
+      'split',
+      'back up',
+      'read the stream',
+      'make the family anew',
+    );
+    const steps = fc.array(fc.oneof({ arbitrary: call, weight: 3 }, { arbitrary: change, weight: 2 }), {
+      minLength: 10,
+      maxLength: 30,
+    });
+    const answered = new Map<string, number>();
+    let tables = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.boolean(), steps, async (isOpenTable, all) => {
+        const table = `${PARENT}/run${tables++}`;
+        const startMicros = database.env.clock.nowMicros();
+        await service.createTable(context, {
+          name: table,
+          families: [{ name: 'f' }, { name: 'g', gcRule: { kind: 'maxVersions', versions: 1 } }],
+          splits: [],
+          granularity: 'micros',
+          deletionProtection: false,
+          changeStream: { retentionMicros: 86_400e6 },
+        });
+        const allow = (resource: string, member: string) =>
+          service.policies!.setPolicy(context, resource, {
+            bindings: [{ role: 'roles/bigtable.admin', members: [member] }],
+          });
+        await allow(`${table}/columnFamilies/${isOpenTable ? 'g' : 'f'}`, isOpenTable ? 'token:admin' : READER);
+        if (!isOpenTable) await allow(table, 'token:admin');
+        const stream: Stream = { startMicros, tokens: [], backup: backupOf(table, 'none') };
+        /** Its family has a policy. */
+        let isClosed = true;
+        let writes = 0;
+        const cell = (family: string, word: string): Mutation => ({
+          kind: 'setCell',
+          family,
+          qualifier: word,
+          timestamp: ++writes,
+          value: Buffer.from(word),
+        });
+        const act = async (one: string): Promise<unknown> => {
+          const hidden = [cell('g', isClosed ? 'HIDDEN' : 'open')];
+          if (one === 'write')
+            return service.mutateRow(context, table, { row: 'seen', mutations: [cell('f', 'v'), ...hidden] });
+          if (one === 'write a hidden row' && isClosed)
+            return service.mutateRow(context, table, { row: 'HIDDEN', mutations: hidden });
+          if (one === 'compact') return listOf(service.compactTables(context, table));
+          if (one === 'split') return service.splitTablets(context, table, 's').catch(() => {});
+          if (one === 'read the stream') {
+            for (const event of await streamOf(hiding, admin, table, { startMicros }))
+              if (event.kind === 'closed') stream.tokens = event.tokens;
+              else stream.tokens = [{ range: { start: '', end: undefined }, token: event.token }];
+          }
+          if (one === 'back up') {
+            stream.backup = backupOf(table, `b${copies++}`);
+            const backup = { name: stream.backup, source: table, kind: 'standard', expireMicros: later() } as const;
+            return hiding.backups!.createBackup(admin, backup);
+          }
+          // the row stays hidden: the stream tells keys of deleted rows
+          if (one === 'delete a hidden row' && isClosed)
+            return service.mutateRow(context, table, {
+              row: 'HIDDEN',
+              mutations: [{ kind: 'deleteFromFamily', family: 'g' }],
+            });
+          // the new one has no policy
+          if (one === 'make the family anew') {
+            isClosed &&= !isOpenTable;
+            // a backup has the earlier family, whose policy is gone
+            stream.backup = backupOf(table, 'none');
+            await service.modifyFamilies(context, table, [{ kind: 'drop', name: 'g' }]);
+            await service.modifyFamilies(context, table, [{ kind: 'create', family: { name: 'g' } }]);
+          }
+        };
+        for (const one of all) {
+          if (typeof one === 'string') {
+            await act(one);
+            continue;
+          }
+          let answer: unknown;
+          try {
+            answer = await CALLS[one.call]!(one.hides ? hiding : refusing, table, stream);
+            if (!Array.isArray(answer) || answer.length > 0) answered.set(one.call, (answered.get(one.call) ?? 0) + 1);
+          } catch (thrown) {
+            if (!(thrown instanceof BigtableError)) throw thrown;
+            answer = thrown.message;
+          }
+          assert.doesNotMatch(textOf(answer), /HIDDEN/, one.call);
+        }
+      }),
+      { numRuns: 60, includeErrorInReport: true },
+    );
+    // else nothing was shown
+    for (const what of ['rows', 'its backup', 'the stream from its beginning', 'partitions', 'a backup of its own'])
+      assert.ok((answered.get(what) ?? 0) > 0, `${what}: ${JSON.stringify([...answered])}`);
+  });
 });
+
+/** All bytes and texts in an answer. */
+function textOf(answer: unknown): string {
+  return JSON.stringify(answer, (_key, value: unknown) => {
+    if (typeof value === 'bigint') return String(value);
+    const bytes = value as { readonly type?: string; readonly data?: readonly number[] } | null;
+    if (bytes?.type === 'Buffer') return Buffer.from(bytes.data ?? []).toString('latin1');
+    return value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : value;
+  });
+}

@@ -30,10 +30,11 @@ function inTime(work: (clock: ManualClock, wait: (ms: number) => void) => Promis
   };
 }
 
+/** Family `f` keeps all versions, `g` one. */
 async function createStreamed(db: TestDatabase, table: string, splits: readonly string[] = []): Promise<void> {
   await db.service.createTable(db.context(), {
     name: TABLES + table,
-    families: [{ name: 'f' }, { name: 'g' }],
+    families: [{ name: 'f' }, { name: 'g', gcRule: { kind: 'maxVersions', versions: 1 } }],
     splits,
     granularity: 'micros',
     deletionProtection: false,
@@ -81,7 +82,8 @@ class Life {
       return void (await this.#whateverComes(this.db.database.splitTablet(`${TABLES}t`, this.#one(BOUNDARIES))));
     if (drawn < 0.69)
       return void (await this.#whateverComes(this.db.database.mergeTablets(`${TABLES}t`, this.#one(BOUNDARIES))));
-    if (drawn < 0.74) return this.db.service.flush(this.db.context());
+    if (drawn < 0.72) return this.db.service.flush(this.db.context());
+    if (drawn < 0.74) return this.compact();
     if (drawn < 0.78) return void (await this.db.database.sweep());
     if (drawn < 0.82) return this.#restart(false);
     if (drawn < 0.86) return this.#restart(true);
@@ -90,6 +92,11 @@ class Life {
       return this.db.service.dropRowRange(this.db.context(), `${TABLES}t`, { start, end: `${start}\xff` });
     }
     await this.consumer.catchUp(this.db, drawn < 0.95 ? Math.floor(this.#random.float() * 20) : undefined);
+  }
+
+  /** Major compactions: they drop old versions, which the stream has to tell of. */
+  async compact(): Promise<void> {
+    for await (const _ of this.db.service.compactTables(this.db.context(), `${TABLES}t`));
   }
 
   async #write(): Promise<void> {
@@ -137,18 +144,22 @@ describe('a change stream', () => {
     inTime(async (clock) => {
       let closed = 0;
       let changes = 0;
+      let collected = 0;
       for (let seed = FIRST_SEED; seed < FIRST_SEED + ROUNDS; seed++) {
         const life = await Life.begin(clock, seed, 1 + (seed % 2));
         for (let i = 0; i < 60; i++) await life.step();
         const { db, consumer } = life;
+        await life.compact();
         await consumer.catchUp(db);
         await ChangeConsumer.replay(consumer.changes, db.service, db, 'copy');
         assert.deepEqual(await contents(db, 'copy'), await contents(db, 't'), `seed ${seed}`);
         closed += consumer.closed;
         changes += consumer.changes.length;
+        collected += consumer.changes.filter(({ origin }) => origin === 'garbageCollection').length;
         await db.close();
       }
       assert.ok(closed > ROUNDS / 3 && changes > ROUNDS * 10, `${closed} partitions closed, ${changes} changes`);
+      assert.ok(collected > ROUNDS, `${collected} changes by garbage collection`);
     }),
   );
 
@@ -200,6 +211,50 @@ describe('a change stream', () => {
         consumer.changes.map(({ row }) => row),
         ['a', 'b', 'c'],
       );
+      await db.close();
+    }),
+  );
+
+  test(
+    'that begins at a time reads no log from its beginning that is older',
+    inTime(async (clock, wait) => {
+      const world = new World({ clock });
+      let db = await world.start();
+      await createStreamed(db, 't');
+      const write = async (count: number): Promise<void> => {
+        for (let i = 0; i < count; i++) await db.set('t', `r${i}`, 'v');
+        wait(3_600_000);
+        await db.service.flush(db.context());
+        wait(3_600_000);
+      };
+      await write(100);
+      await db.close();
+      db = await world.start();
+      for (const count of [1, 100, 100]) await write(count);
+      // appends that are read
+      const { fileSystem } = world;
+      const read = fileSystem.readLog.bind(fileSystem);
+      let appends = 0;
+      fileSystem.readLog = async function* (...args) {
+        for await (const append of read(...args)) {
+          appends++;
+          yield append;
+        }
+      };
+      const consumers = [0, 2.5, 4.5].map((hours) => new ChangeConsumer('t', clock.nowMicros() - hours * 3_600e6));
+      await write(10);
+      const counts: number[] = [];
+      for (const consumer of consumers) {
+        appends = 0;
+        await consumer.catchUp(db);
+        counts.push(appends);
+      }
+      assert.deepEqual(
+        consumers.map(({ changes }) => changes.length),
+        [10, 110, 210],
+      );
+      for (const [i, { changes }] of consumers.entries())
+        assert.ok(counts[i]! < changes.length + 30, `${counts} appends were read`);
       await db.close();
     }),
   );

@@ -23,6 +23,7 @@ import { addLoadCommands } from './commands/load-commands.ts';
 import { addQuotaCommands } from './commands/quota-commands.ts';
 import { addPolicyCommands } from './commands/policy-commands.ts';
 import { addTableCommands } from './commands/table-commands.ts';
+import { addChangeCommands } from './commands/change-commands.ts';
 import { addTabletCommands } from './commands/tablet-commands.ts';
 import { UsageError } from './output/usage-error.ts';
 import { OutputClosed, processTerminal, type Terminal } from './output/terminal.ts';
@@ -103,6 +104,7 @@ function commandLine(terminal: Terminal, json = false): Command {
   program.commandsGroup('Storage:');
   addTabletCommands(program, terminal);
   addQuotaCommands(program, terminal);
+  addChangeCommands(program, terminal);
   addLoadCommands(program, terminal);
   addInspectCommand(program, terminal);
   return program;

@@ -39,6 +39,7 @@ export type { FilterBound, FilterTimeRange, RowFilter } from './rows/filter.ts';
 export type { GroupLayout, GroupOptions } from './schema/groups.ts';
 export type { Bytes, Column, Timestamp, Value } from './values/input.ts';
 export { LoadError, type LoadOptions, type LoadProgress, type MutationSource } from './rows/loading.ts';
+export { Change, type Changes, type ChangesOptions } from './rows/change-stream.ts';
 export { Cell, Row } from './rows/row.ts';
 export { Mutations, RowMutation, type TimeRange } from './rows/row-mutation.ts';
 export type { Rows, ToArrayOptions } from './rows/row-stream.ts';

@@ -50,6 +50,7 @@ import {
   type ReadModifyWriteRule,
   ruleOf,
 } from './rows/row-transaction.ts';
+import { type Changes, type ChangesOptions, ChangeStream } from './rows/change-stream.ts';
 import { Cell, type Row } from './rows/row.ts';
 import { ownTableName } from './values/names.ts';
 import { isRowMutation, Mutations, type RowMutation } from './rows/row-mutation.ts';
@@ -325,6 +326,27 @@ export class Table {
     }, options);
   }
 
+  /**
+   * The changes of the table's rows as they are made, those of each row in their order, each at least once. The loop
+   * waits for further ones; leaving it ends the read. FAILED_PRECONDITION where the table keeps no changes
+   * (`keepChanges`), OUT_OF_RANGE where the changes from that time or token on are no longer kept.
+   *
+   *   const changes = table.readChanges({ token });
+   *   for await (const { row, mutation } of changes) save(row, mutation, changes.token);
+   */
+  readChanges(options: ChangesOptions = {}): Changes {
+    return new ChangeStream(this.fullName, this.#calls, options);
+  }
+
+  /** Keeps the table's changes for that many days, 1 to 7, for `readChanges`; `never` ends that. */
+  async keepChanges(days: number | 'never', options?: CallOptions): Promise<void> {
+    const changeStream = asked(() => changeStreamOf(days));
+    await this.#calls.write(
+      (service, context) => service.updateTable(context, this.fullName, { changeStream }),
+      options,
+    );
+  }
+
   schema(options?: CallOptions): Promise<TableSchema> {
     return this.#calls.read((service, context) => service.getTable(context, this.fullName), options);
   }
@@ -364,6 +386,13 @@ export class Table {
   async #changeFamily(change: FamilyChange, options?: CallOptions): Promise<void> {
     await this.#calls.write((service, context) => service.modifyFamilies(context, this.fullName, [change]), options);
   }
+}
+
+function changeStreamOf(days: number | 'never'): { readonly retentionMicros: number } | 'none' {
+  if (days === 'never') return 'none';
+  if (typeof days !== 'number' || !(days >= 1 && days <= 7))
+    throw invalidArgument(`changes are kept for 1 to 7 days, or 'never', not ${describeValue(days)}`);
+  return { retentionMicros: Math.round(days * 86_400e6) };
 }
 
 function entryOf(mutation: RowMutation): Entry {

@@ -1,4 +1,5 @@
 /** The parts of a tablet that reads, writes, flushes and compacts. */
+import { CollectionLog } from './compact/collection-log.ts';
 import { FileCompactor } from './compact/file-compactor.ts';
 import { Flusher } from './compact/flusher.ts';
 import { WriteActivity } from './compact/write-activity.ts';
@@ -27,7 +28,7 @@ export class TabletParts {
     this.writer = new TabletWriter(context, this.locks);
     this.reads = new LayerReads(context);
     this.writes = new RowWrites(context, this.locks, this.writer);
-    this.compactor = new FileCompactor(context);
+    this.compactor = new FileCompactor(context, new CollectionLog(context, this.locks, this.writer));
     this.flusher = new Flusher(context, this.writer, this.compactor);
   }
 }

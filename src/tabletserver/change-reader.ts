@@ -7,8 +7,9 @@
  *   ends the reading with OUT_OF_RANGE.
  * - Only changes that are durable come, and no owner's that METADATA does not name: they are all in the tablet, or will
  *   be after a replay.
+ * - No change comes of a family that the table does not have any more, nor of an earlier one of the same name.
  */
-import { assert, BigtableError, Code } from '../base/index.ts';
+import { assert, BigtableError, Code, derived } from '../base/index.ts';
 import { type EncodedRecord, type LogRecord, Origin, readEncodedAppends, type ServerLog } from '../commitlog/index.ts';
 import { type Clock, type FileSystem, type LogPosition, Pacer, type RequestContext, sleep } from '../env/index.ts';
 import type { PastOwner } from '../metadata/index.ts';
@@ -23,9 +24,12 @@ import {
   rangeContains,
   type RowChange,
   type RowRange,
+  storageFamily,
   type StreamProgress,
+  type TableSchema,
 } from '../model/index.ts';
 import { logPathOf, notServing, type ReadChangesMessage } from '../protocol/index.ts';
+import type { ChangeRetention } from './change-retention.ts';
 import type { ServedTablet } from './tablet-map.ts';
 
 /** A batch is sent when it has this many changes, or values of about this many bytes. */
@@ -40,6 +44,7 @@ export interface ChangeReaderOptions {
   readonly clock: Clock;
   readonly fileSystem: Pick<FileSystem, 'readLog'>;
   readonly log: Pick<ServerLog, 'newestPosition' | 'pendingBytes'>;
+  readonly retention: Pick<ChangeRetention, 'before'>;
   readonly serverName: string;
   /** True while the server has the tablet. */
   isServed(served: ServedTablet): boolean;
@@ -53,6 +58,8 @@ interface Part {
   readonly sinceMicros: number;
   /** Its changes are in appends at this position or above. Undefined: not known. */
   readonly changesFrom: LogPosition | undefined;
+  /** When it ended; undefined: it has not. */
+  readonly untilMicros: number | undefined;
 }
 
 /** What the next batch is made of. */
@@ -113,7 +120,7 @@ export class ChangeReader {
     const first = firstPlace(this.#message.progress);
     const begin = first === undefined ? 0 : this.#partOf(parts, first);
     for (const [i, part] of parts.entries()) {
-      if (i < begin) continue;
+      if (i < begin || (first === undefined && this.#isTooOld(part))) continue;
       const after = i === begin ? first : undefined;
       if (part.server === this.#options.serverName && part.epoch === this.#served.epoch)
         yield* this.#follow(part, after);
@@ -122,19 +129,33 @@ export class ChangeReader {
     }
   }
 
+  /** The time from which changes are wanted. Servers' clocks may say that they are a little older. */
+  get #wantedMicros(): number {
+    return Math.min(...this.#message.progress.map(({ fromMicros }) => fromMicros));
+  }
+
+  /** True for a part that ended before the reading is to begin. */
+  #isTooOld({ untilMicros }: Part): boolean {
+    return untilMicros !== undefined && untilMicros < this.#wantedMicros - CLOCK_TOLERANCE_MICROS;
+  }
+
   /** By epoch; the last is this server's own. */
   #parts(): Part[] {
     const { row } = this.#served.host;
     const owners: readonly PastOwner[] = row.pastOwners ?? [];
-    const all: Part[] = owners.map(({ server, epoch, changesFrom }) => ({
-      server,
-      epoch,
-      sinceMicros: sinceOf(owners, epoch),
-      changesFrom,
+    const all: Part[] = owners.map((owner) => ({
+      ...owner,
+      sinceMicros: sinceOf(owners, owner.epoch),
+      changesFrom: owner.changesFrom,
     }));
     const { epoch } = this.#served;
-    const { changesFrom } = row;
-    all.push({ server: this.#options.serverName, epoch, sinceMicros: sinceOf(owners, epoch), changesFrom });
+    all.push({
+      server: this.#options.serverName,
+      epoch,
+      sinceMicros: sinceOf(owners, epoch),
+      untilMicros: undefined,
+      changesFrom: row.changesFrom,
+    });
     return all;
   }
 
@@ -180,11 +201,17 @@ export class ChangeReader {
   /** The appends of the log after a place, as far as it goes now. */
   async *#readLog(part: Part, after: ChangePosition | undefined): AsyncGenerator<ChangeBatch, void> {
     const { fileSystem } = this.#options;
-    const from = after?.position;
+    const start =
+      after === undefined && this.#isOwn(part)
+        ? this.#options.retention.before(this.#wantedMicros - CLOCK_TOLERANCE_MICROS)
+        : undefined;
+    assert(start === undefined || start <= this.#options.log.newestPosition, 'a reading begins in the log');
+    const from = after?.position ?? start;
     let isBeginning = true;
     for await (const { position, previous, records } of readEncodedAppends(fileSystem, logPathOf(part.server), from)) {
       if (isBeginning) {
-        if (after !== undefined) checkResumed(after, position, previous);
+        if (after !== undefined) checkResumed(after.position, position, previous);
+        else if (start !== undefined && isNext(start, position, previous)) isBeginning = false;
         else if (previous > (part.changesFrom ?? 0)) this.#checkBeginning(part, records);
         isBeginning = false;
       }
@@ -222,6 +249,7 @@ export class ChangeReader {
     const { progress, endMicros = Number.POSITIVE_INFINITY } = this.#message;
     // of the time before the stream began: since then rows are deleted one by one
     if (body.kind === 'dropRows') return;
+    const families = storedFamilies(this.#served.host.schema(this.#served.tableId));
     const atMicros = Number(commitMicros);
     if (atMicros > endMicros) {
       this.#gathering.isEnd = true;
@@ -232,9 +260,12 @@ export class ChangeReader {
       const of = progress.find(({ range }) => rangeContains(range, row));
       if (of === undefined || !rangeContains(this.#message.range, row)) continue;
       if (atMicros < of.fromMicros || (of.after !== undefined && comparePositions(position, of.after) <= 0)) continue;
+      const told = mutations.filter((mutation) => mutation.kind === 'deleteFromRow' || families.has(mutation.family));
+      // the family was deleted, and with it the rule that says who may read it
+      if (told.length === 0) continue;
       this.#gathering.add({
         row,
-        mutations: mutations.map(withFamilyName),
+        mutations: told.map(withFamilyName),
         commitMicros: atMicros,
         origin: origin === Origin.garbageCollection ? 'garbageCollection' : 'user',
         position,
@@ -246,7 +277,7 @@ export class ChangeReader {
 
   /** The log has lost its beginning. That may be older than what the reader wants. */
   #checkBeginning({ sinceMicros }: Part, records: readonly EncodedRecord[]): void {
-    const wantedMicros = Math.max(sinceMicros, Math.min(...this.#message.progress.map(({ fromMicros }) => fromMicros)));
+    const wantedMicros = Math.max(sinceMicros, this.#wantedMicros);
     const firstMicros = Number(records[0]?.decode().commitMicros ?? 0);
     if (firstMicros > wantedMicros + CLOCK_TOLERANCE_MICROS) throw gone();
   }
@@ -291,10 +322,20 @@ function lastPlace({ server, epoch }: Part, position: number, records: number): 
   return { server, epoch, position, record: records, row: 0 };
 }
 
-/** The first append that is left after a place is that of the place, or follows it. */
-function checkResumed(after: ChangePosition, position: number, previous: number): void {
-  if (position !== after.position && previous !== after.position + 1) throw gone();
+function checkResumed(after: number, position: number, previous: number): void {
+  if (!isNext(after, position, previous)) throw gone();
 }
+
+/** True where the first append that is left after a place is that of the place, or follows it. */
+function isNext(after: number, position: number, previous: number): boolean {
+  return position === after || previous === after + 1;
+}
+
+/** The names under which the table's families are stored. */
+const storedFamilies = derived(
+  ({ families }: TableSchema): ReadonlySet<string> =>
+    new Set(Object.values(families).map(({ name, generation }) => storageFamily(name, generation))),
+);
 
 function withFamilyName(mutation: Mutation): Mutation {
   return mutation.kind === 'deleteFromRow' ? mutation : { ...mutation, family: familyName(mutation.family) };

@@ -50,6 +50,24 @@ describe('the log of a server', () => {
     assert.deepEqual([trim(100), trim(100)], [100, 200]);
   });
 
+  test('has a position before each time that is kept, close to it', () => {
+    const { advance, trim, retention } = retentionOf(['streamed']);
+    assert.equal(retention.before(2e15), undefined, 'nothing was noted');
+    /** The time and the newest append of each hour. */
+    const hours: (readonly [atMicros: number, position: number])[] = [];
+    for (let hour = 0; hour < 40; hour++) {
+      trim(10);
+      hours.push([advance(0), 10 * hour + 10]);
+      advance(HOUR_MS);
+    }
+    for (const [atMicros, position] of hours.slice(17)) {
+      assert.equal(retention.before(atMicros), position);
+      assert.equal(retention.before(atMicros + 1e6), position);
+      assert.equal(retention.before(atMicros - 1), position - 10);
+    }
+    assert.equal(retention.before(1), undefined);
+  });
+
   test('is kept from the last trim before the first tablet of a table with a change stream, for its retention', () => {
     const { advance, served, trim } = retentionOf(['plain']);
     assert.equal(trim(100), 100);

@@ -50,7 +50,7 @@ export class ChangeRetention {
     const nowMicros = clock.nowMicros();
     this.#retentionMicros = Math.max(this.#retentionMicros, retentionMicros);
     this.#untilMicros = Math.max(this.#untilMicros, nowMicros + retentionMicros);
-    if (this.#notes.length === 0) this.#notes.push({ atMicros: nowMicros, position: log.lowWater });
+    if (this.#notes.length === 0) this.#notes.push(this.#firstNote(nowMicros));
     return log.nextPosition;
   }
 
@@ -68,11 +68,27 @@ export class ChangeRetention {
       return position;
     }
     // what the log still has may be of a tablet that came since the last trim
-    if (this.#notes.length === 0) this.#notes.push({ atMicros: nowMicros, position: log.lowWater });
+    if (this.#notes.length === 0) this.#notes.push(this.#firstNote(nowMicros));
     this.#note(nowMicros);
     this.#forget(nowMicros - this.#retentionMicros, position);
     // the newest append stays: by what it says of the one before it a reader sees that some are gone
     return Math.min(this.#notes[0]!.position, position, log.newestPosition);
+  }
+
+  /**
+   * A position of the log below which every append is older than the time, as far as that is known: undefined where the
+   * log has to be read from its beginning. The append at the position is one of those, if there still is one.
+   */
+  before(atMicros: number): LogPosition | undefined {
+    let [low, high] = [0, this.#notes.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#notes[middle]!.atMicros <= atMicros) low = middle + 1;
+      else high = middle;
+    }
+    const note = this.#notes[low - 1];
+    assert(note === undefined || note.atMicros <= atMicros, 'a position is of the time or before it');
+    return note?.position;
   }
 
   /** The longest retention of a table of which the server has a tablet; 0: none has a change stream. */
@@ -85,6 +101,12 @@ export class ChangeRetention {
       longest = Math.max(longest, this.#options.schemaOf(tableId)?.changeStream?.retentionMicros ?? 0);
     }
     return longest;
+  }
+
+  /** All that the log has, which may have been trimmed whole. */
+  #firstNote(atMicros: number): Note {
+    const { lowWater, newestPosition } = this.#options.log;
+    return { atMicros, position: Math.min(lowWater, newestPosition) };
   }
 
   #note(atMicros: number): void {

@@ -22,6 +22,7 @@ import {
 } from '../protocol/index.ts';
 import type { RawCallHandler } from '../service/index.ts';
 import { ChangeReader, checkWithin } from './change-reader.ts';
+import type { ChangeRetention } from './change-retention.ts';
 import type { CompactionSchedule } from './compaction-schedule.ts';
 import { LaterSchemas } from './later-schemas.ts';
 import type { LoadAftermath } from './load-aftermath.ts';
@@ -39,6 +40,7 @@ import { Traffic } from './traffic.ts';
 import { UnclaimedTablets } from './unclaimed-tablets.ts';
 
 export interface ServerCallsOptions {
+  readonly retention: Pick<ChangeRetention, 'before'>;
   readonly env: Env;
   readonly serverName: string;
   readonly address: string;
@@ -177,14 +179,14 @@ export class ServerCalls {
   }
 
   #readChanges(message: ReadChangesMessage, context: RequestContext): AsyncIterable<ChangeBatch> {
-    const { env, log, serverName, tablets, schemas, leaseHeld } = this.#options;
+    const { env, log, retention, serverName, tablets, schemas, leaseHeld } = this.#options;
     const { tableId, range } = message;
     const served = this.#rows.serving(tableId, range.start);
     checkWithin(served, range);
     if (schemas.byId(tableId)?.changeStream === undefined) throw noChangeStream(tableId);
     const isServed = (one: ServedTablet): boolean =>
       tablets.has(one) && leaseHeld() && schemas.byId(one.tableId)?.changeStream !== undefined;
-    return new ChangeReader({ ...env, log, serverName, isServed }, served, message, context).read();
+    return new ChangeReader({ ...env, log, retention, serverName, isServed }, served, message, context).read();
   }
 
   /** A call that is carried out only for the incarnation that it names, and not for a master that was replaced. */

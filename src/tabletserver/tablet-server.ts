@@ -159,8 +159,9 @@ export class TabletServer {
     this.#replay = replayOf(env, this.#sorter);
     const shared = {
       env,
-      serverName: name,
       log,
+      retention,
+      serverName: name,
       tablets: this.#tablets,
       schemas: this.#schemas,
       budget: this.#budget,
@@ -177,7 +178,6 @@ export class TabletServer {
     this.#notices = new MasterNotices({ ...env, ...shared });
     const services = new ServerServices({
       ...shared,
-      retention,
       notices: this.#notices,
       splits: () => this.#splits,
       endServer: (reason) => this.#end(reason),

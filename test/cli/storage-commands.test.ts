@@ -18,6 +18,43 @@ interface Tablet {
 
 for (const [name, make] of Object.entries(TARGETS)) {
   describe(`storage commands on ${name}`, () => {
+    test('the changes of a table are kept and printed', async (t) => {
+      const { words, close } = await make(t);
+      const since = String(Date.now() * 1000);
+      await output([...words, 'createtable', 't', 'families=f:maxversions=1', 'splits=m']);
+      assert.match((await edubba([...words, 'changes', 't'])).err, /FAILED_PRECONDITION.*has no change stream/);
+      await output([...words, 'keepchanges', 't', '7']);
+      await output([...words, 'set', 't', 'a', 'f:q=1@1000']);
+      await output([...words, 'set', 't', 'a', 'f:q=2@2000']);
+      await output([...words, 'compact', 't']);
+      await output([...words, 'deletecolumn', 't', 'x', 'f', 'q']);
+      const printed = documents(await output([...words, 'changes', 't', '--from', since, '--once', '--json']));
+      const ofRow = (row: string) => printed.filter((one) => one['row'] === row);
+      assert.deepEqual(
+        ofRow('a').map(({ origin }) => origin),
+        ['user', 'user', 'garbageCollection'],
+      );
+      assert.equal(ofRow('x').length, 1);
+      assert.deepEqual(ofRow('a')[0]!['mutations'], [
+        { kind: 'set', family: 'f', qualifier: 'q', timestamp: '1000', value: '1' },
+      ]);
+      const { token } = printed.at(-1) as unknown as { readonly token: string };
+      assert.equal(await output([...words, 'changes', 't', '--token', token, '--once']), '');
+      await output([...words, 'set', 't', 'b', 'f:q=3@3000']);
+      assert.match(
+        await output([...words, 'changes', 't', '--token', token, '--once']),
+        /^\S+ {2}b {2}set f:q @ \S+ "3"\n$/,
+      );
+      const text = await output([...words, 'changes', 't', '--from', since, '--once']);
+      assert.match(text, /^\S+ {2}a {2}\(gc\) delete f:q before 1970\/01\/01-00:00:00.001001$/m);
+      for (const wrong of [['--once'], ['--from', 'soon'], ['--from', since, '--token', token]])
+        assert.equal((await edubba([...words, 'changes', 't', ...wrong])).status, 2);
+      assert.equal((await edubba([...words, 'keepchanges', 't', '8'])).status, 2);
+      await output([...words, 'keepchanges', 't', 'never']);
+      assert.match((await edubba([...words, 'changes', 't'])).err, /FAILED_PRECONDITION/);
+      await close();
+    });
+
     test('tablets are split, listed, compacted, flushed and merged', async (t) => {
       const { words, close } = await make(t);
       await output([...words, 'createtable', 't', 'families=f:never']);

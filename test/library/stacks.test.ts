@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { BigtableError, Code, Database, open, type Row, RowMutation, Table } from '../../src/embedded/index.ts';
+import { BigtableError, Code, Database, open, RowMutation, Table } from '../../src/embedded/index.ts';
 import { DOORS } from './doors.ts';
 
 interface Given {
@@ -18,7 +18,7 @@ interface Given {
 
 type Call = (given: Given) => Promise<unknown>;
 
-async function allOf(rows: AsyncIterable<Row>): Promise<void> {
+async function allOf(rows: AsyncIterable<unknown>): Promise<void> {
   for await (const _row of rows);
 }
 
@@ -65,6 +65,7 @@ const CALLS_OF_A_TABLE: Readonly<Record<string, Call>> = {
   setQuota: ({ none }) => none.setQuota({ bytes: 1 }),
   tablets: ({ none }) => none.tablets(),
   tabletEvents: ({ none }) => none.tabletEvents(),
+  keepChanges: ({ none }) => none.keepChanges(1),
   schema: ({ none }) => none.schema(),
   createFamily: ({ table }) => table.createFamily('f'),
   setGcRule: ({ table }) => table.setGcRule('g', 'never'),
@@ -78,6 +79,9 @@ const READS: Readonly<Record<string, Call>> = {
   'scan: next': ({ none }) => none.scan().next(),
   'scan: toArray': ({ none }) => none.scan().toArray(),
   'scan: timeout': ({ table }) => table.scan({ timeoutMs: 0 }).toArray(),
+  'readChanges: a loop': ({ none }) => allOf(none.readChanges()),
+  'readChanges: next': ({ none }) => none.readChanges().next(),
+  'readChanges: a wrong token': ({ table }) => allOf(table.readChanges({ token: 'x' })),
   'scan: a wrong bound': ({ table }) => allOf(table.scan({ start: 'b', end: 'a' })),
 };
 
@@ -94,7 +98,7 @@ const OTHERS: Readonly<Record<string, Call>> = {
 };
 
 /** They are not awaited, or do not fail. */
-const NOT_ASYNC = ['constructor', 'table', 'counters', 'close', 'flush', 'scan'];
+const NOT_ASYNC = ['constructor', 'table', 'counters', 'close', 'flush', 'scan', 'readChanges'];
 
 function methodsOf(type: { readonly prototype: object }): string[] {
   return Object.entries(Object.getOwnPropertyDescriptors(type.prototype))

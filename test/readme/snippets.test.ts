@@ -201,6 +201,10 @@ const OPERATIONS: readonly Snippet[] = [
   { begins: 'edubba --address 127.0.0.1:8086 tablet events t', run: OPERATOR },
   { begins: 'edubba --address 127.0.0.1:8086 hottablets --since 1h', run: OPERATOR },
   { begins: 'edubba --address 127.0.0.1:8086 usage t', run: OPERATOR },
+  {
+    begins: 'edubba --address 127.0.0.1:8086 keepchanges t 7',
+    run: { elsewhere: 'it goes on for ever; test/cli/storage-commands.test.ts runs both commands' },
+  },
   { begins: 'edubba --address 127.0.0.1:8086 backup t before-cleanup --keep 30d', run: OPERATOR },
   { begins: 'edubba --address 127.0.0.1:8086 deletetable t-then', run: OPERATOR },
   { begins: 'npm install --global edubba', run: OPERATOR },

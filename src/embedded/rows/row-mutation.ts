@@ -42,9 +42,17 @@ export interface TimeRange {
 
 const TIME_RANGE = { since: 'bound', until: 'bound' } satisfies OptionTable<TimeRange>;
 
+let addSteps: (to: Mutations, steps: readonly Mutation[]) => void;
+
 /** The steps of a mutation without their row: what `checkAndMutate` takes for each outcome. */
 export class Mutations {
   readonly #mutations: Mutation[] = [];
+
+  static {
+    addSteps = (to, steps) => {
+      for (const step of steps) to.#mutations.push(step);
+    };
+  }
 
   /** The steps so far, in order. */
   get mutations(): readonly Mutation[] {
@@ -137,6 +145,13 @@ export class RowMutation extends Mutations {
     const fields = { row: readable(toBytes(this.row)), mutations: this.mutations.map(shownStep) };
     return inspected('RowMutation', fields, depth, options, inspect);
   }
+}
+
+/** A mutation of steps that came from the service. */
+export function rowMutationOf(row: ByteString, steps: readonly Mutation[]): RowMutation {
+  const mutation = new RowMutation(toBytes(row));
+  addSteps(mutation, steps);
+  return mutation;
 }
 
 /** True for an object that the constructor made. One that only has the prototype throws when it is read. */

@@ -37,11 +37,18 @@ for (const { name, open } of DOORS) {
       release();
     });
 
+    const compact = async (table: string): Promise<void> => {
+      for await (const _ of door.service.compactTables(door.context, table));
+    };
     const create = async (isStreamed = true, splits: readonly string[] = []): Promise<string> => {
       const table = `${TABLES}t${tables++}`;
       await door.service.createTable(door.context, {
         name: table,
-        families: [{ name: 'f' }, { name: 'n', valueType: { aggregate: { kind: 'sum', input: 'int64' } } }],
+        families: [
+          { name: 'f' },
+          { name: 'old', gcRule: { kind: 'maxVersions', versions: 1 } },
+          { name: 'n', valueType: { aggregate: { kind: 'sum', input: 'int64' } } },
+        ],
         splits,
         granularity: 'micros',
         deletionProtection: false,
@@ -206,6 +213,24 @@ for (const { name, open } of DOORS) {
         (event) => event.kind === 'change' && event.mutations[0]?.kind === 'deleteFromRow',
       );
       assert.deepEqual(rowsOf(deleted), ['a1', 'a2']);
+    });
+
+    test('tell of versions that garbage collection has dropped', async () => {
+      const startMicros = now();
+      const table = await create();
+      for (const at of [1, 2, 3]) await write(table, 'a', { ...set('v', at), family: 'old' } as Mutation);
+      await compact(table);
+      const events = (await read({ table, startMicros })).filter((event) => event.kind === 'change');
+      assert.deepEqual(
+        events.map(({ origin }) => origin),
+        ['user', 'user', 'user', 'garbageCollection'],
+      );
+      const { row, mutations } = events[3]!;
+      assert.equal(row, 'a');
+      assert.ok(mutations[0]?.kind === 'deleteFromColumn' && mutations.length === 1);
+      const { family, qualifier, range } = mutations[0];
+      assert.ok(range?.start === undefined || range.start <= 1, 'all older versions');
+      assert.deepEqual([family, qualifier, Number(range?.end)], ['old', 'q', 3]);
     });
 
     test('send heartbeats while nothing happens', async () => {

@@ -9,6 +9,7 @@ import { CursorState, intersectRanges, isEmptyRange, normalizeRanges } from '../
 import { BlockCache, SsTable, writeSsTable } from '../../sstable/index.ts';
 import type { CompactionJob, CompactionOutput, CompactionResult } from '../contract/compaction-job.ts';
 import { CompactionStream } from './compaction-stream.ts';
+import { VersionCollector } from './version-collector.ts';
 import { writeOptions } from './write-options.ts';
 import { groupingOf } from '../layers/grouping.ts';
 import { KeptVersions } from '../read/kept-versions.ts';
@@ -27,12 +28,18 @@ export interface CompactionTools {
 
 export async function compactFiles(tools: CompactionTools, job: CompactionJob): Promise<CompactionResult> {
   assertJob(job);
+  const collector = job.collected && new VersionCollector(job.collected);
+  if (collector !== undefined && job.collected?.isAll) {
+    await collectVersions(tools, job, collector);
+    return { written: [], readBytes: 0, collected: collector.batch() };
+  }
   const written: { path: string; sizeBytes: number }[] = [];
   let readBytes = 0;
   try {
     const empty = await emptyFamilies(tools, job);
-    for (const output of job.outputs) {
-      const { sizeBytes, inputBytes } = await writeOutput(tools, job, output, empty);
+    for (const [i, output] of job.outputs.entries()) {
+      collector?.beginOutput(i);
+      const { sizeBytes, inputBytes } = await writeOutput(tools, job, output, empty, collector);
       readBytes += inputBytes;
       if (sizeBytes > 0) written.push({ path: output.path, sizeBytes });
     }
@@ -41,10 +48,33 @@ export async function compactFiles(tools: CompactionTools, job: CompactionJob): 
     for (const { path } of written) await tools.fileSystem.delete(path).catch(() => {});
     throw error;
   }
-  return { written, readBytes };
+  return { written, readBytes, collected: collector?.batch() };
 }
 
-function assertJob({ outputs, isMajor, collection, since, cancelled }: CompactionJob): void {
+/** Gathers the next of the versions that the compaction has dropped. Its outputs exist already. */
+async function collectVersions(tools: CompactionTools, job: CompactionJob, collector: VersionCollector): Promise<void> {
+  for (const [i, output] of job.outputs.entries()) {
+    if (collector.isOver) return;
+    if (!collector.beginOutput(i)) continue;
+    const { after } = job.collected!;
+    const from = after?.output === i ? after.row : '';
+    await withStream(
+      tools,
+      job,
+      output,
+      async (stream) => {
+        stream.seekRow(from);
+        while (stream.state !== CursorState.done && !collector.isOver) {
+          if (stream.state === CursorState.needsLoad) await stream.load();
+          else stream.next();
+        }
+      },
+      collector,
+    );
+  }
+}
+
+function assertJob({ schema, outputs, isMajor, collection, since, collected, cancelled }: CompactionJob): void {
   const paths = new Set(outputs.map(({ path }) => path));
   assert(paths.size === outputs.length, 'each output of a compaction has a path of its own');
   for (const { inputs } of outputs) {
@@ -52,6 +82,7 @@ function assertJob({ outputs, isMajor, collection, since, cancelled }: Compactio
     assert(!inputs.some(({ path }) => paths.has(path)), 'no output of a compaction is its own input');
   }
   assert(!isMajor || (collection !== 'nothing' && since === 'beginning'), 'a major compaction leaves no older files');
+  assert(collected === undefined || schema.changeStream !== undefined, 'a change stream tells of what is dropped');
   assert(cancelled.length === 1, 'a compaction has one flag that calls it off');
 }
 
@@ -81,9 +112,14 @@ async function writeOutput(
   job: CompactionJob,
   output: CompactionOutput,
   empty: readonly string[],
+  collector: VersionCollector | undefined,
 ): Promise<{ sizeBytes: number; inputBytes: number }> {
   const { range, schema, nowMicros, collection, newest, since, lastServerMicros } = job;
-  return withStream(tools, job, output, async (stream, inputs, pacer) => {
+  const write = async (
+    stream: CompactionStream,
+    inputs: readonly TabletFile[],
+    pacer: Pacer,
+  ): Promise<{ sizeBytes: number; inputBytes: number }> => {
     const deletions =
       collection === 'nothing'
         ? inputs.flatMap((input) => input.rowRangeDeletions().map((deletion) => intersectRanges(deletion, range)))
@@ -98,7 +134,8 @@ async function writeOutput(
       hidden,
     );
     return { sizeBytes: file?.sizeBytes ?? 0, inputBytes: inputs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) };
-  });
+  };
+  return withStream(tools, job, output, write, collector);
 }
 
 /** Calls `work` with the entries of the output. */
@@ -107,6 +144,7 @@ async function withStream<T>(
   job: CompactionJob,
   output: CompactionOutput,
   work: (stream: CompactionStream, inputs: readonly TabletFile[], pacer: Pacer) => Promise<T>,
+  collector?: VersionCollector,
 ): Promise<T> {
   const { range, schema, nowMicros, collection } = job;
   const cache = new BlockCache({ limitBytes: CACHE_BYTES, metrics: new Metrics() });
@@ -129,6 +167,7 @@ async function withStream<T>(
       rowDeletions: keepsDeletions,
       deletions: keepsDeletions,
       kept: keepsDeletions ? undefined : new KeptVersions(families, collection === 'all'),
+      onCollected: collector && ((row, column, timestamp) => collector.add(row, column, timestamp)),
       seeks: !keepsDeletions,
       pacer,
       check: () => {

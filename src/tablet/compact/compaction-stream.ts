@@ -31,6 +31,8 @@ export interface CompactionStreamOptions {
   readonly deletions: boolean;
   /** Undefined: keeps all versions. */
   readonly kept: KeptVersions | undefined;
+  /** Called with the newest version of each column that is dropped because of the rules; older ones go with it. */
+  readonly onCollected?: ((row: ByteString, column: ColumnKey, timestamp: Int64) => void) | undefined;
   /** True if the source can seek inside a row: a merge that keeps deletions cannot. */
   readonly seeks: boolean;
   readonly pacer: Pacer;
@@ -139,7 +141,7 @@ export class CompactionStream implements EntryStream {
   /** Returns false if the entry was skipped. */
   #isWanted(source: LayerCursor): boolean {
     const { kind, column, row } = source;
-    const { deletions, rowDeletions, kept } = this.#options;
+    const { deletions, rowDeletions, kept, onCollected } = this.#options;
     if (kind === Kind.rowDeletion) {
       if (deletions && rowDeletions) return true;
       source.next();
@@ -156,6 +158,7 @@ export class CompactionStream implements EntryStream {
       return false;
     }
     if (kept === undefined || kept.keeps(source.timestamp)) return true;
+    onCollected?.(row, column, source.timestamp);
     this.#skip(source, (entry) => entry === column, `${column}\0`);
     return false;
   }

@@ -4,10 +4,13 @@
  *
  * Invariants: only neighbours in age are merged. While a file holds a family that has moved to another group, only all
  * files are merged, since the ages of different groups could be mixed up. A file is in use only once it is committed.
+ * What garbage collection drops from a table with a change stream is logged before that; a compaction that fails in
+ * between is done again as it was planned, and logs the rest, so failures do not repeat deletions without end.
  */
 import { assert, BigtableError, Code } from '../../base/index.ts';
 import { labelled } from '../../env/index.ts';
 import {
+  type CollectedPlace,
   type Collection,
   COMPACTION_BOUNDS_MS,
   COMPACTION_TASK,
@@ -17,6 +20,8 @@ import {
   type CompactionOutput,
   type CompactionResult,
 } from '../contract/compaction-job.ts';
+import type { TableSchema } from '../../model/index.ts';
+import type { CollectionLog } from './collection-log.ts';
 import { groupingOf } from '../layers/grouping.ts';
 import { filesByGroup } from '../layers/layer-set.ts';
 import { chooseMerge, type MergeRun } from '../layers/merge-choice.ts';
@@ -41,6 +46,16 @@ interface Plan {
   readonly supersededBytes: number;
 }
 
+/** A compaction that failed after it had logged deletions by garbage collection. */
+interface Unfinished {
+  readonly kind: FileCompactionKind;
+  readonly plan: Plan;
+  readonly schema: TableSchema;
+  readonly nowMicros: number;
+  /** Those up to this place are logged. */
+  readonly after: CollectedPlace;
+}
+
 /** Files of a group to merge. */
 interface ChosenRun extends MergeRun {
   readonly group: string;
@@ -49,6 +64,8 @@ interface ChosenRun extends MergeRun {
 
 export class FileCompactor {
   readonly #context: TabletContext;
+  readonly #collectionLog: CollectionLog;
+  #unfinished: Unfinished | undefined;
   #running:
     | { readonly done: Promise<void>; readonly cancelled: Int32Array; readonly groups: readonly string[] }
     | undefined;
@@ -58,8 +75,9 @@ export class FileCompactor {
     | { readonly of: readonly TabletFile[]; readonly byGroup: ReadonlyMap<string, readonly SupersededRun[]> }
     | undefined;
 
-  constructor(context: TabletContext) {
+  constructor(context: TabletContext, collectionLog: CollectionLog) {
     this.#context = context;
+    this.#collectionLog = collectionLog;
   }
 
   /** The compaction that is due because of the number of files, or of the groups they belong to. */
@@ -93,17 +111,37 @@ export class FileCompactor {
   async run(kind: FileCompactionKind): Promise<void> {
     if (this.#running !== undefined)
       throw new BigtableError(Code.FAILED_PRECONDITION, 'the tablet is being compacted already');
+    if (this.#unfinished !== undefined) return this.#runAgain(kind, this.#unfinished);
     const plan = kind === 'major' ? this.#planMajor() : this.#planMerge();
-    if (plan === undefined) return;
+    if (plan !== undefined) return this.#run(kind, plan);
+  }
+
+  #run(kind: FileCompactionKind, plan: Plan, before?: Unfinished): Promise<void> {
     assert(plan.inputs.length > 0, 'a compaction of files has inputs');
     this.#context.layers.credits.spend(plan.inputs);
     const cancelled = new Int32Array(new SharedArrayBuffer(4));
-    const done = this.#carryOut(kind, plan, cancelled).finally(() => {
+    const done = this.#carryOut(kind, plan, cancelled, before).finally(() => {
       assert(this.#running?.cancelled === cancelled, 'one compaction of files runs at a time');
       this.#running = undefined;
     });
     this.#running = { done, cancelled, groups: plan.outputs.map(({ group }) => group) };
     return done;
+  }
+
+  /** Does the compaction that has failed, unless its plan is out of date, and then the requested one. */
+  async #runAgain(kind: FileCompactionKind, unfinished: Unfinished): Promise<void> {
+    const { layers, serving } = this.#context;
+    this.#unfinished = undefined;
+    const { plan, schema } = unfinished;
+    const isValid =
+      schema === this.#context.schema() &&
+      plan.inputs.every((file) => layers.files.includes(file)) &&
+      plan.collection === this.#collection(plan.inputs);
+    if (!isValid) return this.run(kind);
+    const isOfAll = plan.inputs.length === layers.files.length;
+    await this.#run(unfinished.kind, plan, unfinished);
+    if (kind === 'major' && !(isOfAll && unfinished.kind === 'major') && serving.phase === 'serving')
+      return this.run(kind);
   }
 
   /** Cancels the running compaction; resolves when it has ended. */
@@ -113,7 +151,12 @@ export class FileCompactor {
     await this.#running.done.catch(() => {});
   }
 
-  async #carryOut(kind: FileCompactionKind, plan: Plan, cancelled: Int32Array): Promise<void> {
+  async #carryOut(
+    kind: FileCompactionKind,
+    plan: Plan,
+    cancelled: Int32Array,
+    before: Unfinished | undefined,
+  ): Promise<void> {
     const { env, options, range, time, ownedFiles, layers } = this.#context;
     const schema = this.#context.schema();
     const grouping = groupingOf(schema);
@@ -133,27 +176,57 @@ export class FileCompactor {
       const job: CompactionJob = {
         range,
         schema,
-        nowMicros: env.clock.nowMicros(),
+        nowMicros: before?.nowMicros ?? env.clock.nowMicros(),
         collection: plan.collection,
         newest: plan.inputs[0]?.properties.newest,
         since: plan.since,
         lastServerMicros: time.lastMicros,
         isMajor: kind === 'major',
         outputs,
+        collected: schema.changeStream && { after: before?.after, isAll: false },
         cancelled,
       };
-      const result = (await env.workers.run(COMPACTION_TASK, job)) as CompactionResult;
+      const result = await this.#runJob(job);
       if (cancelled[0] !== 0) throw new BigtableError(Code.CANCELLED, 'the compaction was cancelled');
       const merged = await this.#open(outputs, result);
-      const isDone = await this.#commit(plan.inputs, merged, () => {
+      const log = job.collected && (() => this.#logCollected(kind, plan, job, result));
+      const isDone = await this.#commit(plan.inputs, merged, log, () => {
         mayBeListed = true;
       });
+      this.#unfinished = undefined;
       if (isDone) this.#learn(plan, merged);
       this.#report(kind, plan, result, isDone, env.clock.monotonicMs() - startMs);
     } finally {
       hold.release();
       if (!mayBeListed) ownedFiles.discard(paths);
       ownedFiles.finish(paths, layers.heldFiles());
+    }
+  }
+
+  #runJob(job: CompactionJob): Promise<CompactionResult> {
+    return this.#context.env.workers.run(COMPACTION_TASK, job) as Promise<CompactionResult>;
+  }
+
+  /** Logs the deletions in batches, of which the first came with the files. It is not cancelled any more. */
+  async #logCollected(
+    kind: FileCompactionKind,
+    plan: Plan,
+    job: CompactionJob,
+    result: CompactionResult,
+  ): Promise<void> {
+    const { schema, nowMicros } = job;
+    let batch = result.collected;
+    assert(batch !== undefined, 'a compaction tells of what it drops where that was requested');
+    for (;;) {
+      const { versions, last: after, isLast } = batch;
+      await this.#collectionLog.log(versions, plan.inputs);
+      if (after !== undefined) this.#unfinished = { kind, plan, schema, nowMicros, after };
+      if (isLast) return;
+      const cancelled = new Int32Array(new SharedArrayBuffer(4));
+      const rest: CompactionJob = { ...job, collected: { after, isAll: true }, cancelled };
+      const next = await this.#runJob(rest);
+      assert(next.collected !== undefined && next.collected.last !== after, 'each batch of deletions brings some');
+      batch = next.collected;
     }
   }
 
@@ -180,16 +253,31 @@ export class FileCompactor {
     return files;
   }
 
-  /** Puts `merged` in the place of `inputs`. Returns false if rows were dropped meanwhile, and inputs with them. */
-  async #commit(inputs: readonly TabletFile[], merged: readonly TabletFile[], onCommit: () => void): Promise<boolean> {
+  /**
+   * Puts `merged` in the place of `inputs`. Returns false if rows were dropped meanwhile, and inputs with them. `log`:
+   * logs the deletions. No flush is committed between the two: a replay that begins after them would not make them.
+   */
+  async #commit(
+    inputs: readonly TabletFile[],
+    merged: readonly TabletFile[],
+    log: (() => Promise<void>) | undefined,
+    onCommit: () => void,
+  ): Promise<boolean> {
     const { layers, commits, serving } = this.#context;
+    const before =
+      log &&
+      (() =>
+        log().catch((thrown: unknown) => {
+          for (const file of merged) file.close();
+          throw thrown;
+        }));
     try {
       const isDone = await commits.compacted(() => {
         const list = serving.failure ? undefined : layers.withMerged(inputs, merged);
         // from here on the row may list them, even if the call fails
         if (list !== undefined) onCommit();
         return list;
-      });
+      }, before);
       if (!isDone) for (const file of merged) file.close();
       return isDone;
     } catch (error) {

@@ -3,7 +3,8 @@
  * and the rules. The files it names never change, so the two sides need no other agreement
  * (docs/decisions/0011-compactions.md).
  */
-import type { LocalityGroup, RowRange, TableSchema } from '../../model/index.ts';
+import type { ByteString, Int64 } from '../../base/index.ts';
+import type { ColumnKey, LocalityGroup, RowRange, TableSchema } from '../../model/index.ts';
 import type { RecordPoint } from '../../sstable/index.ts';
 
 /** The name under which the workers of a process know `compactFiles`. */
@@ -45,6 +46,36 @@ export type Collection =
   /** The same, and no newer layer can make a version count again: drop everything that a read would not show. */
   | 'all';
 
+/** A column of which garbage collection drops the version of that time, and all older ones. */
+export interface CollectedVersions {
+  readonly row: ByteString;
+  readonly column: ColumnKey;
+  readonly timestamp: Int64;
+}
+
+/** The order in which a compaction comes to columns: output by output. */
+export interface CollectedPlace {
+  readonly output: number;
+  readonly row: ByteString;
+  readonly column: ColumnKey;
+}
+
+/** Some of the versions that a compaction drops: as many as an answer of limited size holds. */
+export interface CollectedBatch {
+  readonly versions: readonly CollectedVersions[];
+  /** The last of them; where the next batch begins. */
+  readonly last: CollectedPlace | undefined;
+  /** True if nothing else is dropped after them. */
+  readonly isLast: boolean;
+}
+
+export interface CollectedRequest {
+  /** Those up to this place are not wanted. */
+  readonly after: CollectedPlace | undefined;
+  /** The files were written before: nothing but these is wanted. */
+  readonly isAll: boolean;
+}
+
 export interface CompactionJob {
   readonly range: RowRange;
   readonly schema: TableSchema;
@@ -59,6 +90,8 @@ export interface CompactionJob {
   /** The inputs are all files of the tablet: a family that is in no output is empty. */
   readonly isMajor: boolean;
   readonly outputs: readonly CompactionOutput[];
+  /** For a table with a change stream: the versions that garbage collection drops are to be in the result. */
+  readonly collected?: CollectedRequest | undefined;
   /** The requester sets it to 1 to cancel the job. */
   readonly cancelled: Int32Array;
 }
@@ -67,4 +100,6 @@ export interface CompactionJob {
 export interface CompactionResult {
   readonly written: readonly { readonly path: string; readonly sizeBytes: number }[];
   readonly readBytes: number;
+  /** Where they were requested. */
+  readonly collected?: CollectedBatch | undefined;
 }

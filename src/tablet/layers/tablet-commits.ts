@@ -45,9 +45,13 @@ export class TabletCommits {
     });
   }
 
-  /** Commits the list that `make` returns when it is the turn of this change; false if that is undefined. */
-  compacted(make: () => readonly TabletFile[] | undefined): Promise<boolean> {
+  /**
+   * Commits the list that `make` returns when it is the turn of this change; false if that is undefined. `before`: what
+   * is to be done first, with no other commit in between.
+   */
+  compacted(make: () => readonly TabletFile[] | undefined, before?: () => Promise<void>): Promise<boolean> {
     return this.inTurn(async () => {
+      if (before !== undefined) await before();
       const list = make();
       if (list === undefined) return false;
       const { redo, logs } = this.#state;

@@ -168,6 +168,17 @@ export class TabletWriter {
     return this.#buffered ? this.#writeBuffered(change, undefined) : this.#append(change(), undefined).done;
   }
 
+  /**
+   * Logs deletions that garbage collection makes, for change streams. They are not applied, because the compaction that
+   * is committed next makes them; a replay applies them, in case it never was. Resolves when they are durable.
+   */
+  logCollected(rows: readonly RowMutations[]): Promise<unknown> {
+    const { env, time } = this.#context;
+    const commitMicros = Math.max(env.clock.nowMicros(), time.lastMicros);
+    const record = this.#record({ body: { kind: 'rows', rows }, commitMicros });
+    return this.#log.append({ ...record, origin: Origin.garbageCollection }).append.durable;
+  }
+
   /** Resolves when no write is under way. */
   async drain(): Promise<void> {
     while (this.#writes > 0) await new Promise<void>((resolve) => this.#drained.push(resolve));
