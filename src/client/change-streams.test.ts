@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ChangeConsumer } from '../../test/change-consumer.ts';
 import { type Cluster, inCluster } from '../../test/cluster.ts';
+import { allRows } from '../../test/metadata-rows.ts';
 import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
 import { Code, unavailable } from '../base/index.ts';
-import { sleep } from '../env/index.ts';
+import { sleep, within } from '../env/index.ts';
 import type { ChangeStreamRequest, StreamEvent } from '../service/index.ts';
 
 const T = `${TABLES}t`;
@@ -103,5 +104,54 @@ describe('change streams', () => {
       const quiet = await read(cluster, tables, { startMicros: clock.nowMicros() });
       assert.ok(quiet.every(({ kind }) => kind === 'heartbeat'));
     }),
+  );
+
+  test(
+    'pass over a server that was given the tablet and died before it served it',
+    inCluster(
+      async (cluster, tables) => {
+        const { client, clock } = cluster;
+        const startMicros = clock.nowMicros();
+        const letters = [...'bcdefghi'];
+        await tables.create('other', { splits: letters });
+        /** Logs lose what they had. */
+        const trim = async (): Promise<void> => {
+          for (let i = 0; i < 3; i++) {
+            for (const row of letters) await tables.set('other', row, String(i));
+            await tables.service.flush(tables.context());
+          }
+        };
+        await trim();
+        await create(cluster, tables);
+        await tables.set('t', 'a', '1');
+        await sleep(clock, 60_000);
+        const { id } = await client.getTable(tables.context(), T);
+        const ownerOf = async (): Promise<number> => {
+          const { users } = await allRows(cluster.env, tables.context());
+          const row = users.find(({ tableId }) => tableId === id);
+          return cluster.servers.findIndex((server) => server !== undefined && server.name === row?.server?.name);
+        };
+        let loads = 0;
+        cluster.onCall = ({ method, message, context }) => {
+          const isOfTable = method === 'load' && JSON.stringify(message).includes(id);
+          return isOfTable && ++loads === 1 ? within(new Promise(() => {}), context, clock) : undefined;
+        };
+        await cluster.kill(await ownerOf());
+        await sleep(clock, 2000);
+        assert.equal(loads, 1);
+        await trim();
+        await cluster.kill(await ownerOf());
+        await sleep(clock, 5000);
+        cluster.onCall = undefined;
+        await tables.set('t', 'b', '2');
+        const consumer = new ChangeConsumer('t', startMicros);
+        await consumer.catchUp(tables);
+        assert.deepEqual(
+          consumer.changes.map(({ row }) => row),
+          ['a', 'b'],
+        );
+      },
+      { servers: 4 },
+    ),
   );
 });

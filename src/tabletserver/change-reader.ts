@@ -56,8 +56,8 @@ interface Part {
   readonly epoch: number;
   /** When it may have begun at the earliest. */
   readonly sinceMicros: number;
-  /** Its changes are in appends at this position or above. Undefined: not known. */
-  readonly changesFrom: LogPosition | undefined;
+  /** Its changes are in appends at this position or above. */
+  readonly changesFrom: LogPosition;
   /** When it ended; undefined: it has not. */
   readonly untilMicros: number | undefined;
 }
@@ -143,18 +143,17 @@ export class ChangeReader {
   #parts(): Part[] {
     const { row } = this.#served.host;
     const owners: readonly PastOwner[] = row.pastOwners ?? [];
-    const all: Part[] = owners.map((owner) => ({
-      ...owner,
-      sinceMicros: sinceOf(owners, owner.epoch),
-      changesFrom: owner.changesFrom,
-    }));
+    // one without a place in its log was given the tablet, and has never served it
+    const all: Part[] = owners.flatMap(({ changesFrom, ...owner }) =>
+      changesFrom === undefined ? [] : [{ ...owner, sinceMicros: sinceOf(owners, owner.epoch), changesFrom }],
+    );
     const { epoch } = this.#served;
     all.push({
       server: this.#options.serverName,
       epoch,
       sinceMicros: sinceOf(owners, epoch),
       untilMicros: undefined,
-      changesFrom: row.changesFrom,
+      changesFrom: row.changesFrom ?? 0,
     });
     return all;
   }
@@ -212,7 +211,7 @@ export class ChangeReader {
       if (isBeginning) {
         if (after !== undefined) checkResumed(after.position, position, previous);
         else if (start !== undefined && isNext(start, position, previous)) isBeginning = false;
-        else if (previous > (part.changesFrom ?? 0)) this.#checkBeginning(part, records);
+        else if (previous > part.changesFrom) this.#checkBeginning(part, records);
         isBeginning = false;
       }
       for (const [index, record] of records.entries()) {
