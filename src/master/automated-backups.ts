@@ -1,6 +1,7 @@
 /**
  * Backups that tables ask for themselves (API: Table.AutomatedBackupPolicy): one in 24 hours, named
- * `auto-<id of the table>-<seconds since 1970>`. They are backups like others: they expire, and can be restored, copied and deleted.
+ * `auto-<id of the table>-<seconds since 1970>`. They are backups like others: they expire, and can be restored, copied
+ * and deleted.
  *
  * Invariant: what is due follows from the backups that there are, so another master goes on where this one was.
  */

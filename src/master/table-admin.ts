@@ -278,7 +278,7 @@ export class TableAdmin {
       });
       const rows = await kept.rowsOf(id, name, context);
       await kept.returnFiles(id, name, context);
-      // its time may be over by now: the table was kept when its restoration was asked for
+      // its time may be over by now: the table was kept when its restoration was requested
       assert(deletions.keptOf(id) !== undefined, 'a table that is restored is kept until it is there');
       await writeSettled(env, schemaPath(name), encodeSchema(schema), { version: 0, lock }).catch((thrown: unknown) => {
         if (isOutcomeUnknown(toBigtableError(thrown))) creations.outcomeUnknown(id);

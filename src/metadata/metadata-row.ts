@@ -6,7 +6,6 @@
  * whatever clocks say.
  */
 import { assert, type ByteString, CorruptionError, quote } from '../base/index.ts';
-import type { LogPosition } from '../env/index.ts';
 import type { Cell, FamilySchema, Mutation, PastEvent, RowRange, TableSchema, TabletHistory } from '../model/index.ts';
 import { type MetadataKey, METADATA_TABLE_ID, metadataKey, parseMetadataKey } from './keys.ts';
 import { encodeDocument, FEATURE_BACKUP, FEATURE_CLIPS, FEATURE_PAST_OWNERS, PlainObject } from './plain-json.ts';
@@ -32,7 +31,7 @@ export interface PastOwner {
   /** Real time at which it ceased to be the owner, microseconds. */
   readonly untilMicros: number;
   /** As the row's `changesFrom` was. */
-  readonly changesFrom?: LogPosition | undefined;
+  readonly changesFrom?: number | undefined;
 }
 
 /** The part of the row that clients need: the family `location`. */
@@ -77,7 +76,7 @@ export interface MetadataRow extends TabletLocation {
    * The changes of the tablet that the present owner's log has for the table's change stream are in appends at this
    * position or above. Undefined until the owner serves the tablet, and where the table has no change stream.
    */
-  readonly changesFrom?: LogPosition | undefined;
+  readonly changesFrom?: number | undefined;
 }
 
 /** An entry in the tablet's log of events. */

@@ -1,6 +1,6 @@
 /**
- * A table's own wish for backups (API: google.bigtable.admin.v2.Table.AutomatedBackupPolicy). The schema keeps it as the
- * API's message, with fields that have no effect here.
+ * A table's own wish for backups (API: google.bigtable.admin.v2.Table.AutomatedBackupPolicy). The schema keeps it as
+ * the API's message, with fields that have no effect here.
  */
 import type { TableSchema } from '../model/index.ts';
 import { flag, message, optional, whole } from '../protobuf/index.ts';

@@ -56,7 +56,10 @@ export function granularityOf(message: TimestampGranularity): Granularity {
   }
 }
 
-/** Fields of a Table that are kept as they are, also the backup policy, on which the master acts: their name in the API, and how one is read and written. */
+/**
+ * Fields of a Table that are kept as they are, also the backup policy, on which the master acts: their name in the API,
+ * and how one is read and written.
+ */
 interface KeptField {
   readonly name: string;
   encode(table: Table): string | undefined;
