@@ -13,7 +13,8 @@ function run(body: string): { readonly status: number | null; readonly out: stri
     import { ByteBudget } from ${from('../env/index.ts')};
     const env = { requestBudget: new ByteBudget(1) };
     /** Waits like the library: on a timer that lets the process end. */
-    const wait = () => new Promise((resolve) => setTimeout(() => resolve('waited'), 20).unref());
+    const wait = (_service, _context, delayMs = 20) =>
+      new Promise((resolve) => setTimeout(() => resolve('waited'), delayMs).unref());
     ${body}`;
   const { status, stdout } = spawnSync(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', source], {
     encoding: 'utf8',
@@ -37,7 +38,9 @@ describe('a program that only awaits the library', () => {
   });
 
   test('without KeepAlive it would end', () => {
-    assert.deepEqual(run('console.log(await new Calls({}, env).read(wait));'), { status: UNSETTLED, out: '' });
+    // so long that the loader of the program has ended before
+    const call = 'new Calls({}, env).read(() => wait({}, {}, 30_000))';
+    assert.deepEqual(run(`console.log(await ${call});`), { status: UNSETTLED, out: '' });
   });
 
   test('ends while a database is open and nothing is awaited', () => {
