@@ -81,7 +81,7 @@ export const KEPT_BUGS: readonly PlantedBug[] = [
     changes: [
       {
         file: 'tabletserver/change-reader.ts',
-        text: 'if (i < begin) continue;',
+        text: 'if (i < begin || (first === undefined && this.#isTooOld(part))) continue;',
         wrong: 'if (i < begin || part.server !== this.#options.serverName) continue;',
       },
     ],
