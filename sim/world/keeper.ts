@@ -3,6 +3,7 @@
  * follows the change stream of one of them, while it writes to all of them. Only some runs have it: they are drawn by
  * themselves, so that the others are what they were without it.
  */
+import { unavailable } from '../../src/base/index.ts';
 import { BigtableError, type Database, type Row, RowMutation } from '../../src/embedded/index.ts';
 import { type Random, sleep } from '../../src/env/index.ts';
 import { DEFAULT_CLUSTER, DEFAULT_PARENT } from '../../src/model/index.ts';
@@ -11,6 +12,7 @@ import { ChangeConsumer } from '../../test/change-consumer.ts';
 import { outcomeOf } from '../../test/linearizability/calls.ts';
 import { Tables } from '../../test/tables.ts';
 import type { ClientSeat } from './cluster.ts';
+import { failureOf } from './failure-of.ts';
 import { FAILURES, type Verdicts } from './verdicts.ts';
 import { type Acknowledged, COLUMNS, FAMILIES, type Found, numbersIn, VersionedTable } from './versioned-table.ts';
 
@@ -140,7 +142,7 @@ export class Keeper {
     ];
     const [what, call, table] = this.#oneOf(calls)!;
     const deletions = table?.deletions;
-    const failure = await this.#try(call);
+    const failure = await failureOf(call);
     if (failure !== undefined && deletions === table?.deletions) this.#judgeFailure(what, failure, table);
   }
 
@@ -153,7 +155,7 @@ export class Keeper {
     const { database, random } = this.#parts;
     const row = this.#oneOf(['c', 'k', 'm', 't'])!;
     const what = random.float();
-    await this.#try(() => {
+    await failureOf(() => {
       if (what < 0.4) return database.split(name, row, this.#options());
       if (what < 0.8) return database.merge(name, row, this.#options());
       return database.compact(name, this.#options());
@@ -182,7 +184,7 @@ export class Keeper {
   async #create(): Promise<void> {
     const name = `kept-${this.#names++}`;
     const options = { families: Object.fromEntries(FAMILIES.map((family) => [family, {}])), splits: SPLITS };
-    const failure = await this.#try(() => this.#parts.database.createTable(name, { ...options, ...this.#options() }));
+    const failure = await failureOf(() => this.#parts.database.createTable(name, { ...options, ...this.#options() }));
     if (failure === undefined) this.#tables.push(new VersionedTable(name));
   }
 
@@ -190,12 +192,12 @@ export class Keeper {
     const { database } = this.#parts;
     const name = `backup-${this.#names++}`;
     const acknowledged = table.acknowledged();
-    const failure = await this.#try(() => database.createBackup(table.name, name, this.#options()));
+    const failure = await failureOf(() => database.createBackup(table.name, name, this.#options()));
     if (failure !== undefined) {
       this.#judgeFailure(`the backup of table ${table.name}`, failure, table);
       // it may have come about, and may yet
       let isReady = false;
-      await this.#try(async () => (isReady = (await database.getBackup(name, this.#options())).state === 'ready'));
+      await failureOf(async () => (isReady = (await database.getBackup(name, this.#options())).state === 'ready'));
       if (!isReady) return;
     }
     this.counts.backups++;
@@ -205,7 +207,7 @@ export class Keeper {
 
   async #copy(backup: KnownBackup): Promise<void> {
     const name = `backup-${this.#names++}`;
-    const failure = await this.#try(() => this.#parts.database.copyBackup(backup.name, name, this.#options()));
+    const failure = await failureOf(() => this.#parts.database.copyBackup(backup.name, name, this.#options()));
     if (failure !== undefined) return this.#judgeFailure(`a copy of backup ${backup.name}`, failure);
     this.counts.backupCopies++;
     this.#backups.push({ ...backup, name });
@@ -219,7 +221,7 @@ export class Keeper {
       database.deleteBackup(backup.name, this.#options()),
     );
     if (outcome !== 'done') return false;
-    const failure = await this.#try(() => database.restoreTable(backup.name, 'absent', this.#options()));
+    const failure = await failureOf(() => database.restoreTable(backup.name, 'absent', this.#options()));
     if (failure === undefined || (failure.codeName !== 'NOT_FOUND' && !FAILURES.has(failure.codeName)))
       this.#found(`backup ${backup.name} was deleted, and a restoration is answered with ${failure?.message ?? 'OK'}`);
     return true;
@@ -286,7 +288,7 @@ export class Keeper {
       database.deleteTable(table.name, { atOnce: true, ...this.#options() }),
     );
     if (deleted !== 'done') return;
-    const failure = await this.#try(() => database.undeleteTable(table.name, this.#options()));
+    const failure = await failureOf(() => database.undeleteTable(table.name, this.#options()));
     if (failure === undefined || (failure.codeName !== 'NOT_FOUND' && !FAILURES.has(failure.codeName)))
       this.#found(
         `table ${table.name} was deleted for ever, and its undeletion is answered with ${failure?.message ?? 'OK'}`,
@@ -314,7 +316,7 @@ export class Keeper {
     const mutation = new RowMutation(row);
     for (const column of COLUMNS) mutation.set(column, String(number));
     const handle = this.#parts.database.table(table.name);
-    const failure = await this.#try(() =>
+    const failure = await failureOf(() =>
       isDeletion ? handle.deleteRow(row, this.#options()) : handle.apply(mutation, this.#options()),
     );
     if (failure === undefined) return table.wrote(number);
@@ -342,7 +344,7 @@ export class Keeper {
 
   async #read(name: string): Promise<Found | BigtableError> {
     const rows: Row[] = [];
-    const failure = await this.#try(async () => {
+    const failure = await failureOf(async () => {
       for await (const row of this.#parts.database.table(name).scan(this.#options())) rows.push(row);
     });
     return failure ?? numbersIn(rows, (what) => this.#found(`${what}, in table ${name}`));
@@ -363,7 +365,7 @@ export class Keeper {
     const table = this.#streamed!;
     const { deletions } = table;
     this.counts.streamReads++;
-    const failure = await this.#try(() => this.#stream.catchUp(new Tables(seat.env, seat.client), stopsAfter));
+    const failure = await failureOf(() => this.#stream.catchUp(new Tables(seat.env, seat.client), stopsAfter));
     if (failure !== undefined && deletions === table.deletions && table.isLive && !FAILURES.has(failure.codeName))
       this.#found(`the change stream: ${failure.message}`);
     return failure;
@@ -411,12 +413,12 @@ export class Keeper {
     if (backup !== undefined) {
       const restored = this.counts.restores;
       await this.#restore(backup, isOver);
-      if (restored === this.counts.restores) throw new BigtableError(14, 'the last backup is not restored');
+      if (restored === this.counts.restores) throw unavailable('the last backup is not restored');
     }
     for (const each of this.#backups)
       if (!(await this.#deleteBackup(each, isOver))) {
         this.#backups.push(each);
-        throw new BigtableError(14, 'a backup is not deleted');
+        throw unavailable('a backup is not deleted');
       }
     // half of the tables: of the others everything stays
     for (const table of this.#tables.filter(({ isLive }, i) => isLive && i % 2 === 0))
@@ -433,7 +435,7 @@ export class Keeper {
     call: () => Promise<unknown>,
   ): Promise<'done' | 'unknown' | BigtableError> {
     for (let attempts = 1; ; attempts++) {
-      const failure = await this.#try(call);
+      const failure = await failureOf(call);
       if (failure === undefined || (attempts > 1 && failure.codeName === done)) return 'done';
       if (!FAILURES.has(failure.codeName)) return failure;
       if (isOver()) return 'unknown';
@@ -461,15 +463,5 @@ export class Keeper {
 
   #options(): { readonly timeoutMs: number } {
     return { timeoutMs: CALL_MS };
-  }
-
-  async #try(work: () => Promise<unknown>): Promise<BigtableError | undefined> {
-    try {
-      await work();
-      return undefined;
-    } catch (error) {
-      if (error instanceof BigtableError) return error;
-      throw error;
-    }
   }
 }

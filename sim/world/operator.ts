@@ -3,12 +3,13 @@
  * was written after a change, and acknowledged, is there until its family or table is dropped. Each of its rows is
  * written once, so that it knows what it must find. What it does not know the outcome of is never judged again.
  */
-import { BigtableError, type Database, RowMutation, type TableOptions } from '../../src/embedded/index.ts';
+import { type BigtableError, type Database, RowMutation, type TableOptions } from '../../src/embedded/index.ts';
 import { type Random, sleep } from '../../src/env/index.ts';
 import { TABLE } from '../../test/linearizability/calls.ts';
 import { ClusterCalls } from './cluster-calls.ts';
 import type { ClientSeat } from './cluster.ts';
 import { COUNTERS } from './counters.ts';
+import { failureOf } from './failure-of.ts';
 import type { Scheduler } from './scheduler.ts';
 import { COLUMN, FAMILY, KnownTable, LETTERS } from './known-table.ts';
 import { TableCalls } from './table-calls.ts';
@@ -123,7 +124,7 @@ export class Operator {
   async readAll(): Promise<string | undefined> {
     for (const table of [...this.#tables, ...this.#lost]) {
       const found = new Map<string, string>();
-      const failure = await this.#try(async () => {
+      const failure = await failureOf(async () => {
         for await (const row of this.#parts.database.table(table.name).scan(this.#options()))
           found.set(row.name, row.cells[0]?.text ?? '');
       });
@@ -163,7 +164,7 @@ export class Operator {
     const { database } = this.#parts;
     const options = this.#options();
     const what = this.#random.float();
-    return this.#try(() => {
+    return failureOf(() => {
       if (what < 0.45) return database.merge(table, row, options);
       if (what < 0.75) return database.split(table, row, options);
       return what < 0.9 ? database.compact(table, options) : database.flush(options);
@@ -184,7 +185,7 @@ export class Operator {
     const table = new KnownTable(name, former);
     this.#known.push(table);
     const [failure] = await Promise.all([
-      this.#try(() => this.#parts.database.createTable(name, { ...this.#drawTable(), ...this.#options() })),
+      failureOf(() => this.#parts.database.createTable(name, { ...this.#drawTable(), ...this.#options() })),
       this.#calls.callAbsent(table, { isGone: false }),
     ]);
     if (failure !== undefined) return;
@@ -214,8 +215,8 @@ export class Operator {
     const [failure] = await Promise.all([
       this.#deleteTable(table),
       this.#calls.callAbsent(table, { isGone: false }),
-      compacts ? this.#try(() => this.#clusterCalls.compactAll()) : undefined,
-      compacts ? this.#try(() => this.#parts.database.merge(table.name, 'k', this.#options())) : undefined,
+      compacts ? failureOf(() => this.#clusterCalls.compactAll()) : undefined,
+      compacts ? failureOf(() => this.#parts.database.merge(table.name, 'k', this.#options())) : undefined,
     ]);
     if (failure !== undefined) return;
     this.counts.deleted++;
@@ -233,15 +234,15 @@ export class Operator {
 
   /** Once more where it is not known whether it was deleted. */
   async #deleteTable({ name }: KnownTable): Promise<BigtableError | undefined> {
-    const failure = await this.#try(() => this.#parts.database.deleteTable(name, this.#options()));
+    const failure = await failureOf(() => this.#parts.database.deleteTable(name, this.#options()));
     if (failure?.codeName !== 'UNAVAILABLE' && failure?.codeName !== 'DEADLINE_EXCEEDED') return failure;
-    return this.#try(() => this.#parts.database.deleteTable(name, this.#options()));
+    return failureOf(() => this.#parts.database.deleteTable(name, this.#options()));
   }
 
   async #replaceFamily(table: KnownTable): Promise<void> {
     const { database } = this.#parts;
     const rows = table.beginDeletion(() => true);
-    const failure = await this.#try(async () => {
+    const failure = await failureOf(async () => {
       await database.table(table.name).deleteFamily(FAMILY, this.#options());
       await database.table(table.name).createFamily(FAMILY, {}, this.#options());
     });
@@ -256,11 +257,11 @@ export class Operator {
   /** Changes the schema of a table while other clients call it. */
   async #changeUnused(table: string): Promise<void> {
     const handle = this.#parts.database.table(table);
-    const failure = await this.#try(() => handle.createFamily(UNUSED, {}, this.#options()));
+    const failure = await failureOf(() => handle.createFamily(UNUSED, {}, this.#options()));
     // an earlier deletion has failed
     if (failure !== undefined && failure.codeName !== 'ALREADY_EXISTS') return;
-    await this.#try(() => handle.setGcRule(UNUSED, { kind: 'maxVersions', versions: 2 }, this.#options()));
-    await this.#try(() => handle.deleteFamily(UNUSED, this.#options()));
+    await failureOf(() => handle.setGcRule(UNUSED, { kind: 'maxVersions', versions: 2 }, this.#options()));
+    await failureOf(() => handle.deleteFamily(UNUSED, this.#options()));
   }
 
   /** Writes some rows, and reads them and one of the earlier ones. */
@@ -271,7 +272,7 @@ export class Operator {
       this.counts.probes++;
       const [row, value] = this.#newRow(LETTERS[Math.floor(this.#random.float() * LETTERS.length)]!);
       table.begin(row, value);
-      const failure = await this.#try(() => handle.apply(new RowMutation(row).set(COLUMN, value), this.#options()));
+      const failure = await failureOf(() => handle.apply(new RowMutation(row).set(COLUMN, value), this.#options()));
       if (failure === undefined) table.wrote(row);
       else this.#judgeFailure(table, failure);
       if (failure === undefined) await this.#read(table, row, value);
@@ -287,23 +288,23 @@ export class Operator {
 
   /** After half of the changes: some of these calls are about all tables, and take their time. */
   async #callCluster(): Promise<void> {
-    await this.#try(() => this.#clusterCalls.heat());
+    await failureOf(() => this.#clusterCalls.heat());
     if (this.#random.float() < 0.5) return;
     this.counts.clusterCalls++;
     const [existing, deleted] = [this.#tables, this.#deleted].map((tables) => tables.map(({ name }) => name));
-    const failure = await this.#try(() => this.#clusterCalls.step(existing!, deleted!));
+    const failure = await failureOf(() => this.#clusterCalls.step(existing!, deleted!));
     if (failure?.codeName === 'INTERNAL') this.#parts.verdicts.add('tables', failure.message);
   }
 
   async #call(table: KnownTable): Promise<void> {
     this.counts.tableCalls++;
-    const failure = await this.#try(() => this.#calls.step(table));
+    const failure = await failureOf(() => this.#calls.step(table));
     if (failure !== undefined) this.#judgeFailure(table, failure);
   }
 
   async #read(table: KnownTable, row: string, value: string): Promise<void> {
     let found: string | undefined;
-    const failure = await this.#try(async () => {
+    const failure = await failureOf(async () => {
       const read = await this.#parts.database.table(table.name).get(row, this.#options());
       found = read?.cells[0]?.text;
     });
@@ -330,15 +331,5 @@ export class Operator {
 
   #options(): { readonly timeoutMs: number } {
     return { timeoutMs: CALL_MS };
-  }
-
-  async #try(work: () => Promise<unknown>): Promise<BigtableError | undefined> {
-    try {
-      await work();
-      return undefined;
-    } catch (error) {
-      if (error instanceof BigtableError) return error;
-      throw error;
-    }
   }
 }

@@ -91,11 +91,6 @@ export class SchemaCache {
     return this.#byName.size;
   }
 
-  /** All that are known now. */
-  *all(): Iterable<TableSchema> {
-    for (const { schema } of this.#byName.values()) yield schema;
-  }
-
   /** By full name, as known now. */
   byName(name: string): TableSchema | undefined {
     if (this.#last?.name !== name) this.#last = { name, schema: this.#byName.get(name)?.schema };

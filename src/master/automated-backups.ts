@@ -19,7 +19,7 @@ const PERIOD_MICROS = 86_400e6;
 
 export interface AutomatedBackupsOptions {
   readonly env: Pick<Env, 'clock' | 'lockService' | 'logger'>;
-  readonly schemas: SchemaCache;
+  readonly schemas: Pick<SchemaCache, 'list'>;
   readonly backups: Pick<Backups, 'create'>;
 }
 
@@ -32,15 +32,13 @@ export class AutomatedBackups {
 
   /** True when a table wants backups. */
   get areWanted(): boolean {
-    for (const schema of this.#options.schemas.all())
-      if (schema.extra !== undefined && this.#policyOf(schema)) return true;
-    return false;
+    return this.#options.schemas.list('').some((schema) => this.#policyOf(schema) !== undefined);
   }
 
   /** Makes those that are due. One that fails is logged, and is due again. */
   async run(context: RequestContext): Promise<void> {
     const { env, schemas, backups } = this.#options;
-    for (const schema of [...schemas.all()]) {
+    for (const schema of schemas.list('')) {
       const policy = this.#policyOf(schema);
       if (policy === undefined) continue;
       try {

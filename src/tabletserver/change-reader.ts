@@ -210,8 +210,8 @@ export class ChangeReader {
     for await (const { position, previous, records } of readEncodedAppends(fileSystem, logPathOf(part.server), from)) {
       if (isBeginning) {
         if (after !== undefined) checkResumed(after.position, position, previous);
-        else if (start !== undefined && isNext(start, position, previous)) isBeginning = false;
-        else if (previous > part.changesFrom) this.#checkBeginning(part, records);
+        else if (!(start !== undefined && isNext(start, position, previous)) && previous > part.changesFrom)
+          this.#checkBeginning(part, records);
         isBeginning = false;
       }
       for (const [index, record] of records.entries()) {
