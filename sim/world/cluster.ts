@@ -9,6 +9,7 @@ import { ByteBudget, type Env, InlineWorkers, type Logger, Metrics, type Random,
 import { rawCallHandler } from '../../src/grpc/index.ts';
 import { Master, type SortedLogSizes } from '../../src/master/index.ts';
 import { LIMITS } from '../../src/model/index.ts';
+import { MemoryLayerCache } from '../../src/resources/index.ts';
 import { nativeCodecs } from '../../src/platform/index.ts';
 import {
   callMaster,
@@ -105,6 +106,16 @@ export interface ClusterSize {
   readonly hasSmallParts?: boolean;
   /** Deleted tables are kept that long. Default: they are not. */
   readonly keepDeletedMs?: number | undefined;
+  /** Logs keep so much for change streams. Default: that of the product. */
+  readonly changeLogBytes?: number | undefined;
+  /** Front doors and tablet servers follow views, policies and memory layers. Default: there are none. */
+  readonly followsResources?: boolean;
+}
+
+/** The front door of a tablet server. */
+export interface Door {
+  readonly name: string;
+  readonly client: Client;
 }
 
 /** One place where processes of a kind run, one after another. */
@@ -117,6 +128,8 @@ export interface Seat {
   server: TabletServer | undefined;
   /** Closes its front door. */
   closeDoor: (() => Promise<void>) | undefined;
+  /** The client side of that door. */
+  door: Door | undefined;
   /** The same of a master. */
   master: Master | undefined;
   /** Ends the wait of a master that stands by. */
@@ -192,7 +205,12 @@ export class Cluster {
     this.#doorBytes = DOOR_BYTES[this.#draw.float() < 0.3 ? 0 : 1]!;
     this.#comparesClocks = this.#draw.float() < 0.5;
     const settings = drawSettings(scheduler.fork('settings'), size);
-    this.#settings = { ...settings, ...drawLimits(scheduler.aside('limits of servers'), settings) };
+    const { changeLogBytes } = size;
+    this.#settings = {
+      ...settings,
+      ...drawLimits(scheduler.aside('limits of servers'), settings),
+      ...(changeLogBytes !== undefined && { changeLogBytes }),
+    };
     this.#sortedLogs = drawSortedLogs(scheduler.fork('sorted logs'));
     this.#lateCalls = new LateCalls(scheduler.fork('late calls'), this.counts);
     this.network = new SimNetwork(scheduler);
@@ -206,6 +224,7 @@ export class Cluster {
         starts: 0,
         server: undefined,
         closeDoor: undefined,
+        door: undefined,
         master: undefined,
         standBy: undefined,
         metrics: undefined,
@@ -218,6 +237,11 @@ export class Cluster {
   /** True: users' writes are acknowledged before they are durable. */
   get isBuffered(): boolean {
     return this.#settings.durability === 'buffered';
+  }
+
+  /** Logs keep few bytes for change streams. */
+  get keepsFewChanges(): boolean {
+    return this.#size.changeLogBytes !== undefined;
   }
 
   /** Starts everything; resolves when the clients are open. */
@@ -302,6 +326,11 @@ export class Cluster {
     return this.servers.flatMap(({ server }) => server ?? []);
   }
 
+  /** The front doors that are open. */
+  openDoors(): Door[] {
+    return this.servers.flatMap(({ door }) => door ?? []);
+  }
+
   /** The time service of the machines has set what faults have set wrong. */
   setClocksRight(): void {
     for (const { process } of [...this.masters, ...this.servers]) process?.setClockRight();
@@ -361,10 +390,11 @@ export class Cluster {
     const process = this.#occupy(seat);
     process.later(0, 'start', () => {
       this.#openServer(seat, process).then(
-        ({ server, closeDoor }) => {
+        ({ server, client, closeDoor }) => {
           if (seat.process !== process) return;
           seat.server = server;
           seat.closeDoor = closeDoor;
+          seat.door = { name: process.name, client };
         },
         (thrown: unknown) => this.#failed(seat, process, thrown),
       );
@@ -381,25 +411,37 @@ export class Cluster {
   async #openServer(
     seat: Seat,
     process: SimProcess,
-  ): Promise<{ readonly server: TabletServer; readonly closeDoor: () => Promise<void> }> {
+  ): Promise<{ readonly server: TabletServer; readonly client: Client; readonly closeDoor: () => Promise<void> }> {
     const env = this.#envOf(seat, process);
     const { decoder } = this.#doors;
-    const client = await Client.open({ env, limits: LIMITS.default });
-    const server = await TabletServer.start({
+    let server: TabletServer | undefined;
+    let isRead = false;
+    const isDoorCurrent = (): boolean => isRead && server?.leaseHeld() === true;
+    const followed = this.#size.followsResources === true ? { memoryLayers: new MemoryLayerCache(env) } : {};
+    await followed.memoryLayers?.start();
+    const client = await Client.open({ env, limits: LIMITS.default, isDoorCurrent, ...followed });
+    if (followed.memoryLayers !== undefined)
+      for (const files of [client.appProfiles, client.authorizedViews, client.policySource]) await files.start();
+    server = await TabletServer.start({
       env,
       address: seat.name,
       settings: this.#settings,
       comparesClocks: this.#comparesClocks,
       rawCalls: rawCallHandler(client.rowsOf(seat.name), env, decoder),
+      ...followed,
+      onDoorFiles: (paths) => client.doorFilesChanged(paths),
       onEnd: () => this.#ended(seat, process),
     });
+    // what was changed before it had its lock
+    await client.readDoorFilesAgain();
+    isRead = true;
     const door = new FrontDoor({ service: client, env, passer: client.callPasser(seat.name), decoder });
     const stop = await this.network.plainTransportOf(process, this.#doorBytes).serve(doorOf(seat.name), door);
     const closeDoor = async (): Promise<void> => {
       await stop();
       client.close();
     };
-    return { server, closeDoor };
+    return { server, client, closeDoor };
   }
 
   #startMaster(seat: Seat): void {
@@ -449,6 +491,7 @@ export class Cluster {
     seat.process = undefined;
     seat.server = undefined;
     seat.closeDoor = undefined;
+    seat.door = undefined;
     seat.master = undefined;
     seat.standBy = undefined;
     seat.metrics = undefined;

@@ -6,13 +6,13 @@
 import { unavailable } from '../../src/base/index.ts';
 import { BigtableError, type Database, type Row, RowMutation } from '../../src/embedded/index.ts';
 import { type Random, sleep } from '../../src/env/index.ts';
-import { DEFAULT_CLUSTER, DEFAULT_PARENT } from '../../src/model/index.ts';
+import { DEFAULT_CLUSTER, DEFAULT_PARENT, rangeContains } from '../../src/model/index.ts';
 import { lastDay } from '../../src/service/index.ts';
 import { ChangeConsumer } from '../../test/change-consumer.ts';
 import { outcomeOf } from '../../test/linearizability/calls.ts';
 import { Tables } from '../../test/tables.ts';
 import type { ClientSeat } from './cluster.ts';
-import { failureOf } from './failure-of.ts';
+import { failureOf, untilAnswered } from './failure-of.ts';
 import { FAILURES, type Verdicts } from './verdicts.ts';
 import { type Acknowledged, COLUMNS, FAMILIES, type Found, numbersIn, VersionedTable } from './versioned-table.ts';
 
@@ -22,8 +22,11 @@ const MAX_THINK_MS = 1500;
 const MAX_WRITE_THINK_MS = 300;
 /** The share of writes that delete their row. */
 const DELETED_SHARE = 0.15;
+/** The share of writes that delete a range of rows. */
+const DROPPED_SHARE = 0.03;
 const ROWS = ['a1', 'a2', 'f1', 'k1', 'k2', 'm1', 't1', 't2', 'z1'];
 const SPLITS = ['k', 't'];
+const MIDDLE = 'k';
 /** Beyond that one of them goes. */
 const MAX_TABLES = 4;
 const MAX_BACKUPS = 4;
@@ -47,6 +50,8 @@ export interface KeeperParts {
   readonly keepDeletedMs: number;
   /** False: clocks were set wrong, so nobody knows how long that is. */
   readonly clocksAreRight: () => boolean;
+  /** True: logs keep few bytes for change streams, so their consumers may come too late. */
+  readonly keepsFewChanges: boolean;
 }
 
 interface KnownBackup {
@@ -65,6 +70,8 @@ export class Keeper {
   #backups: KnownBackup[] = [];
   readonly #stream: ChangeConsumer;
   #streamed: VersionedTable | undefined;
+  /** True: the consumer came too late. */
+  #isTooLate = false;
   #names = 0;
   #writes = 0;
 
@@ -304,7 +311,9 @@ export class Keeper {
     const { random } = this.#parts;
     while (!isOver()) {
       const table = this.#oneOf(this.#tables.filter(({ isLive }) => isLive));
-      if (table !== undefined) await this.#writeTo(table, this.#oneOf(ROWS)!, random.float() < DELETED_SHARE);
+      const what = random.float();
+      if (table !== undefined && what < DROPPED_SHARE) await this.#dropRows(table);
+      else if (table !== undefined) await this.#writeTo(table, this.#oneOf(ROWS)!, what < DELETED_SHARE);
       await this.#pause(random.float() * MAX_WRITE_THINK_MS);
     }
   }
@@ -322,6 +331,24 @@ export class Keeper {
     if (failure === undefined) return table.wrote(number);
     if (outcomeOf(failure).kind === 'unknown') table.mayHaveWritten(number);
     if (deletions === table.deletions) this.#judgeFailure(`a write to table ${table.name}`, failure, table);
+  }
+
+  /** Half of the rows are deleted by one call. */
+  async #dropRows(table: VersionedTable): Promise<void> {
+    const isLower = this.#parts.random.float() < 0.5;
+    const bounds = isLower ? { end: MIDDLE } : { start: MIDDLE };
+    const { deletions } = table;
+    const numbers = ROWS.filter((row) => row < MIDDLE === isLower).map((row) => {
+      table.begin(row, ++this.#writes, true);
+      return this.#writes;
+    });
+    const handle = this.#parts.database.table(table.name);
+    const failure = await failureOf(() => handle.deleteRows(bounds, this.#options()));
+    if (failure === undefined) for (const number of numbers) table.wrote(number);
+    // some of its tablets may have done it
+    else for (const number of numbers) table.mayHaveWritten(number);
+    if (failure !== undefined && deletions === table.deletions)
+      this.#judgeFailure(`a deletion of rows of table ${table.name}`, failure, table);
   }
 
   async #readOne(): Promise<void> {
@@ -356,7 +383,8 @@ export class Keeper {
     while (!isOver()) {
       await this.#pause(random.float() * MAX_PAUSE_MS);
       const stopsAfter = random.float() < 0.3 ? Math.floor(random.float() * MAX_STOP) : undefined;
-      if (this.#streamed?.isLive) await this.#catchUp(stopsAfter);
+      if (this.#streamed?.isLive && !this.#isTooLate) await this.#catchUp(stopsAfter);
+      if (this.#streamed?.isLive && random.float() < 0.3) await this.#glance(this.#streamed);
     }
   }
 
@@ -366,9 +394,33 @@ export class Keeper {
     const { deletions } = table;
     this.counts.streamReads++;
     const failure = await failureOf(() => this.#stream.catchUp(new Tables(seat.env, seat.client), stopsAfter));
-    if (failure !== undefined && deletions === table.deletions && table.isLive && !FAILURES.has(failure.codeName))
+    if (failure?.codeName === 'OUT_OF_RANGE' && this.#parts.keepsFewChanges) this.#isTooLate = true;
+    else if (failure !== undefined && deletions === table.deletions && table.isLive && !FAILURES.has(failure.codeName))
       this.#found(`the change stream: ${failure.message}`);
     return failure;
+  }
+
+  /** Reads the changes of some rows, of some time. */
+  async #glance(table: VersionedTable): Promise<void> {
+    const { seat, random } = this.#parts;
+    const nowMicros = seat.process.clock.nowMicros();
+    const startMicros = nowMicros - Math.floor(random.float() * BEFORE_MICROS * 0.05);
+    const endMicros = nowMicros - Math.floor(random.float() * (nowMicros - startMicros));
+    const range = { start: this.#oneOf(['', 'f', 'm']), end: this.#oneOf(['n', 't', undefined]) };
+    const request = { table: `${DEFAULT_PARENT}/tables/${STREAMED}`, range, startMicros, endMicros, heartbeatMs: 200 };
+    const context = new Tables(seat.env, seat.client).context(STREAM_CALL_MS);
+    const { deletions } = table;
+    const failure = await failureOf(async () => {
+      for await (const event of seat.client.changes.readChanges(context, request)) {
+        if (event.kind !== 'change') continue;
+        const isAsked =
+          rangeContains(range, event.row) && event.commitMicros >= startMicros && event.commitMicros <= endMicros;
+        if (!isAsked) this.#found(`a change of row ${event.row} at ${event.commitMicros} was not asked for`);
+      }
+    });
+    const isExplained = failure?.codeName === 'OUT_OF_RANGE' && this.#parts.keepsFewChanges;
+    if (failure !== undefined && !isExplained && deletions === table.deletions)
+      this.#judgeFailure('a part of the change stream', failure, table);
   }
 
   /**
@@ -385,6 +437,7 @@ export class Keeper {
 
   async #compareStream(): Promise<string | undefined> {
     const failure = await this.#catchUp();
+    if (this.#isTooLate) return undefined;
     if (failure !== undefined) return failure.message;
     const read = await this.#read(STREAMED);
     if (read instanceof BigtableError) return read.message;
@@ -425,22 +478,12 @@ export class Keeper {
       await this.#deleteForEver(table, isOver);
   }
 
-  /**
-   * Makes the call until it is answered. `done`: what says that an earlier attempt has done it. Returns 'unknown' when
-   * time was over before.
-   */
-  async #untilAnswered(
+  #untilAnswered(
     isOver: () => boolean,
     done: string,
     call: () => Promise<unknown>,
   ): Promise<'done' | 'unknown' | BigtableError> {
-    for (let attempts = 1; ; attempts++) {
-      const failure = await failureOf(call);
-      if (failure === undefined || (attempts > 1 && failure.codeName === done)) return 'done';
-      if (!FAILURES.has(failure.codeName)) return failure;
-      if (isOver()) return 'unknown';
-      await this.#pause(TRY_AGAIN_MS);
-    }
+    return untilAnswered({ clock: this.#parts.seat.process.clock, isOver, done }, call);
   }
 
   /** What exists is found. */
@@ -457,6 +500,8 @@ export class Keeper {
     return sleep(this.#parts.seat.process.clock, delayMs);
   }
 
+  #oneOf<T>(choices: readonly [T, ...T[]]): T;
+  #oneOf<T>(choices: readonly T[]): T | undefined;
   #oneOf<T>(choices: readonly T[]): T | undefined {
     return choices[Math.floor(this.#parts.random.float() * choices.length)];
   }

@@ -65,6 +65,8 @@ export class SimProcess implements Owner {
     this.clock = clockOf({
       nowMicros: () => START_MICROS + this.#offsetMicros + this.#setMicros + Math.floor(this.#elapsedMs() * 1000),
       monotonicMs: () => this.#beginMs + this.#elapsedMs(),
+      // half of the time, whatever it does
+      busyMs: () => scheduler.nowMs / 2,
       timer: (delayMs, wake) => this.#timer(delayMs, wake),
       yield: () => this.#yield(),
     });

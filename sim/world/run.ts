@@ -18,6 +18,11 @@ const CLIENTS = 5;
 const MANY_MASTERS_SHARE = 0.3;
 /** The share of runs in which a client keeps backups, deleted tables and a change stream. */
 const KEEPER_SHARE = 0.35;
+/** The share of those runs in which logs keep few bytes for change streams. */
+const FEW_CHANGES_SHARE = 0.3;
+const FEW_CHANGES_BYTES = 8192;
+/** The share of runs in which a client looks after instances, views, policies and quotas. */
+const STEWARD_SHARE = 0.25;
 /** Deleted tables are kept that long: some are gone when they are to be restored. */
 const KEEP_DELETED_MS = [4000, 60_000];
 /** No run lasts longer. */
@@ -76,7 +81,13 @@ export async function run({
   const aside = scheduler.aside('keeper');
   const keepDeletedMs =
     aside.float() < KEEPER_SHARE ? KEEP_DELETED_MS[Math.floor(aside.float() * KEEP_DELETED_MS.length)] : undefined;
-  const cluster = new Cluster(scheduler, { ...size, keepDeletedMs }, doors);
+  const changeLogBytes = aside.float() < FEW_CHANGES_SHARE ? Math.ceil(aside.float() * FEW_CHANGES_BYTES) : undefined;
+  const hasSteward = scheduler.aside('steward').float() < STEWARD_SHARE;
+  const cluster = new Cluster(
+    scheduler,
+    { ...size, keepDeletedMs, changeLogBytes, followsResources: hasSteward },
+    doors,
+  );
   const machines = [...cluster.masters, ...cluster.servers].map(({ name }) => name);
   const clients = Array.from({ length: CLIENTS }, (_, i) => `client-${i}`);
   const drawn = [...drawFaults(scheduler.fork('faults'), machines, clients), ...meetings];
@@ -96,7 +107,7 @@ export async function run({
   };
   if (withEvents) scheduler.onEvent = (atMs, owner, what) => note(`${(atMs / 1000).toFixed(6)} ${owner} | ${what}`);
   for (const fault of all) note(`fault: ${describeFault(fault)}`);
-  const workload = new Workload(cluster, verdicts, { name: draw.uniqueName(), idle, keepDeletedMs });
+  const workload = new Workload(cluster, verdicts, { name: draw.uniqueName(), idle, keepDeletedMs, hasSteward });
   cluster.store.logJudge.onViolation = (what) => verdicts.add('logs', what);
   cluster.store.metadataJudge.onChange = (what) => note(`${seconds()} METADATA | ${what}`);
   cluster.onFault = (what) => note(`${seconds()} fault | ${what}`);

@@ -12,6 +12,8 @@ export type Judge =
   | 'tables'
   /** A backup, a restored or undeleted table, or a change stream lacks what it must have, or has more (`keeper.ts`). */
   | 'kept'
+  /** A view, a policy, a quota or a part of an instance is not what it was made, or a front door does not know it (`steward.ts`). */
+  | 'resources'
   /** METADATA does not partition a table, or a file that it lists is missing or damaged (I3, I4). */
   | 'storage'
   /** Two servers whose leases surely hold serve one tablet (I2). */

@@ -17,6 +17,7 @@ import { logPathOf, SERVERS_DIRECTORY } from '../../src/protocol/index.ts';
 import { judgeServing, StorageJudge } from './judges.ts';
 import { Keeper } from './keeper.ts';
 import { Operator } from './operator.ts';
+import { Steward } from './steward.ts';
 import type { Verdicts } from './verdicts.ts';
 
 /** Clients work until then. */
@@ -57,6 +58,8 @@ export interface WorkloadOptions {
   readonly idle: ReadonlySet<string>;
   /** Deleted tables are kept that long, and a client keeps more. Undefined: neither. */
   readonly keepDeletedMs: number | undefined;
+  /** A client looks after what is beside rows. */
+  readonly hasSteward: boolean;
 }
 
 export class Workload {
@@ -79,13 +82,16 @@ export class Workload {
   #operator: Operator | undefined;
   readonly #keepDeletedMs: number | undefined;
   #keeper: Keeper | undefined;
+  readonly #hasSteward: boolean;
+  #steward: Steward | undefined;
   #isOver = false;
 
-  constructor(cluster: Cluster, verdicts: Verdicts, { name, idle, keepDeletedMs }: WorkloadOptions) {
+  constructor(cluster: Cluster, verdicts: Verdicts, { name, idle, keepDeletedMs, hasSteward }: WorkloadOptions) {
     this.#cluster = cluster;
     this.#verdicts = verdicts;
     this.#idle = idle;
     this.#keepDeletedMs = keepDeletedMs;
+    this.#hasSteward = hasSteward;
     this.#storage = new StorageJudge(cluster, verdicts);
     this.#draw = new Draw(ROWS, Number.parseInt(name.slice(0, 12), 16));
     this.#think = cluster.scheduler.fork('think');
@@ -99,7 +105,13 @@ export class Workload {
   }
 
   get counts(): Record<string, number> {
-    return { ...this.calls, ...this.#counters.counts, ...this.#operator?.counts, ...this.#keeper?.counts };
+    return {
+      ...this.calls,
+      ...this.#counters.counts,
+      ...this.#operator?.counts,
+      ...this.#keeper?.counts,
+      ...this.#steward?.counts,
+    };
   }
 
   async create(): Promise<void> {
@@ -123,6 +135,7 @@ export class Workload {
     };
     this.#operator = new Operator(parts);
     this.#keeper = this.#newKeeper();
+    this.#steward = this.#newSteward();
   }
 
   /** What is acknowledged is kept where writes are synced: so there is none in runs with buffered writes. */
@@ -138,6 +151,21 @@ export class Workload {
       nowMs: () => scheduler.nowMs,
       keepDeletedMs: this.#keepDeletedMs,
       clocksAreRight: () => faultCounts['clock'] === undefined,
+      keepsFewChanges: this.#cluster.keepsFewChanges,
+    });
+  }
+
+  /** As with a keeper: it writes rows, too. */
+  #newSteward(): Steward | undefined {
+    const { clients, scheduler, isBuffered } = this.#cluster;
+    const seat = clients.at(-1)!;
+    if (!this.#hasSteward || isBuffered || this.#idle.has(seat.process.name)) return undefined;
+    return new Steward({
+      random: scheduler.aside('what the steward does'),
+      seat,
+      verdicts: this.#verdicts,
+      nowMs: () => scheduler.nowMs,
+      doors: () => this.#cluster.openDoors(),
     });
   }
 
@@ -181,6 +209,7 @@ export class Workload {
       this.#pauseUntil(WORK_MS),
       this.#idle.has(this.#cluster.clients.at(-1)!.process.name) ? undefined : this.#operator!.work(WORK_MS),
       this.#keeper?.work(WORK_MS),
+      this.#steward?.work(WORK_MS),
       ...workers.map((seat, i) => this.#client(seat, i, i === workers.length - 1 && this.#hasReader)),
     ]);
     this.#isOver = true;
@@ -208,6 +237,7 @@ export class Workload {
         (await this.#perform(this.#databases[0]!, scan)) ??
         (await this.#operator!.readAll()) ??
         (await this.#keeper?.readAll()) ??
+        (await this.#steward?.readAll()) ??
         (await this.#counters.readAll(this.#databases[0]!));
       if (failure === undefined) break;
       if (scheduler.nowMs > untilMs)

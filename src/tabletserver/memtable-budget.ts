@@ -67,8 +67,10 @@ export class MemtableBudget {
   readonly #flushing = new Set<ServedTablet>();
   /** Bytes of their memtables when that began. */
   #flushingBytes = 0;
-  /** A flush under way has failed: no other begins before a pause. */
+  /** A flush has failed of a cause that others have, too: no other begins before a pause. */
   #hasFailed = false;
+  /** Tablets whose flush met another change of them: others do not wait for their next attempt. */
+  readonly #raced = new Set<ServedTablet>();
   /** Called when the next flush ends. */
   #onFlushed: (() => void) | undefined;
   /** Aborts when the server ends: a wait for the next attempt is cut short. */
@@ -177,6 +179,7 @@ export class MemtableBudget {
   remove(served: ServedTablet): void {
     this.#tablets.delete(served);
     this.#replayed.delete(served);
+    this.#raced.delete(served);
     this.#totalBytes -= served.countedBytes;
     served.countedBytes = 0;
     assert(this.#totalBytes >= 0, 'all memtables together take no less than nothing');
@@ -310,10 +313,11 @@ export class MemtableBudget {
     for (;;) {
       this.#startFlushes();
       if (this.#flushing.size > 0) await new Promise<void>((resolve) => (this.#onFlushed = resolve));
-      else if (this.#stopped || !this.#hasFailed) break;
+      else if (this.#stopped || !(this.#hasFailed || this.#raced.size > 0)) break;
       else {
         await sleep(this.#options.clock, RETRY_MS, this.#stop.signal).catch(() => {});
         this.#hasFailed = false;
+        this.#raced.clear();
       }
     }
     this.#flushFailure = undefined;
@@ -334,13 +338,14 @@ export class MemtableBudget {
     } catch (thrown) {
       const error = toBigtableError(thrown);
       // those that were begun with it fail of the same cause
-      if (!isRace(error) && !this.#hasFailed)
+      if (isRace(error)) return void this.#raced.add(served);
+      if (!this.#hasFailed)
         this.#options.logger.error('a minor compaction failed and will be tried again', {
           table: served.tableId,
           error: error.message,
         });
       this.#hasFailed = true;
-      this.#flushFailure = isRace(error) ? undefined : error;
+      this.#flushFailure = error;
       this.#waiting.wake();
     } finally {
       this.#onFlushed?.();
@@ -359,7 +364,7 @@ export class MemtableBudget {
     let largest: ServedTablet | undefined;
     let oldest: ServedTablet | undefined;
     for (const served of this.#tablets) {
-      if (this.#flushing.has(served)) continue;
+      if (this.#flushing.has(served) || this.#raced.has(served)) continue;
       const bytes = served.tablet.memtableBytes;
       const position = served.tablet.oldestUnflushed;
       if (
@@ -371,7 +376,7 @@ export class MemtableBudget {
       if (position !== undefined && position < (oldest?.tablet.oldestUnflushed ?? old)) oldest = served;
     }
     // one that is being flushed may fail
-    const areAllSeen = this.#flushing.size === 0;
+    const areAllSeen = this.#flushing.size === 0 && this.#raced.size === 0;
     if (areAllSeen) this.#metadataDue = false;
     if (this.#logDue && oldest) return oldest;
     if (areAllSeen) this.#logDue = false;

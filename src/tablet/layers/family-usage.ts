@@ -32,7 +32,7 @@ export async function familyUsage({ files, memtables, schema, pacer }: UsageOf):
   const names = new Map(
     Object.values(schema.families).map(({ name, generation }) => [storageFamily(name, generation), name]),
   );
-  const usages: FamilyUsage[] = [...names.values()].map((family) => ({
+  const usages: FamilyUsage[] = [...names.keys()].map((family) => ({
     family,
     cells: 0,
     logicalBytes: 0,
