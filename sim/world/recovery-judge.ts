@@ -4,7 +4,8 @@
  *   trimmed before it. One whose append has failed for its writer may be lost: nobody was told that it is durable.
  * - Files have no record that is not durable yet: the log could lose it, and an earlier one of another tablet with it.
  * - A tablet is taken from a server only when its log is fenced, or when the server has released the tablet: then none
- *   of its records is to be found in that log, which may be read before it is fenced.
+ *   of its records is to be found in that log, and its row lists it no more. Who reads a log for a tablet may keep it for
+ *   others, so a row with another owner lists only logs that are fenced.
  */
 import { quote } from '../../src/base/index.ts';
 import { type EncodedRecord, isAfter } from '../../src/commitlog/index.ts';
@@ -109,6 +110,8 @@ export class RecoveryJudge {
     if (!this.#released.has(`${before.epoch} ${keyOfRow(before)}`))
       this.#violated(`${nameOf(after)} is taken from ${owner.address}, which has not released it and is not fenced`);
     const left = this.#kept.get(before.tableId)?.find((kept) => kept.log === log && this.#isNeeded(kept, before));
+    if (after.logs.includes(log))
+      this.#violated(`${owner.address} has released ${nameOf(after)}, which lists its log still: it is not fenced`);
     if (left !== undefined)
       this.#violated(`${owner.address} has released ${nameOf(after)}, and ${textOf(left, before)} is in no file`);
   }

@@ -31,7 +31,7 @@ import type { Creations } from './creations.ts';
 import type { Deletions } from './deletions.ts';
 import type { LiveServer } from './live-server.ts';
 import type { LogSorting } from './log-sorting.ts';
-import { assertGiven, assignTo, newRow } from './new-rows.ts';
+import { afterRelease, assertGiven, assignTo, newRow } from './new-rows.ts';
 import { ReleasedTablets } from './released-tablets.ts';
 import { SchemalessTablets } from './schemaless-tablets.ts';
 import type { Servers } from './servers.ts';
@@ -272,11 +272,12 @@ export class Assignment {
     // no await between the choice of a server and the commit, so that it is not found dead unseen
     const given = free.map((i) => {
       const { row, preferred } = candidates[i]!;
+      const left = this.#released.has(row) ? afterRelease(row) : row;
       const server = (preferred === undefined ? undefined : servers.get(preferred)) ?? servers.choose();
       return {
         i,
         server,
-        commit: commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, assignTo(row, server, event.atMicros)),
+        commit: commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, assignTo(left, server, event.atMicros)),
       };
     });
     const outcomes = await this.#commitAssignments(

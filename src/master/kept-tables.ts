@@ -25,11 +25,18 @@ import { forgetFiles, keepFiles, returnFiles } from '../resources/index.ts';
 import type { Assignment } from './assignment.ts';
 import type { Deletions, Kept } from './deletions.ts';
 import type { LiveServer } from './live-server.ts';
+import { afterRelease } from './new-rows.ts';
 import type { Servers } from './servers.ts';
 
 /** Together they bound the lists of kept tables and METADATA. */
 export const MAX_KEPT_TABLES = 1000;
 export const MAX_KEPT_TABLETS = 100_000;
+
+/** The row of a tablet that is free, and what the release leaves of it. */
+interface Freed {
+  readonly row: MetadataRow;
+  readonly left: MetadataRow;
+}
 
 export interface KeptTablesOptions {
   readonly env: Env;
@@ -129,8 +136,11 @@ export class KeptTables {
     if (rows.length === 0) return;
     const released = await this.#unload(rows, context);
     const again = (await assignment.rowsOf(tableId, context)).filter(({ server }) => server !== undefined);
-    const free: MetadataRow[] = [];
-    for (const row of again) if (released.has(refText(refOf(row))) || (await this.#isDead(row))) free.push(row);
+    const free: Freed[] = [];
+    for (const row of again) {
+      const isReleased = released.has(refText(refOf(row)));
+      if (isReleased || (await this.#isDead(row))) free.push({ row, left: isReleased ? afterRelease(row) : row });
+    }
     await this.#commit(free, context);
     if (free.length < again.length) throw unavailable('tablets of a deleted table are not released yet');
   }
@@ -168,18 +178,18 @@ export class KeptTables {
     return servers.isDead(server.name);
   }
 
-  async #commit(rows: readonly MetadataRow[], context: RequestContext): Promise<void> {
+  async #commit(freed: readonly Freed[], context: RequestContext): Promise<void> {
     const { env, metadata, servers } = this.#options;
-    if (rows.length === 0) return;
+    if (freed.length === 0) return;
     assert(
-      rows.every(({ server, epoch }) => server !== undefined && epoch > 0),
+      freed.every(({ row: { server, epoch } }) => server !== undefined && epoch > 0),
       'a tablet is released that a server had',
     );
     const event = { kind: 'released', atMicros: env.clock.nowMicros() } as const;
     await servers.checkMastership();
     await metadata.commit(
-      rows.map((row) =>
-        commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, releasedAt(row, event.atMicros)),
+      freed.map(({ row, left }) =>
+        commitOfRow(env.random.uniqueName(), event, keyOfRow(row), row, releasedAt(left, event.atMicros)),
       ),
       context,
     );

@@ -1,6 +1,6 @@
 /** Rows of METADATA for tablets that are created or change their server. */
 import { assert } from '../base/index.ts';
-import { givenTo, keyOfRow, type MetadataCommit, type MetadataRow } from '../metadata/index.ts';
+import { givenTo, keyOfRow, type MetadataCommit, type MetadataRow, withoutLog } from '../metadata/index.ts';
 import type { RowRange } from '../model/index.ts';
 import { logPathOf } from '../protocol/index.ts';
 import type { LiveServer } from './live-server.ts';
@@ -29,6 +29,12 @@ export function assertGiven({ expected, row }: MetadataCommit['rows'][number]): 
   assert(row?.server !== undefined, 'a tablet is given to a server');
   assert(row.epoch > (expected?.epoch ?? 0), 'a tablet is given away at a new epoch');
   assert(row.logs.includes(logPathOf(row.server.name)), "the row of a tablet lists its new owner's log");
+}
+
+/** The row of a tablet that its server has released (`withoutLog`). */
+export function afterRelease(row: MetadataRow): MetadataRow {
+  assert(row.server !== undefined, 'a tablet is released by a server that had it');
+  return withoutLog(row, logPathOf(row.server.name));
 }
 
 /** The row under its next assignment. The server counts it from now on, so that the next one goes to another. */

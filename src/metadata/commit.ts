@@ -73,6 +73,15 @@ export function givenTo(
   };
 }
 
+/**
+ * The row of a tablet that the server of that log has released: nothing of the tablet is in the log, though a load that
+ * was cut short leaves it in the row. The server may live on and write to the log, and who replays a log keeps it for
+ * other tablets: so no row of another owner lists it.
+ */
+export function withoutLog(row: MetadataRow, log: string): MetadataRow {
+  return row.logs.includes(log) ? { ...row, logs: row.logs.filter((each) => each !== log) } : row;
+}
+
 /** The row without a server, at a new epoch. */
 export function releasedAt(row: MetadataRow, atMicros: number): MetadataRow {
   return { ...withPastOwner(row, atMicros), server: undefined, epoch: row.epoch + 1 };

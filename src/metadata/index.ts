@@ -11,6 +11,7 @@ export {
   type MetadataCommit,
   mutationsOf,
   releasedAt,
+  withoutLog,
   type TabletPart,
 } from './commit.ts';
 export { type BackupFile, backupNameOf, backupPath, decodeBackup, encodeBackup } from './backup-file.ts';
