@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Cluster, inCluster } from '../../test/cluster.ts';
+import { metadataOf, rowsIn } from '../../test/metadata-rows.ts';
 import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
 import { BigtableError, Code, unavailable } from '../base/index.ts';
 import { type Env, listFiles, ManualClock, MemoryLockService, silentLogger, sleep } from '../env/index.ts';
-import { deletionPath, keptFilePath } from '../metadata/index.ts';
+import { deletionPath, keptFilePath, USER_RANGE } from '../metadata/index.ts';
 import { callMaster, FILES_DIRECTORY, LOGS_DIRECTORY } from '../protocol/index.ts';
 import { Deletions } from './deletions.ts';
 import { KeptTables, MAX_KEPT_TABLES, MAX_KEPT_TABLETS } from './kept-tables.ts';
@@ -185,6 +186,25 @@ describe('deleted tables that are kept', () => {
       await sweep(cluster);
       await undelete(cluster, tables, 't');
       assert.deepEqual(await tables.rows('t'), ALL);
+    }, KEPT),
+  );
+
+  test(
+    'do not name the log of a server that never served them, and goes on writing to it',
+    inCluster(async (cluster, tables) => {
+      cluster.onCall = ({ method }) =>
+        method === 'load' ? Promise.reject(unavailable('it does not answer')) : undefined;
+      await rejectsWith(Code.UNAVAILABLE, tables.create('t', { splits: ['m'] }), /./);
+      await tables.delete('t');
+      cluster.onCall = undefined;
+      const rows = await rowsIn(metadataOf(cluster.env), USER_RANGE, tables.context());
+      assert.deepEqual(
+        rows.map(({ server, logs }) => ({ server, logs })),
+        [0, 1].map(() => ({ server: undefined, logs: [] })),
+      );
+      await undelete(cluster, tables, 't');
+      await tables.set('t', 'a', '1');
+      assert.deepEqual(await tables.rows('t'), ['a']);
     }, KEPT),
   );
 

@@ -60,6 +60,20 @@ const settled = async (): Promise<void> => {
 };
 
 describe('the memory of memtables', () => {
+  test('a flush that met another change of its tablet delays no other', async () => {
+    const budget = budgetOf(100);
+    const [moved, movedMemory] = tabletOf(60);
+    movedMemory.failure = notServing('00000010', 'a');
+    const [other, otherMemory] = tabletOf(55);
+    budget.add(moved);
+    budget.add(other);
+    await settled();
+    assert.deepEqual([movedMemory.flushes, otherMemory.flushes], [1, 1]);
+    budget.remove(moved);
+    assert.equal(budget.totalBytes, 0);
+    await budget.stop();
+  });
+
   test('above half of its limit the largest is flushed', async () => {
     const budget = budgetOf(100);
     const [small, smallMemory] = tabletOf(20);
