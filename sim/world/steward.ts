@@ -147,8 +147,14 @@ export class Steward {
     else if (what < 0.5)
       await this.#make(name, register, value, () => resources.replace(this.#context(), kind, { ...found, contents }));
     else if (what < 0.9) {
-      await this.#make(name, register, ABSENT, () => resources.remove(this.#context(), kind, name, found.version));
-      if (register.known === ABSENT) this.#policyRegister(name).reset();
+      // its policy goes first
+      const policy = this.#policyRegister(name);
+      policy.begin(ABSENT);
+      const isDone = await this.#make(name, register, ABSENT, () =>
+        resources.remove(this.#context(), kind, name, found.version),
+      );
+      if (isDone) policy.done();
+      else policy.mayBeDone();
     } else await this.#judgeList(kind, parent);
     this.#judgeDoors();
   }
@@ -226,8 +232,9 @@ export class Steward {
         );
       for (const [view, register] of this.#registers) {
         if (!view.includes('/authorizedViews/')) continue;
+        // undefined proves nothing: the door asks then
         const contents = client.authorizedViews.find(view)?.contents;
-        this.#judge(`${view} at ${name}`, register, contents === undefined ? ABSENT : Buffer.from(contents).toString());
+        if (contents !== undefined) this.#judge(`${view} at ${name}`, register, Buffer.from(contents).toString());
       }
     }
   }

@@ -39,6 +39,13 @@ describe('the check of the rows of METADATA', () => {
     ]);
   });
 
+  test('rows of a backup, which may be going, need not be whole', () => {
+    const metadata = rowOf(METADATA_TABLE_ID, USER_RANGE.start, undefined);
+    const { findings, check } = checked([metadata, { ...rowOf('00000010', '', 'k'), isOfBackup: true }]);
+    assert.deepEqual(findings.list, []);
+    assert.deepEqual([...check.backups], [['00000010', ['table 00000010: no tablet holds rows from "k" on']]]);
+  });
+
   test('a tablet must not lie across two tablets of METADATA, nor could its parts', () => {
     const last = rowOf('00000010', 'm', undefined);
     const rows = [rowOf('00000010', '', 'm'), last, rowOf('00000011', '', undefined)];

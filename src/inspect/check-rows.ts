@@ -22,8 +22,8 @@ export interface SchemalessTable {
 
 export class RowCheck {
   readonly schemaless = new Map<string, SchemalessTable>();
-  /** Ids of backups that have rows. */
-  readonly backups = new Set<string>();
+  /** By id, what the rows of backups leave out or hold twice. They need not be whole while one is made or deleted. */
+  readonly backups = new Map<string, string[]>();
   readonly #findings: Findings;
   readonly #schemas: ReadonlyMap<string, TableSchema>;
   readonly #seen = new Set<string>();
@@ -50,8 +50,9 @@ export class RowCheck {
         this.#findings.add('root', undefined, `the root tablet ends at ${quote(range.end ?? '')}: it is never split`);
       return;
     }
-    if (row.isOfBackup) this.backups.add(tableId);
-    else if (tableId !== METADATA_TABLE_ID && !this.#schemas.has(tableId)) {
+    if (row.isOfBackup) {
+      if (!this.backups.has(tableId)) this.backups.set(tableId, []);
+    } else if (tableId !== METADATA_TABLE_ID && !this.#schemas.has(tableId)) {
       const known = this.schemaless.get(tableId) ?? { tableId, tablets: 0, files: 0, wasServed: false, gaps: [] };
       known.tablets++;
       known.wasServed ||= epoch > 0;
@@ -99,9 +100,9 @@ export class RowCheck {
 
   #gap(id: string, what: string): void {
     const message = `table ${id}: ${what}`;
-    const schemaless = this.schemaless.get(id);
-    if (schemaless === undefined) this.#wrong(message);
-    else schemaless.gaps.push(message);
+    const gaps = this.schemaless.get(id)?.gaps ?? this.backups.get(id);
+    if (gaps === undefined) this.#wrong(message);
+    else gaps.push(message);
   }
 
   #wrong(message: string): void {

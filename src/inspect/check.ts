@@ -375,13 +375,16 @@ class Check {
       try {
         const { id, name, state } = decodeBackup(path, contents);
         known.set(id, name);
-        if (state === 'ready' && !backups.has(id) && wereThere.has(path))
+        if (state !== 'ready' || !wereThere.has(path)) continue;
+        const gaps = backups.get(id);
+        if (gaps === undefined)
           this.#findings.add(path, undefined, `backup ${name} has no rows in METADATA: it cannot be restored`);
+        for (const gap of gaps ?? []) this.#findings.add('METADATA', undefined, `backup ${name}, ${gap}`);
       } catch (thrown) {
         this.#findings.add(path, undefined, toBigtableError(thrown).message);
       }
     }
-    for (const id of backups)
+    for (const id of backups.keys())
       if (!known.has(id)) this.#notes.push(`rows of backup ${id} are left: its creation or deletion was not finished`);
   }
 

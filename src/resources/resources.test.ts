@@ -4,6 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { losingAnswers } from '../../test/contracts/lost-answers.ts';
 import { quickClock } from '../../test/simulated-time.ts';
+import { rejectsWith } from '../../test/tables.ts';
 import { BigtableError, Code, codeName, notFound } from '../base/index.ts';
 import {
   ByteBudget,
@@ -16,6 +17,7 @@ import {
 } from '../env/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import type { KeptResource, ResourceKind } from '../service/index.ts';
+import { policyPath } from './policy-file.ts';
 import { encodeResource, resourcePath } from './resource-file.ts';
 import { Resources } from './resources.ts';
 import { ViewCache } from './view-cache.ts';
@@ -126,6 +128,18 @@ describe('kept resources', () => {
       all.map((each, i) => outcomeOf(each.create(context, 'authorizedViews', name, bytes(`${i}`)))),
     );
     assert.deepEqual(outcomes.sort(), ['ALREADY_EXISTS', 'ALREADY_EXISTS', 'ALREADY_EXISTS', 'OK']);
+  });
+
+  test('keep their policy where their removal is refused, and lose it with them', async () => {
+    const { clients: made, lockService } = clients(1);
+    const name = `${TABLE}/authorizedViews/v`;
+    const { version } = await made[0].create(context, 'authorizedViews', name, bytes('1'));
+    const now = await made[0].replace(context, 'authorizedViews', { name, contents: bytes('2'), version });
+    await lockService.write(policyPath(name), bytes('a policy'), { version: 0 });
+    await rejectsWith(Code.ABORTED, made[0].remove(context, 'authorizedViews', name, version));
+    assert.ok(await lockService.read(policyPath(name)));
+    await made[0].remove(context, 'authorizedViews', name, now.version);
+    assert.equal(await lockService.read(policyPath(name)), undefined);
   });
 
   test('have limits of number and size', async () => {

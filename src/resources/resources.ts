@@ -145,8 +145,10 @@ export class Resources implements ResourceStore {
 
   /** Returns the paths of the files that it has removed. */
   async #remove(kind: ResourceKind, name: string, version: number): Promise<readonly string[]> {
-    const removed = await removePolicies(this.#parts, name);
     const path = resourcePath(kind, name);
+    // one that stays keeps its policy
+    if ((await this.#parts.lockService.read(path))?.version !== version) throw changedSinceRead(name);
+    const removed = await removePolicies(this.#parts, name);
     await removeSettled(this.#parts, path, { version });
     return [...removed, path];
   }
