@@ -8,6 +8,8 @@ import { ChangeConsumer } from '../../test/change-consumer.ts';
 import { inSimulatedTime } from '../../test/simulated-time.ts';
 import { Code, toBigtableError } from '../base/index.ts';
 import { ManualClock, SeededRandom } from '../env/index.ts';
+import { checkDatabase } from '../inspect/index.ts';
+import { readAllLockFiles } from '../platform/index.ts';
 import { LOGS_DIRECTORY } from '../protocol/index.ts';
 import { rejectsWith, setCell, TABLES, type TestDatabase, World } from './fixtures.ts';
 
@@ -183,6 +185,12 @@ describe('a change stream', () => {
         consumer.changes.map(({ row }) => row),
         ['b', 'c'],
       );
+      await db.service.flush(db.context());
+      await db.database.sweep();
+      const { fileSystem } = db.env;
+      assert.equal((await fileSystem.listLogs(LOGS_DIRECTORY)).length, 2, 'that of the past is kept for the stream');
+      const report = await checkDatabase({ ...db.env, readAllLockFiles: () => readAllLockFiles(fileSystem) });
+      assert.deepEqual([report.findings, report.orphans], [[], []], 'and is needed');
       await db.service.updateTable(db.context(), `${TABLES}t`, { changeStream: 'none' });
       await rejectsWith(Code.FAILED_PRECONDITION, consumer.catchUp(db));
       await db.service.flush(db.context());

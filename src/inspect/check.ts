@@ -20,6 +20,7 @@ import {
   schemaPath,
 } from '../metadata/index.ts';
 import { intersectRanges, isEmptyRange, type TableSchema } from '../model/index.ts';
+import { logPathOf } from '../protocol/index.ts';
 import { checkFile, type CheckedTable, type FileTally } from './check-files.ts';
 import { type CheckedLog, checkLog } from './check-logs.ts';
 import { RowCheck } from './check-rows.ts';
@@ -287,6 +288,8 @@ class Check {
       if (log === undefined || (log.isWhole && log.appends === 0)) this.#missing.set(path, where);
       else this.#checkLogOf(row, where, path, log);
     }
+    // those whose changes a stream may read. They may be gone: a stream keeps a limited number of bytes
+    for (const { server } of row.pastOwners ?? []) this.#listedLogs.add(logPathOf(server));
   }
 
   /**
