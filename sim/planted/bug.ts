@@ -2,7 +2,7 @@ import type { Meeting } from '../world/meetings.ts';
 
 /** A mistake in the protocols, as a change of the text of the product. The product itself has no switch for it. */
 export interface PlantedBug {
-  /** As in sim/model: A serving, B logs, C splits and merges, F splits of METADATA; H hot rows; N found by review; S sorted logs; K backups and streams. */
+  /** As in sim/model: A serving, B logs, C splits and merges, F splits of METADATA; H hot rows; N found by review; S sorted logs; K backups and streams; R what is beside rows. */
   readonly name: string;
   /** What is wrong. */
   readonly title: string;

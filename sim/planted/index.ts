@@ -5,6 +5,7 @@ import { KEPT_BUGS } from './kept.ts';
 import { LOG_BUGS } from './logs.ts';
 import { METADATA_BUGS } from './metadata.ts';
 import { METADATA_SPLIT_BUGS } from './metadata-splits.ts';
+import { RESOURCE_BUGS } from './resources.ts';
 import { ROLE_BUGS } from './roles.ts';
 import { SERVING_BUGS } from './serving.ts';
 import { SORTED_LOG_BUGS } from './sorted-logs.ts';
@@ -20,4 +21,5 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...ROLE_BUGS,
   ...SORTED_LOG_BUGS,
   ...KEPT_BUGS,
+  ...RESOURCE_BUGS,
 ];

@@ -100,4 +100,15 @@ export const METADATA_BUGS: readonly PlantedBug[] = [
       },
     ],
   },
+  {
+    name: 'N25',
+    title: 'the row of a tablet that its server has released lists the log of that server, which is still written to',
+    changes: [
+      {
+        file: 'master/new-rows.ts',
+        text: 'return withoutLog(row, logPathOf(row.server.name));',
+        wrong: "return row.tableId === '' ? withoutLog(row, logPathOf(row.server.name)) : row;",
+      },
+    ],
+  },
 ];
