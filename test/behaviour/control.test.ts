@@ -99,6 +99,16 @@ for (const { name, open } of DOORS) {
       );
     });
 
+    test('statistics name a family that was dropped and made anew, and is empty', async () => {
+      const table = await fill([]);
+      await table.deleteFamily('f');
+      await table.createFamily('f');
+      assert.deepEqual(
+        (await table.statistics()).map(({ family, cells }) => [family, cells]),
+        [['f', 0]],
+      );
+    });
+
     test('a compaction without tablets, rows or progress', async () => {
       const table = await database.createTable(`t${tables++}`);
       await database.compact(idOf(table));
