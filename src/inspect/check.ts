@@ -20,7 +20,6 @@ import {
   schemaPath,
 } from '../metadata/index.ts';
 import { intersectRanges, isEmptyRange, type TableSchema } from '../model/index.ts';
-import { logPathOf } from '../protocol/index.ts';
 import { checkFile, type CheckedTable, type FileTally } from './check-files.ts';
 import { type CheckedLog, checkLog } from './check-logs.ts';
 import { RowCheck } from './check-rows.ts';
@@ -84,6 +83,7 @@ export type WholeFile = CheckedTable;
 
 const LOCK_FILES = 'lock-service/';
 const SSTABLES = 'sstables/';
+const LOGS = 'logs/';
 const ROOT_PATH = 'root';
 
 export function checkDatabase(components: CheckComponents, options: CheckOptions = {}): Promise<CheckReport> {
@@ -289,7 +289,7 @@ class Check {
       else this.#checkLogOf(row, where, path, log);
     }
     // those whose changes a stream may read. They may be gone: a stream keeps a limited number of bytes
-    for (const { server } of row.pastOwners ?? []) this.#listedLogs.add(logPathOf(server));
+    for (const { server } of row.pastOwners ?? []) this.#listedLogs.add(LOGS + server);
   }
 
   /**
