@@ -192,11 +192,7 @@ export class Steward {
       INSTANCE,
       TABLE,
       `${TABLE}/columnFamilies/g`,
-      ...[...this.#registers].flatMap(([name, register]) =>
-        name !== INSTANCE && name.includes('/x') && register.known !== ABSENT && register.known !== undefined
-          ? [name]
-          : [],
-      ),
+      ...[...this.#registers.keys()].filter((name) => name.includes('/x') && this.#isThere(name)),
     ]);
     const register = this.#policyRegister(resource);
     const value = this.#parts.random.float() < 0.3 ? ABSENT : `token:${this.#newValue()}`;
@@ -215,8 +211,15 @@ export class Steward {
       found = bindings[0]?.members[0] ?? ABSENT;
     });
     if (failure === undefined) this.#judge(`the policy of ${resource}`, register, found);
-    else this.#judgeFailure(`a reading of the policy of ${resource}`, failure);
+    else if (failure.codeName !== 'NOT_FOUND' || this.#isThere(resource))
+      this.#judgeFailure(`a reading of the policy of ${resource}`, failure);
     return failure;
+  }
+
+  /** True for what surely exists. */
+  #isThere(resource: string): boolean {
+    const known = this.#registers.get(resource)?.known;
+    return !resource.includes('/x') || (known !== undefined && known !== ABSENT);
   }
 
   /** A front door of a server that surely holds its lock has heard of every change that was answered. */
