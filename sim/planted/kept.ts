@@ -62,7 +62,14 @@ export const KEPT_BUGS: readonly PlantedBug[] = [
   {
     name: 'K6',
     title: 'the tablets of a kept table are released without a flush',
-    changes: [{ file: 'master/kept-tables.ts', text: '{ tablets, flush: true }', wrong: '{ tablets, flush: false }' }],
+    changes: [
+      { file: 'master/kept-tables.ts', text: '{ tablets, flush: true }', wrong: '{ tablets, flush: false }' },
+      {
+        file: 'tabletserver/tablet-loader.ts',
+        text: 'await this.release(served, flush || !(await this.#isGone(key)));',
+        wrong: 'await this.release(served, flush);',
+      },
+    ],
   },
   {
     name: 'K7',
