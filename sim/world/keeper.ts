@@ -4,7 +4,7 @@
  * themselves, so that the others are what they were without it.
  */
 import { unavailable } from '../../src/base/index.ts';
-import { BigtableError, type Database, type Row, RowMutation } from '../../src/embedded/index.ts';
+import { type BackupOptions, BigtableError, type Database, type Row, RowMutation } from '../../src/embedded/index.ts';
 import { type Random, sleep } from '../../src/env/index.ts';
 import { DEFAULT_CLUSTER, DEFAULT_PARENT, rangeContains } from '../../src/model/index.ts';
 import { lastDay } from '../../src/service/index.ts';
@@ -124,7 +124,12 @@ export class Keeper {
       ...(backup === undefined ? [] : [['a backup', () => database.getBackup(backup.name, this.#options())] as const]),
       ...(backup === undefined
         ? []
-        : [['a change of a backup', () => database.updateBackup(backup.name, this.#laterExpiry())] as const]),
+        : [
+            [
+              'two changes of a backup',
+              () => Promise.all([1, 2].map(() => database.updateBackup(backup.name, this.#laterExpiry()))),
+            ] as const,
+          ]),
       [
         'hot tablets',
         () =>
@@ -154,8 +159,11 @@ export class Keeper {
   }
 
   #laterExpiry(): { readonly expires: Date; readonly timeoutMs: number } {
-    const nowMs = this.#parts.seat.process.clock.nowMicros() / 1000;
-    return { expires: new Date(nowMs + 10 * 86_400_000), ...this.#options() };
+    return { expires: this.#inDays(10), ...this.#options() };
+  }
+
+  #inDays(days: number): Date {
+    return new Date((this.#parts.seat.process.clock.nowMicros() + days * DAY_MICROS) / 1000);
   }
 
   async #divide({ name }: VersionedTable): Promise<void> {
@@ -199,7 +207,11 @@ export class Keeper {
     const { database } = this.#parts;
     const name = `backup-${this.#names++}`;
     const acknowledged = table.acknowledged();
-    const failure = await failureOf(() => database.createBackup(table.name, name, this.#options()));
+    const [failure] = await Promise.all([
+      failureOf(() => database.createBackup(table.name, name, this.#drawBackup())),
+      // one that is not finished is not changed
+      this.#parts.random.float() < 0.2 && failureOf(() => database.updateBackup(name, this.#laterExpiry())),
+    ]);
     if (failure !== undefined) {
       this.#judgeFailure(`the backup of table ${table.name}`, failure, table);
       // it may have come about, and may yet
@@ -210,6 +222,12 @@ export class Keeper {
     this.counts.backups++;
     this.#backups.push({ name, source: table, acknowledged, last: this.#writes });
     if (this.#backups.length > MAX_BACKUPS) await this.#deleteBackup(this.#backups[0]!, () => true);
+  }
+
+  /** Some are hot ones. */
+  #drawBackup(): BackupOptions {
+    if (this.#parts.random.float() < 0.6) return this.#options();
+    return { kind: 'hot', hotToStandard: this.#inDays(2), ...this.#options() };
   }
 
   async #copy(backup: KnownBackup): Promise<void> {

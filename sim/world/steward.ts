@@ -58,6 +58,8 @@ export class Steward {
   /** False while the instance or its table may not be there. */
   #isMade = false;
   #values = 0;
+  /** The backups that were found when they were last listed. */
+  #ownBackups: readonly string[] = [];
   /** Until then calls may take effect of which an earlier attempt was answered. */
   #doubtfulUntilMs = 0;
 
@@ -84,7 +86,7 @@ export class Steward {
     if (what < 0.65) return this.#changeMemoryLayer();
     if (what < 0.75) return this.#meetQuota(isOver);
     if (what < 0.85) return this.#useTable();
-    if (what < 0.93) return this.#ask();
+    if (what < 0.91) return this.#ask();
     if (what < 0.96) return this.#refuse();
     return this.#deleteAll(isOver);
   }
@@ -193,6 +195,7 @@ export class Steward {
       TABLE,
       `${TABLE}/columnFamilies/g`,
       ...[...this.#registers.keys()].filter((name) => name.includes('/x') && this.#isThere(name)),
+      ...this.#ownBackups,
     ]);
     const register = this.#policyRegister(resource);
     const value = this.#parts.random.float() < 0.3 ? ABSENT : `token:${this.#newValue()}`;
@@ -424,6 +427,7 @@ export class Steward {
     const { client } = this.#parts.seat;
     const calls: readonly (() => Promise<unknown>)[] = [
       () => this.#judgeUsage(),
+      async () => (this.#ownBackups = await this.#backups()),
       () => client.familyUsage(this.#context(), TABLE),
       () => client.listTablets(this.#context(), TABLE),
       async () => {
@@ -486,12 +490,15 @@ export class Steward {
     const listed = await failureOf(async () => (names = await this.#backups()));
     if (listed !== undefined) return false;
     for (const name of names) {
+      // its policy goes with it
+      this.#policies.delete(name);
       const deleted = await this.#untilAnswered(isOver, 'NOT_FOUND', () =>
         this.#client.backups.deleteBackup(this.#context(), name),
       );
       if (deleted instanceof BigtableError) this.#found(`the deletion of ${name}: ${deleted.message}`);
       if (deleted !== 'done') return false;
     }
+    this.#ownBackups = [];
     return true;
   }
 
