@@ -33,6 +33,8 @@ export {
   type TimeSpan,
 } from './hot-tablet-service.ts';
 export type {
+  AppProfileChange,
+  ClusterChange,
   InstanceChange,
   InstanceService,
   NewAppProfile,

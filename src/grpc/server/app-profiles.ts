@@ -4,7 +4,7 @@
  */
 import { BigtableError, Code, invalidArgument, quote } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
-import { type AppProfile, DEFAULT_APP_PROFILE, type Instance } from '../../model/index.ts';
+import type { AppProfile, Instance } from '../../model/index.ts';
 import { partOf, type Service } from '../../service/index.ts';
 import { applyMask } from '../convert/field-mask.ts';
 import { appProfileMessage, appProfileOf } from '../convert/instance.ts';
@@ -120,14 +120,10 @@ class AppProfiles {
 
   async delete(context: RequestContext, { name, ignoreWarnings }: DeleteAppProfileRequest): Promise<void> {
     const [project, instance, id] = idsOf(name, APP_PROFILE, 'name');
-    if (id === DEFAULT_APP_PROFILE && !ignoreWarnings)
-      throw new BigtableError(
-        Code.FAILED_PRECONDITION,
-        `${name} is used by all calls that name no app profile, which would fail: set ignore_warnings to delete it`,
-      );
     await instancesOf(this.#service).changeInstance(context, `projects/${project}/instances/${instance}`, {
       kind: 'deleteAppProfile',
       id,
+      ignoreWarnings,
     });
   }
 }
