@@ -47,7 +47,7 @@ for (const door of DOORS) {
       assert.ok(!('createdMicros' in (await database.getInstance('local'))));
     });
 
-    test('have the clusters, labels and words that are asked for, and cannot be changed by who reads them', async () => {
+    test('have the requested clusters, labels and words, and are frozen', async () => {
       await using database = await door.open();
       const made = await database.createInstance('projects/other/instances/big', {
         displayName: 'Big – größer',

@@ -136,6 +136,34 @@ for (const { name: doorName, make } of LASTING_DOORS) {
       assert.deepEqual(await clusterIds('came'), ['edubba', 'more']);
     });
 
+    test('the description is changed in parts; only this process knows revisions', async () => {
+      const { service, context, address } = door;
+      const name = 'projects/local/instances/came';
+      const instances = service.instances!;
+      await instances.changeInstance(context, name, {
+        kind: 'describe',
+        labels: { team: 'a' },
+        edition: 'enterprise-plus',
+      });
+      const changed = await instances.changeInstance(context, name, { kind: 'describe', displayName: 'It came' });
+      const { displayName, type, edition, labels } = await database.getInstance('came');
+      assert.deepEqual(
+        [displayName, type, edition, labels],
+        ['It came', 'production', 'enterprise-plus', { team: 'a' }],
+      );
+      assert.deepEqual(await instances.getInstance(context, name), changed);
+      const [cluster] = changed.clusters;
+      const { revision } = cluster!;
+      const replacement = {
+        kind: 'replaceCluster',
+        cluster: { ...cluster!, nodes: 2 },
+        revision: revision + 1,
+      } as const;
+      await assert.rejects(instances.changeInstance(context, name, replacement), {
+        code: address === undefined ? Code.ABORTED : Code.UNIMPLEMENTED,
+      });
+    });
+
     test('all of it is there after a new start', async () => {
       const present = await database.listInstances();
       assert.deepEqual(

@@ -283,7 +283,7 @@ async function listClusters(session: Session): Promise<void> {
   });
 }
 
-/** Of every target the same: a database names those of its own project by their ids. */
+/** The same at every target: a database names the instances of its own project by their ids. */
 function withFullName(session: Session, instance: Instance): Instance {
   return { ...instance, name: session.instanceName(instance.name) };
 }
