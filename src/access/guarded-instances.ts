@@ -8,10 +8,12 @@ const CHANGES: Readonly<Record<InstanceChange['kind'], { readonly call: string; 
   describe: { call: 'UpdateInstance', permission: 'bigtable.instances.update' },
   createCluster: { call: 'CreateCluster', permission: 'bigtable.clusters.create' },
   replaceCluster: { call: 'UpdateCluster', permission: 'bigtable.clusters.update' },
+  updateCluster: { call: 'UpdateCluster', permission: 'bigtable.clusters.update' },
   deleteCluster: { call: 'DeleteCluster', permission: 'bigtable.clusters.delete' },
   setMemoryLayer: { call: 'UpdateMemoryLayer', permission: 'bigtable.memoryLayers.update' },
   createAppProfile: { call: 'CreateAppProfile', permission: 'bigtable.appProfiles.create' },
   replaceAppProfile: { call: 'UpdateAppProfile', permission: 'bigtable.appProfiles.update' },
+  updateAppProfile: { call: 'UpdateAppProfile', permission: 'bigtable.appProfiles.update' },
   deleteAppProfile: { call: 'DeleteAppProfile', permission: 'bigtable.appProfiles.delete' },
 };
 

@@ -19,6 +19,7 @@ import { addRowCommands } from './commands/row-commands.ts';
 import { addServeCommand } from './serve/serve-command.ts';
 import { addSettingsCommand } from './settings/settings-command.ts';
 import { addBackupCommands } from './commands/backup-commands.ts';
+import { addInstanceCommands } from './commands/instance-commands.ts';
 import { addLoadCommands } from './commands/load-commands.ts';
 import { addQuotaCommands } from './commands/quota-commands.ts';
 import { addPolicyCommands } from './commands/policy-commands.ts';
@@ -94,6 +95,8 @@ function commandLine(terminal: Terminal, json = false): Command {
   program.commandsGroup('Tables and families:');
   addTableCommands(program, terminal);
   addFamilyCommands(program, terminal);
+  program.commandsGroup('Instances:');
+  addInstanceCommands(program, terminal);
   program.commandsGroup('Backups:');
   addBackupCommands(program, terminal);
   program.commandsGroup('Rights:');

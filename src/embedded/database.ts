@@ -11,13 +11,27 @@ import {
   type OptionTable,
 } from '../base/index.ts';
 import { type DatabaseSettings, filePathOf, openDatabase, KeepAlive } from '../boot/index.ts';
-import { type Backup, DEFAULT_PARENT, type DeletedTable, type ListedBackup } from '../model/index.ts';
-import type { BackupService, CompactionProgress, Service } from '../service/index.ts';
+import {
+  type Backup,
+  DEFAULT_PARENT,
+  type DeletedTable,
+  type Instance as ModelInstance,
+  type ListedBackup,
+} from '../model/index.ts';
+import {
+  type BackupService,
+  type CompactionProgress,
+  forgetResources,
+  type InstanceChange,
+  type InstanceService,
+  partOf,
+  type Service,
+} from '../service/index.ts';
 import { CALL_OPTIONS, type CallOptions, callOptionsOf, takeOptions, type ThenOptions } from './calls/call-options.ts';
 import { forCaller } from './calls/caller-error.ts';
 import { Calls } from './calls/calls.ts';
 import { asked, boundOf, type Bytes, textOf } from './values/input.ts';
-import { fullBackupName, fullTableName } from './values/names.ts';
+import { fullBackupName, fullInstanceName, fullTableName } from './values/names.ts';
 import {
   askedBackup,
   askedBackupChange,
@@ -27,6 +41,31 @@ import {
   type CopyBackupOptions,
   ownBackup,
 } from './schema/backups.ts';
+import {
+  type AppProfile,
+  type AppProfileOptions,
+  type AppProfileUpdate,
+  askedAppProfile,
+  askedAppProfileDeletion,
+  askedAppProfileUpdate,
+  type DeleteAppProfileOptions,
+  ownAppProfile,
+} from './schema/app-profiles.ts';
+import {
+  askedCluster,
+  askedClusterDeletion,
+  askedClusterUpdate,
+  askedInstance,
+  askedProject,
+  type Cluster,
+  type ClusterOptions,
+  type ClusterUpdate,
+  type Instance,
+  type InstanceOptions,
+  type ListInstancesOptions,
+  ownCluster,
+  ownInstance,
+} from './schema/instances.ts';
 import { bringTo, isOvertaken, MAX_ATTEMPTS } from './schema/open-table.ts';
 import { INSPECT, type Inspect, type InspectOptions, inspected } from './values/show.ts';
 import { Table } from './table.ts';
@@ -297,6 +336,88 @@ export class Database {
   }
 
   /**
+   * Creates an instance with its clusters and the app profile `default`. An instance also comes with its first table;
+   * ALREADY_EXISTS then, too. Instances of the database's project are named by their id, here and in the calls below,
+   * others by their full resource name.
+   */
+  async createInstance(instance: string, options: InstanceOptions = {}): Promise<Instance> {
+    const [wanted, call] = asked(
+      () => [askedInstance(this.#fullInstanceName(instance), options), callOptionsOf(options)] as const,
+    );
+    return this.#shown(
+      await this.#calls.write((service, context) => instancesOf(service).createInstance(context, wanted), call),
+    );
+  }
+
+  /** An instance with its clusters and app profiles. NOT_FOUND where there is none. */
+  async getInstance(instance: string, options?: CallOptions): Promise<Instance> {
+    const name = this.#fullInstanceName(instance);
+    return this.#shown(
+      await this.#calls.read((service, context) => instancesOf(service).getInstance(context, name), options),
+    );
+  }
+
+  /** The instances of the database's project, or of the one in the options, by name. */
+  async listInstances(options: ListInstancesOptions = {}): Promise<readonly Instance[]> {
+    const [project, call] = asked(() => [askedProject(options, this.#calls.parent), callOptionsOf(options)] as const);
+    const all = await this.#calls.read(
+      (service, context) => instancesOf(service).listInstances(context, project),
+      call,
+    );
+    return all.map((instance) => this.#shown(instance));
+  }
+
+  /**
+   * Deletes an instance with all of its tables, which are not kept. FAILED_PRECONDITION, and nothing is deleted, for
+   * the default instance, and where a table is protected or a backup is left.
+   */
+  async deleteInstance(instance: string, options?: CallOptions): Promise<void> {
+    const name = this.#fullInstanceName(instance);
+    await this.#calls.write(async (service, context) => {
+      await instancesOf(service).deleteInstance(context, name);
+      await forgetResources(service, context, name);
+    }, options);
+  }
+
+  /** Adds a cluster to an instance. ALREADY_EXISTS where it has one of that id. */
+  async createCluster(instance: string, cluster: string, options: ClusterOptions = {}): Promise<Cluster> {
+    const changed = await this.#changeInstance(instance, (name) => askedCluster(name, cluster, options), options);
+    return ownCluster(partOf(changed, 'clusters', cluster));
+  }
+
+  /** Changes the number of nodes of a cluster, or its autoscaling. */
+  async updateCluster(instance: string, cluster: string, update: ClusterUpdate): Promise<Cluster> {
+    const changed = await this.#changeInstance(instance, (name) => askedClusterUpdate(name, cluster, update), update);
+    return ownCluster(partOf(changed, 'clusters', cluster));
+  }
+
+  /** FAILED_PRECONDITION for the last cluster of an instance, and where an app profile names it or it has a backup. */
+  async deleteCluster(instance: string, cluster: string, options: CallOptions = {}): Promise<void> {
+    await this.#changeInstance(instance, () => askedClusterDeletion(cluster, options), options);
+  }
+
+  /** ALREADY_EXISTS where the instance has an app profile of that id; FAILED_PRECONDITION for an unknown cluster. */
+  async createAppProfile(instance: string, profile: string, options: AppProfileOptions): Promise<AppProfile> {
+    const changed = await this.#changeInstance(instance, (name) => askedAppProfile(name, profile, options), options);
+    return ownAppProfile(partOf(changed, 'appProfiles', profile));
+  }
+
+  /** Changes what the update gives; it is in force at all servers when this returns. */
+  async updateAppProfile(instance: string, profile: string, update: AppProfileUpdate): Promise<AppProfile> {
+    const changed = await this.#changeInstance(
+      instance,
+      (name) => askedAppProfileUpdate(name, profile, update),
+      update,
+    );
+    return ownAppProfile(partOf(changed, 'appProfiles', profile));
+  }
+
+  /** FAILED_PRECONDITION for the app profile `default`, unless `ignoreWarnings` is true. */
+  async deleteAppProfile(instance: string, profile: string, options: DeleteAppProfileOptions = {}): Promise<void> {
+    await this.#changeInstance(instance, () => askedAppProfileDeletion(profile, options), options);
+  }
+
+  /**
    * Counters since the database was opened, or its servers were started, by name: blocks read, cache hits, bytes
    * logged, compactions.
    */
@@ -322,6 +443,26 @@ export class Database {
     return asked(() => [askedTable(this.#fullName(name), options, call), callOptionsOf(options)]);
   }
 
+  #changeInstance(
+    instance: string,
+    change: (name: string) => InstanceChange,
+    options: CallOptions,
+  ): Promise<ModelInstance> {
+    const [name, wanted, call] = asked(() => {
+      const fullName = this.#fullInstanceName(instance);
+      return [fullName, change(fullName), callOptionsOf(options)] as const;
+    });
+    return this.#calls.write((service, context) => instancesOf(service).changeInstance(context, name, wanted), call);
+  }
+
+  #shown(instance: ModelInstance): Instance {
+    return ownInstance(instance, this.#calls.parent);
+  }
+
+  #fullInstanceName(name: string): string {
+    return fullInstanceName(name, this.#calls.parent);
+  }
+
   #own<B extends ListedBackup>(backup: B): B {
     return ownBackup(backup, this.#calls.parent);
   }
@@ -338,6 +479,11 @@ export class Database {
 function backupsOf({ backups }: Service): BackupService {
   if (backups === undefined) throw new BigtableError(Code.UNIMPLEMENTED, 'there are no backups here');
   return backups;
+}
+
+function instancesOf({ instances }: Service): InstanceService {
+  if (instances === undefined) throw new BigtableError(Code.UNIMPLEMENTED, 'there are no instances here');
+  return instances;
 }
 
 export interface OpenOptions extends Partial<DatabaseSettings> {

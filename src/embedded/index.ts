@@ -6,6 +6,7 @@ export { BigtableError, Code, type CodeName, CorruptionError, codeName } from '.
 export type { DatabaseSettings } from '../boot/index.ts';
 export type {
   AggregateKind,
+  Autoscaling,
   Backup,
   DeletedTable,
   FamilySchema,
@@ -34,6 +35,24 @@ export {
 } from './connect.ts';
 export { type CompactOptions, Database, type DeleteTableOptions, open, type OpenOptions } from './database.ts';
 export type { BackupOptions, BackupUpdate, CopyBackupOptions } from './schema/backups.ts';
+export type {
+  AppProfile,
+  AppProfileOptions,
+  AppProfileUpdate,
+  DeleteAppProfileOptions,
+  IsolationOptions,
+  RoutingOptions,
+} from './schema/app-profiles.ts';
+export type {
+  AutoscalingOptions,
+  Cluster,
+  ClusterFigures,
+  ClusterOptions,
+  ClusterUpdate,
+  Instance,
+  InstanceOptions,
+  ListInstancesOptions,
+} from './schema/instances.ts';
 export type { FamilyOptions } from './schema/families.ts';
 export type { FilterBound, FilterTimeRange, RowFilter } from './rows/filter.ts';
 export type { GroupLayout, GroupOptions } from './schema/groups.ts';

@@ -40,9 +40,12 @@ export { DEFAULT_INSTANCE, DEFAULT_PARENT, DEFAULT_PROJECT } from './default-ins
 export { compareHeat, type HotTablet, hottest } from './hot-tablet.ts';
 export {
   DEFAULT_CLUSTER,
+  DEFAULT_ZONE,
+  type AnyClusterRouting,
   type AppProfile,
   type Autoscaling,
   type Cluster,
+  type DataBoostIsolation,
   DEFAULT_APP_PROFILE,
   defaultAppProfile,
   type Instance,
@@ -51,6 +54,8 @@ export {
   type MemoryLayer,
   memoryLayersOf,
   type MemoryLayerState,
+  type SingleClusterRouting,
+  type StandardIsolation,
   uncreatedInstance,
 } from './instance.ts';
 export {

@@ -204,6 +204,12 @@ describe('instances', () => {
         cluster: fc.tuple(id, fc.integer({ min: 1, max: 9 })).map(([each, nodes]) => cluster(each, nodes)),
         revision: fc.integer({ min: 1, max: 6 }),
       }),
+      fc.record({
+        kind: fc.constant('updateCluster' as const),
+        id,
+        nodes: fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined }),
+        autoscaling: fc.constantFrom(undefined, null, { minNodes: 1, maxNodes: 3, cpuPercent: 60, storageGib: 0 }),
+      }),
       fc.record({ kind: fc.constant('deleteCluster' as const), id }),
       fc.record({
         kind: fc.constant('createAppProfile' as const),
@@ -214,7 +220,21 @@ describe('instances', () => {
         profile: fc.tuple(id, id, fc.string()).map(([each, on, text]) => profile(each, on, text)),
         revision: fc.integer({ min: 1, max: 6 }),
       }),
-      fc.record({ kind: fc.constant('deleteAppProfile' as const), id: fc.oneof(id, fc.constant('default')) }),
+      fc.record({
+        kind: fc.constant('updateAppProfile' as const),
+        id: fc.oneof(id, fc.constant('default')),
+        description: fc.constantFrom(undefined, 'x', 'y'),
+        routing: fc.option(
+          id.map((on) => profile('', on).routing),
+          { nil: undefined },
+        ),
+        isolation: fc.constantFrom(undefined, { kind: 'standard' as const, priority: 'low' as const }),
+      }),
+      fc.record({
+        kind: fc.constant('deleteAppProfile' as const),
+        id: fc.oneof(id, fc.constant('default')),
+        ignoreWarnings: fc.constantFrom(undefined, false, true),
+      }),
       fc.record({
         kind: fc.constant('setMemoryLayer' as const),
         id,
@@ -313,6 +333,15 @@ class PlainInstance {
     else if ('cluster' in change) {
       const memoryLayer = this.#clusters.get(change.cluster.id)?.memoryLayer;
       this.#clusters.set(change.cluster.id, { ...change.cluster, revision, ...(memoryLayer && { memoryLayer }) });
+    } else if (change.kind === 'updateCluster') {
+      const { nodes, autoscaling, id } = change;
+      const before = this.#clusters.get(id)!;
+      const scaling = autoscaling === undefined ? before.autoscaling : (autoscaling ?? undefined);
+      this.#clusters.set(id, { ...before, nodes: nodes ?? before.nodes, autoscaling: scaling, revision });
+    } else if (change.kind === 'updateAppProfile') {
+      const { kind: _, id, ...given } = change;
+      const named = Object.entries(given).filter(([, value]) => value !== undefined);
+      this.#profiles.set(id, { ...this.#profiles.get(id)!, ...Object.fromEntries(named), revision });
     } else this.#profiles.set(change.profile.id, { ...change.profile, revision });
     return 'OK';
   }
@@ -322,9 +351,13 @@ class PlainInstance {
     const all = change.kind.endsWith('Cluster') || change.kind === 'setMemoryLayer' ? this.#clusters : this.#profiles;
     const id = 'cluster' in change ? change.cluster.id : 'profile' in change ? change.profile.id : change.id;
     const on = 'profile' in change && change.profile.routing.kind === 'single' ? change.profile.routing.cluster : 'a';
+    if (change.kind === 'deleteAppProfile' && id === 'default' && change.ignoreWarnings !== true)
+      return 'FAILED_PRECONDITION';
     if ('profile' in change && !this.#clusters.has(on)) return 'FAILED_PRECONDITION';
     if (change.kind.startsWith('create')) return all.has(id) ? 'ALREADY_EXISTS' : undefined;
     if (!all.has(id)) return 'NOT_FOUND';
+    if (change.kind === 'updateAppProfile' && change.routing?.kind === 'single')
+      return this.#clusters.has(change.routing.cluster) ? undefined : 'FAILED_PRECONDITION';
     if ('revision' in change && all.get(id)!.revision !== change.revision) return 'ABORTED';
     if (change.kind === 'setMemoryLayer' && change.etag !== undefined) {
       const revision = this.#clusters.get(change.id)?.memoryLayer?.revision ?? 0;

@@ -99,14 +99,14 @@ export class Instances implements InstanceService {
     if (await this.#within(context, this.#isDefault(name)))
       throw new BigtableError(
         Code.FAILED_PRECONDITION,
-        `${name} is the default instance, which always exists: delete its tables instead`,
+        `instance ${name} is the default one, which always exists: delete its tables instead`,
       );
     const tables = await this.#within(context, this.#tables(name));
     const kept = tables.find(({ deletionProtection }) => deletionProtection);
     if (kept !== undefined)
       throw new BigtableError(
         Code.FAILED_PRECONDITION,
-        `${name} cannot be deleted: table ${kept.name} is protected against deletion`,
+        `instance ${name} cannot be deleted: table ${kept.name} is protected against deletion`,
       );
     await this.#within(context, this.#checkHasNoBackup(name, '/clusters/'));
     const names = [...tables.map((table) => table.name), ...(await this.#within(context, this.#keptTables(name)))];
@@ -216,7 +216,7 @@ export class Instances implements InstanceService {
       const changed = changedInstance(found.instance, change);
       if (await this.#write(changed, found)) return changed;
     }
-    throw new BigtableError(Code.ABORTED, `${name} is being changed by many others: try again`);
+    throw new BigtableError(Code.ABORTED, `instance ${name} is being changed by many others: try again`);
   }
 
   /** False where the file is of another version by now, and this write has not made one of those since. */
@@ -226,7 +226,7 @@ export class Instances implements InstanceService {
     if (contents.length > MAX_FILE_BYTES)
       throw new BigtableError(
         Code.RESOURCE_EXHAUSTED,
-        `${instance.name}, its clusters and app profiles take ${contents.length} bytes; the limit is ${MAX_FILE_BYTES}`,
+        `instance ${instance.name}, its clusters and app profiles take ${contents.length} bytes; the limit is ${MAX_FILE_BYTES}`,
       );
     try {
       await writeSettled(this.#parts, instancePath(instance.name), contents, { version });
@@ -250,7 +250,7 @@ export class Instances implements InstanceService {
         isRefused(thrown);
       }
     }
-    throw new BigtableError(Code.ABORTED, `${name} is being changed by many others: try again`);
+    throw new BigtableError(Code.ABORTED, `instance ${name} is being changed by many others: try again`);
   }
 }
 

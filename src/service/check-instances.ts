@@ -4,7 +4,14 @@
  */
 import { invalidArgument, quote } from '../base/index.ts';
 import type { Autoscaling, Instance } from '../model/index.ts';
-import type { InstanceChange, NewAppProfile, NewCluster, NewInstance } from './instance-service.ts';
+import type {
+  AppProfileChange,
+  ClusterChange,
+  InstanceChange,
+  NewAppProfile,
+  NewCluster,
+  NewInstance,
+} from './instance-service.ts';
 
 /** Ids of projects are free, and so are those of instances that came with a table. */
 const INSTANCE_NAME = /^projects\/[^/]{1,1000}\/instances\/([^/]{1,1000})$/;
@@ -15,6 +22,7 @@ const APP_PROFILE_ID = /^[_a-zA-Z0-9][-_.a-zA-Z0-9]{0,49}$/;
 const ZONE = /^[^/]{1,100}$/;
 const LABEL_KEY = /^[\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}$/u;
 const LABEL_VALUE = /^[\p{Ll}\p{Lo}\p{N}_-]{0,63}$/u;
+const HALF_OF_A_CHARACTER = /\p{Surrogate}/u;
 
 const MAX_LABELS = 64;
 const MAX_LABEL_BYTES = 128;
@@ -24,6 +32,7 @@ const MAX_NODES = 100_000;
 const CPU_PERCENT = [10, 80] as const;
 /** GiB for each node. */
 const STORAGE_GIB = { ssd: [2560, 5120], hdd: [8192, 16_384] } as const;
+const STORAGES = ['ssd', 'hdd'] as const;
 
 export function checkInstanceName(name: string): void {
   if (!INSTANCE_NAME.test(name))
@@ -43,6 +52,7 @@ export function checkClusterName(name: string): { readonly instance: string; rea
 export function checkNewInstance(instance: NewInstance): void {
   checkInstanceName(instance.name);
   const id = INSTANCE_NAME.exec(instance.name)![1]!;
+  checkText('instance name', instance.name);
   if (!NEW_INSTANCE_ID.test(id))
     throw invalidArgument(
       `instance id ${quote(id)} must be 2 to 33 characters of [-a-z0-9], begin with a letter and not end with "-"`,
@@ -63,6 +73,10 @@ export function checkInstanceChange(name: string, change: InstanceChange): void 
     case 'createAppProfile':
     case 'replaceAppProfile':
       return checkAppProfile(change.profile);
+    case 'updateCluster':
+      return checkClusterChange(change);
+    case 'updateAppProfile':
+      return checkAppProfileChange(change);
     case 'deleteCluster':
     case 'deleteAppProfile':
     case 'setMemoryLayer':
@@ -73,6 +87,7 @@ export function checkInstanceChange(name: string, change: InstanceChange): void 
 function checkDescription({ displayName, labels = {} }: Partial<Pick<Instance, 'displayName' | 'labels'>>): void {
   if (displayName !== undefined) {
     if (displayName === '') throw invalidArgument('the display name of an instance must not be empty');
+    checkText('display name', displayName);
     checkLength('display name', displayName, MAX_DISPLAY_NAME_CHARS);
   }
   const all = Object.entries(labels);
@@ -89,34 +104,46 @@ function checkDescription({ displayName, labels = {} }: Partial<Pick<Instance, '
   }
 }
 
-function checkCluster({ id, zone, nodes, autoscaling, scalingFactor = 1, storage }: NewCluster): void {
+/** INVALID_ARGUMENT for a cluster that may not be. */
+export function checkCluster({ id, zone, nodes, autoscaling, scalingFactor = 1, storage }: NewCluster): void {
   if (!CLUSTER_ID.test(id))
     throw invalidArgument(`cluster id ${quote(id)} must be 1 to 64 characters of [-a-z0-9] and begin with a letter`);
   if (!ZONE.test(zone)) throw invalidArgument(`the zone ${quote(zone)} of cluster ${id} must be 1 to 100 characters`);
+  checkText(`zone of cluster ${id}`, zone);
   checkNodes(`nodes of cluster ${id}`, nodes, scalingFactor);
   if (autoscaling !== undefined) checkAutoscaling(`cluster ${id}`, autoscaling, scalingFactor, storage);
+}
+
+/** As far as it can be known without the cluster: the rest is checked when it is changed. */
+function checkClusterChange({ id, nodes, autoscaling }: { readonly id: string } & ClusterChange): void {
+  if (nodes !== undefined) checkNodes(`nodes of cluster ${id}`, nodes, 1);
+  if (autoscaling != null) checkAutoscaling(`cluster ${id}`, autoscaling, 1);
 }
 
 function checkAutoscaling(
   what: string,
   { minNodes, maxNodes, cpuPercent, storageGib }: Autoscaling,
   scalingFactor: number,
-  storage: NewCluster['storage'],
+  storage?: NewCluster['storage'],
 ): void {
   checkNodes(`least nodes of ${what}`, minNodes, scalingFactor);
   checkNodes(`most nodes of ${what}`, maxNodes, scalingFactor);
   if (minNodes > maxNodes)
     throw invalidArgument(`the autoscaling of ${what} has ${minNodes} nodes at least and ${maxNodes} at most`);
   const [leastPercent, mostPercent] = CPU_PERCENT;
-  if (cpuPercent < leastPercent || cpuPercent > mostPercent)
+  if (!isWithin(cpuPercent, CPU_PERCENT))
     throw invalidArgument(
       `the CPU target of ${what} must be ${leastPercent} to ${mostPercent} percent, not ${cpuPercent}`,
     );
-  const [leastGib, mostGib] = STORAGE_GIB[storage];
-  if (storageGib !== 0 && (storageGib < leastGib || storageGib > mostGib))
+  const kinds = storage === undefined ? STORAGES : [storage];
+  if (storageGib !== 0 && !kinds.some((kind) => isWithin(storageGib, STORAGE_GIB[kind])))
     throw invalidArgument(
-      `the storage target of ${what} must be ${leastGib} to ${mostGib} GiB a node (${storage}), or 0, not ${storageGib}`,
+      `the storage target of ${what} must be ${kinds.map((kind) => `${STORAGE_GIB[kind].join(' to ')} GiB a node (${kind})`).join(', ')}, or 0, not ${storageGib}`,
     );
+}
+
+function isWithin(number: number, [least, most]: readonly [least: number, most: number]): boolean {
+  return Number.isInteger(number) && number >= least && number <= most;
 }
 
 function checkNodes(what: string, nodes: number, scalingFactor: number): void {
@@ -126,15 +153,36 @@ function checkNodes(what: string, nodes: number, scalingFactor: number): void {
     throw invalidArgument(`the ${what} must be a multiple of the node scaling factor ${scalingFactor}, not ${nodes}`);
 }
 
-function checkAppProfile({ id, description, routing }: NewAppProfile): void {
+/** INVALID_ARGUMENT for an app profile that may not be. */
+export function checkAppProfile(profile: NewAppProfile): void {
+  const { id, routing, isolation } = profile;
   if (!APP_PROFILE_ID.test(id))
     throw invalidArgument(
       `app profile id ${quote(id)} must be 1 to 50 characters of [-_.a-zA-Z0-9], the first of [_a-zA-Z0-9]`,
     );
-  checkLength(`description of app profile ${id}`, description, MAX_DESCRIPTION_CHARS);
+  checkAppProfileChange(profile);
+  if (isolation.kind === 'data-boost' && (routing.kind === 'any' || routing.allowsTransactions))
+    throw invalidArgument(
+      `app profile ${id}: Data Boost needs routing to a single cluster, without transactional writes`,
+    );
+}
+
+/** As far as it can be known without the app profile: the rest is checked when it is changed. */
+function checkAppProfileChange({ id, description, routing }: { readonly id: string } & AppProfileChange): void {
+  if (description !== undefined) {
+    const what = `description of app profile ${id}`;
+    checkText(what, description);
+    checkLength(what, description, MAX_DESCRIPTION_CHARS);
+  }
+  if (routing === undefined) return;
   const clusters = routing.kind === 'any' ? routing.clusters : [routing.cluster];
   if (new Set(clusters).size !== clusters.length)
     throw invalidArgument(`app profile ${id} names a cluster twice: ${quote(clusters.join(', '))}`);
+}
+
+/** Half of a character has no bytes in UTF-8. */
+function checkText(what: string, text: string): void {
+  if (HALF_OF_A_CHARACTER.test(text)) throw invalidArgument(`the ${what} ${quote(text)} holds half of a character`);
 }
 
 function checkLength(what: string, text: string, maxChars: number): void {

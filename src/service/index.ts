@@ -24,6 +24,7 @@ export { checkClusterName, checkInstanceChange, checkInstanceName, checkNewInsta
 export { checkMember, checkPolicy } from './check-policies.ts';
 export { checkMutations, checkRules, effectiveMutations } from './check-schema.ts';
 export type { CompactionProgress, ControlService, QuotaChange } from './control-service.ts';
+export { forgetResources } from './forget-resources.ts';
 export { changedInstance, newInstance, partOf } from './instance-changes.ts';
 export {
   checkTimeSpan,
@@ -33,6 +34,8 @@ export {
   type TimeSpan,
 } from './hot-tablet-service.ts';
 export type {
+  AppProfileChange,
+  ClusterChange,
   InstanceChange,
   InstanceService,
   NewAppProfile,

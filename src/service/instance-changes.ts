@@ -1,6 +1,14 @@
 /** What a change makes of an instance: pure, and all of the change or an error. */
 import { BigtableError, Code, notFound } from '../base/index.ts';
-import { type AppProfile, type Cluster, defaultAppProfile, type Instance, memoryLayersOf } from '../model/index.ts';
+import {
+  type AppProfile,
+  type Cluster,
+  DEFAULT_APP_PROFILE,
+  defaultAppProfile,
+  type Instance,
+  memoryLayersOf,
+} from '../model/index.ts';
+import { checkAppProfile, checkCluster } from './check-instances.ts';
 import type { InstanceChange, NewAppProfile, NewInstance } from './instance-service.ts';
 import { changedSinceRead } from './stale-change.ts';
 
@@ -35,6 +43,8 @@ export function changedInstance(instance: Instance, change: InstanceChange): Ins
           change.revision,
         ),
       };
+    case 'updateCluster':
+      return { ...next, clusters: withChangedCluster(instance, change, revision) };
     case 'setMemoryLayer':
       return { ...next, clusters: withMemoryLayer(instance, change, revision) };
     case 'deleteCluster':
@@ -49,7 +59,10 @@ export function changedInstance(instance: Instance, change: InstanceChange): Ins
       const profile = { ...change.profile, revision };
       return { ...next, appProfiles: replaced(instance, 'appProfiles', profile, change.revision) };
     }
+    case 'updateAppProfile':
+      return { ...next, appProfiles: withChangedAppProfile(instance, change, revision) };
     case 'deleteAppProfile':
+      checkMayGo(instance, change);
       return { ...next, appProfiles: without(instance, 'appProfiles', change.id) };
   }
 }
@@ -61,14 +74,19 @@ type PartOf<K extends PartsKind> = Instance[K][number];
 export function partOf<K extends PartsKind>(instance: Instance, kind: K, id: string): PartOf<K> {
   const parts: readonly PartOf<K>[] = instance[kind];
   const found = parts.find((part) => part.id === id);
-  if (found === undefined) throw notFound(`${instance.name}/${kind}/${id} does not exist`);
+  if (found === undefined) throw notFound(`${nameOfPart(instance, kind, id)} does not exist`);
   return found;
+}
+
+/** The part, for messages. */
+function nameOfPart({ name }: Instance, kind: PartsKind, id: string): string {
+  return `${kind === 'clusters' ? 'cluster' : 'app profile'} ${id} of instance ${name}`;
 }
 
 function added<K extends PartsKind>(instance: Instance, kind: K, part: PartOf<K>, max: number): PartOf<K>[] {
   const parts: readonly PartOf<K>[] = instance[kind];
   if (parts.some(({ id }) => id === part.id))
-    throw new BigtableError(Code.ALREADY_EXISTS, `${instance.name}/${kind}/${part.id} exists already`);
+    throw new BigtableError(Code.ALREADY_EXISTS, `${nameOfPart(instance, kind, part.id)} exists already`);
   const all = sorted([...parts, part]);
   checkCount(all, max, kind === 'clusters' ? 'clusters' : 'app profiles', instance.name);
   return all;
@@ -76,7 +94,7 @@ function added<K extends PartsKind>(instance: Instance, kind: K, part: PartOf<K>
 
 function replaced<K extends PartsKind>(instance: Instance, kind: K, part: PartOf<K>, revision: number): PartOf<K>[] {
   const present = partOf(instance, kind, part.id);
-  if (present.revision !== revision) throw changedSinceRead(`${instance.name}/${kind}/${part.id}`);
+  if (present.revision !== revision) throw changedSinceRead(nameOfPart(instance, kind, part.id));
   const parts: readonly PartOf<K>[] = instance[kind];
   return parts.map((each) => (each.id === part.id ? part : each));
 }
@@ -89,16 +107,58 @@ function without<K extends PartsKind>(instance: Instance, kind: K, id: string): 
 
 function withoutCluster(instance: Instance, id: string): Cluster[] {
   const clusters = without(instance, 'clusters', id);
-  const name = `${instance.name}/clusters/${id}`;
+  const name = nameOfPart(instance, 'clusters', id);
   if (clusters.length === 0)
-    throw new BigtableError(
-      Code.FAILED_PRECONDITION,
-      `${name} is the last cluster of its instance: delete the instance instead`,
-    );
+    throw new BigtableError(Code.FAILED_PRECONDITION, `${name} is its last one: delete the instance instead`);
   const user = instance.appProfiles.find((profile) => clustersOf(profile).includes(id));
   if (user !== undefined)
     throw new BigtableError(Code.FAILED_PRECONDITION, `${name} is used by app profile ${user.id}: change that first`);
   return clusters;
+}
+
+function withChangedCluster(
+  instance: Instance,
+  { id, nodes, autoscaling }: Extract<InstanceChange, { readonly kind: 'updateCluster' }>,
+  revision: number,
+): Cluster[] {
+  const present = partOf(instance, 'clusters', id);
+  const changed = {
+    ...present,
+    revision,
+    ...(nodes !== undefined && { nodes }),
+    ...(autoscaling !== undefined && { autoscaling: autoscaling ?? undefined }),
+  };
+  checkCluster(changed);
+  return replaced(instance, 'clusters', changed, present.revision);
+}
+
+function withChangedAppProfile(
+  instance: Instance,
+  { id, description, routing, isolation }: Extract<InstanceChange, { readonly kind: 'updateAppProfile' }>,
+  revision: number,
+): AppProfile[] {
+  const present = partOf(instance, 'appProfiles', id);
+  const changed = {
+    ...present,
+    revision,
+    ...(description !== undefined && { description }),
+    ...(routing !== undefined && { routing }),
+    ...(isolation !== undefined && { isolation }),
+  };
+  checkAppProfile(changed);
+  checkClusters(instance, changed);
+  return replaced(instance, 'appProfiles', changed, present.revision);
+}
+
+function checkMayGo(
+  instance: Instance,
+  { id, ignoreWarnings = false }: Extract<InstanceChange, { readonly kind: 'deleteAppProfile' }>,
+): void {
+  if (id === DEFAULT_APP_PROFILE && !ignoreWarnings)
+    throw new BigtableError(
+      Code.FAILED_PRECONDITION,
+      `${nameOfPart(instance, 'appProfiles', id)} is that of all calls that name none, which would fail: ignore this warning to delete it`,
+    );
 }
 
 /** A change of the memory layer is none of the cluster: neither makes the other fail. */
@@ -124,14 +184,14 @@ function checkClusters(instance: Instance, profile: NewAppProfile): void {
     if (!instance.clusters.some((cluster) => cluster.id === id))
       throw new BigtableError(
         Code.FAILED_PRECONDITION,
-        `app profile ${profile.id} names cluster ${JSON.stringify(id)}, which ${instance.name} does not have`,
+        `app profile ${profile.id} names cluster ${JSON.stringify(id)}, which instance ${instance.name} does not have`,
       );
   }
 }
 
 function checkCount(parts: readonly unknown[], max: number, words: string, instance: string): void {
   if (parts.length > max)
-    throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${instance} has ${max} ${words}, and may have no more`);
+    throw new BigtableError(Code.RESOURCE_EXHAUSTED, `instance ${instance} has ${max} ${words}, and may have no more`);
 }
 
 function sorted<T extends Cluster | AppProfile>(parts: readonly T[]): T[] {

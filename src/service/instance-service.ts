@@ -5,7 +5,7 @@
  * and of each project that has no other.
  */
 import type { RequestContext } from '../env/index.ts';
-import type { AppProfile, Cluster, Instance } from '../model/index.ts';
+import type { AppProfile, Autoscaling, Cluster, Instance } from '../model/index.ts';
 
 /** Revisions are given by the service. */
 export type NewCluster = Omit<Cluster, 'revision' | 'memoryLayer'>;
@@ -16,11 +16,25 @@ export interface NewInstance extends Pick<Instance, 'name' | 'displayName' | 'ty
   readonly clusters: readonly NewCluster[];
 }
 
+export interface ClusterChange {
+  readonly nodes?: number | undefined;
+  /** null: the number of nodes is fixed. */
+  readonly autoscaling?: Autoscaling | null | undefined;
+}
+
+export interface AppProfileChange {
+  readonly description?: string | undefined;
+  readonly routing?: AppProfile['routing'] | undefined;
+  readonly isolation?: AppProfile['isolation'] | undefined;
+}
+
 /** `revision`: of the part that is replaced, as its caller knows it; ABORTED if it is another by now. */
 export type InstanceChange =
   | ({ readonly kind: 'describe' } & Partial<Pick<Instance, 'displayName' | 'type' | 'edition' | 'labels'>>)
   | { readonly kind: 'createCluster'; readonly cluster: NewCluster }
   | { readonly kind: 'replaceCluster'; readonly cluster: NewCluster; readonly revision: number }
+  /** What is left out stays. */
+  | ({ readonly kind: 'updateCluster'; readonly id: string } & ClusterChange)
   | { readonly kind: 'deleteCluster'; readonly id: string }
   /** `etag`: of the memory layer as its caller knows it; ABORTED if it is another by now. Default: any. */
   | {
@@ -32,7 +46,13 @@ export type InstanceChange =
     }
   | { readonly kind: 'createAppProfile'; readonly profile: NewAppProfile }
   | { readonly kind: 'replaceAppProfile'; readonly profile: NewAppProfile; readonly revision: number }
-  | { readonly kind: 'deleteAppProfile'; readonly id: string };
+  /** What is left out stays. */
+  | ({ readonly kind: 'updateAppProfile'; readonly id: string } & AppProfileChange)
+  /**
+   * FAILED_PRECONDITION for the app profile `default`, without which calls that name none fail, unless
+   * `ignoreWarnings` is true (API: DeleteAppProfileRequest.ignore_warnings). Default: false.
+   */
+  | { readonly kind: 'deleteAppProfile'; readonly id: string; readonly ignoreWarnings?: boolean | undefined };
 
 export interface InstanceService {
   /** NOT_FOUND where it does not exist. */

@@ -121,6 +121,167 @@ for (const [name, make] of Object.entries(TARGETS)) {
       await close();
     });
 
+    test('instances are created, listed and deleted', async (t) => {
+      const { words, close } = await make(t);
+      await output([...words, 'createtable', 'web', 'families=f:never']);
+      await output([...words, 'createinstance', 'games', 'All games', 'c1', 'europe-west1-b', '3', 'SSD']);
+      assert.equal(
+        await output([...words, 'listinstances']),
+        'Instance Name\t\tInfo\n-------------\t\t----\ngames\t\t\tAll games\nlocal\t\t\tlocal\n',
+      );
+      const { instances } = JSON.parse(await output([...words, 'listinstances', '--json']));
+      assert.deepEqual(
+        instances.map(({ name }: { name: string }) => name),
+        ['projects/local/instances/games', 'projects/local/instances/local'],
+      );
+      const cluster = { id: 'c1', zone: 'europe-west1-b', nodes: 3, storage: 'ssd' };
+      assert.deepEqual([instances[0].displayName, instances[0].clusters], ['All games', [cluster]]);
+      // of another project
+      const other = [...words, '--project', 'p'];
+      const made = JSON.parse(await output([...other, '--json', 'createinstance', 'ads', 'Ads', 'c', 'z', '1', 'hdd']));
+      assert.deepEqual([made.name, made.clusters[0].storage], ['projects/p/instances/ads', 'hdd']);
+      assert.match(await output([...other, 'listinstances']), /^ads\t+Ads$/m);
+      await output([...words, 'deleteinstance', 'projects/p/instances/ads']);
+      assert.match(await output([...other, 'listinstances']), /^local\t+local$/m);
+      const create = (...more: string[]) => edubba([...words, 'createinstance', ...more]);
+      refused(await create('games', 'Again', 'c', 'z', '1', 'SSD'), 'ALREADY_EXISTS', /instance games exists already/);
+      refused(await create('G', 'Bad id', 'c', 'z', '1', 'SSD'), 'INVALID_ARGUMENT', /instance id "G" must be/);
+      notUnderstood(await create('more', 'More', 'c', 'z', '1', 'tape'), /storage of a cluster must be SSD or HDD/);
+      notUnderstood(await create('more', 'More', 'c', 'z', 'many', 'SSD'), /number of nodes must be a whole number/);
+      assert.equal((await create('more', 'More', 'c', 'z', '1')).status, 2);
+      refused(await edubba([...words, 'deleteinstance', 'local']), 'FAILED_PRECONDITION', /is the default one/);
+      refused(await edubba([...words, 'deleteinstance', 'none']), 'NOT_FOUND', /instance none does not exist/);
+      await output([...words, 'createtable', 'projects/local/instances/games/tables/t', 'families=f:never']);
+      assert.equal(await output([...words, 'deleteinstance', 'games']), '');
+      assert.equal(await output([...words, 'ls']), 'web\n');
+      await close();
+    });
+
+    test('clusters of an instance are added, changed, listed and deleted', async (t) => {
+      const { words, close } = await make(t);
+      await output([...words, 'createtable', 'web', 'families=f:never']);
+      await output([...words, 'createinstance', 'games', 'All games', 'c1', 'z', '3', 'SSD']);
+      const own = [...words, '--instance', 'games'];
+      assert.equal(await output([...own, 'createcluster', 'c2', 'z-2', '1', 'HDD']), '');
+      assert.equal(await output([...own, 'updatecluster', 'c2', 'num-nodes=5']), '');
+      assert.equal(
+        await output([...own, 'listclusters']),
+        [
+          'Cluster Name\tZone\t\tState',
+          '------------\t----\t\t----',
+          'c1\t\tz\t\tREADY (3 serve nodes)',
+          'c2\t\tz-2\t\tREADY (5 serve nodes)',
+          '',
+        ].join('\n'),
+      );
+      const changed = JSON.parse(await output([...own, '--json', 'updatecluster', 'c2', 'num-nodes=6']));
+      assert.deepEqual(changed, { id: 'c2', zone: 'z-2', nodes: 6, storage: 'hdd' });
+      const { clusters } = JSON.parse(await output([...own, '--json', 'listclusters']));
+      assert.deepEqual(clusters[1], changed);
+      // without --instance it is the default one
+      assert.match(await output([...words, 'listclusters']), /^edubba\t+local\t+READY \(1 serve nodes\)$/m);
+      refused(await edubba([...own, 'createcluster', 'c2', 'z', '1', 'SSD']), 'ALREADY_EXISTS', /cluster c2 of inst/);
+      refused(await edubba([...own, 'updatecluster', 'c3', 'num-nodes=2']), 'NOT_FOUND', /cluster c3 of instance ga/);
+      notUnderstood(await edubba([...own, 'updatecluster', 'c2']), /updatecluster needs num-nodes=N/);
+      notUnderstood(await edubba([...own, 'updatecluster', 'c2', 'num-nodes=0']), /num-nodes must be a whole number/);
+      notUnderstood(await edubba([...own, 'updatecluster', 'c2', 'nodes=2']), /"nodes=2" is not known here/);
+      assert.equal(await output([...own, 'deletecluster', 'c2']), '');
+      refused(await edubba([...own, 'deletecluster', 'c1']), 'FAILED_PRECONDITION', /is its last one/);
+      refused(
+        await edubba([...own, 'deletecluster', 'c2']),
+        'NOT_FOUND',
+        /cluster c2 of instance games does not exist/,
+      );
+      await close();
+    });
+
+    test('app profiles are created, shown, changed and deleted', async (t) => {
+      const { words, close } = await make(t);
+      await output([...words, 'createtable', 'web', 'families=f:never']);
+      await output([...words, 'createinstance', 'games', 'All games', 'c1', 'z', '3', 'SSD']);
+      const create = (...more: string[]) => edubba([...words, 'createappprofile', 'games', ...more]);
+      const get = async (id: string) => JSON.parse(await output([...words, '--json', 'getappprofile', 'games', id]));
+      const name = 'projects/local/instances/games';
+      await output([...words, 'createappprofile', name, 'one', 'Counts', 'route-to=c1', 'transactional-writes']);
+      await output([
+        ...words,
+        'createappprofile',
+        'games',
+        'any',
+        'At night',
+        'route-any',
+        'priority=low',
+        'force=true',
+      ]);
+      assert.deepEqual((await get('one')).routing, { kind: 'single', cluster: 'c1', allowsTransactions: true });
+      assert.deepEqual(await get('any'), {
+        id: 'any',
+        description: 'At night',
+        routing: { kind: 'any', clusters: [], hasRowAffinity: false },
+        isolation: { kind: 'standard', priority: 'low' },
+      });
+      const rows = (await output([...words, 'listappprofile', 'games'])).split('\n').map((line) => line.split(/\t+/));
+      assert.deepEqual(rows, [
+        ['AppProfile', 'Profile Description', 'Profile Routing Policy', 'Priority'],
+        ['----------', '-------------------', '----------------------', '--------'],
+        ['any', 'At night', 'route-any', 'low'],
+        ['default', 'route-to=c1 transactional-writes', 'high'],
+        ['one', 'Counts', 'route-to=c1 transactional-writes', 'high'],
+        [''],
+      ]);
+      // what the words do not say stays, but for the description
+      await output([...words, 'updateappprofile', 'games', 'any', 'By day']);
+      const changed = await get('any');
+      assert.deepEqual(
+        [changed.description, changed.routing.kind, changed.isolation.priority],
+        ['By day', 'any', 'low'],
+      );
+      const more = ['route-any', 'restrict-to=c1', 'row-affinity', 'priority=medium'];
+      const shown = JSON.parse(await output([...words, '--json', 'updateappprofile', 'games', 'any', '', ...more]));
+      assert.deepEqual(shown, await get('any'));
+      assert.equal(
+        await output([...words, 'getappprofile', 'games', 'any']),
+        'Name\t\tany\nDescription\t\nRouting\t\troute-any restrict-to=c1 row-affinity\nPriority\tmedium\n',
+      );
+      await output([...words, 'updateappprofile', 'games', 'any', 'Reads', 'route-to=c1', 'data-boost']);
+      assert.match(
+        await output([...words, 'getappprofile', 'games', 'any']),
+        /Routing\s+route-to=c1\nPriority\s+data-boost/,
+      );
+      refused(await create('one', 'Again', 'route-any'), 'ALREADY_EXISTS', /app profile one of instance games exists/);
+      refused(await create('two', 'x', 'route-to=none'), 'FAILED_PRECONDITION', /names cluster "none"/);
+      refused(
+        await edubba([...words, 'getappprofile', 'games', 'two']),
+        'NOT_FOUND',
+        /app profile two of instance gam/,
+      );
+      refused(await edubba([...words, 'listappprofile', 'none']), 'NOT_FOUND', /instance none does not exist/);
+      for (const [given, message] of [
+        [[], /createappprofile needs route-any or route-to=CLUSTER/],
+        [['route-any', 'route-to=c1'], /give either route-any or route-to=/],
+        [['route-any', 'transactional-writes'], /transactional-writes needs route-to=/],
+        [['route-to=c1', 'row-affinity'], /row-affinity needs route-any/],
+        [['route-to=c1', 'restrict-to=c1'], /restrict-to= needs route-any/],
+        [['route-to='], /"route-to=" has no value/],
+        [['route-any', 'priority=urgent'], /priority must be one of low, medium, high, not "urgent"/],
+        [['route-to=c1', 'data-boost', 'priority=low'], /give either priority= or data-boost/],
+        [['route-to=c1', 'transactional-write'], /did you mean transactional-writes\?/],
+        [['route-to=c1', 'force=perhaps'], /force must be true or false/],
+      ] as const)
+        notUnderstood(await create('two', 'x', ...given), message);
+      const remove = (...given: string[]) => edubba([...words, 'deleteappprofile', 'games', ...given]);
+      assert.equal((await remove('one')).status, 0);
+      refused(await remove('one'), 'NOT_FOUND', /app profile one of instance games does not exist/);
+      refused(await remove('default'), 'FAILED_PRECONDITION', /that of all calls that name none/);
+      assert.equal((await remove('default', 'force')).status, 0);
+      const left = JSON.parse(await output([...words, '--json', 'listappprofile', 'games'])).appProfiles;
+      assert.deepEqual(
+        left.map(({ id }: { id: string }) => id),
+        ['any'],
+      );
+      await close();
+    });
+
     test('the memory layer is turned on and off, and hot tablets are listed', async (t) => {
       const { words, close } = await make(t);
       await output([...words, 'createtable', 'web', 'families=f:never']);

@@ -96,9 +96,12 @@ for (const [shell, offers] of Object.entries(SHELLS)) {
     test('commands, of edubba and of its commands', () => {
       assert.deepEqual(wordsFor('edubba dele'), [
         'deleteallrows',
+        'deleteappprofile',
         'deletebackup',
+        'deletecluster',
         'deletecolumn',
         'deletefamily',
+        'deleteinstance',
         'deleterow',
         'deletetable',
       ]);
@@ -138,6 +141,9 @@ for (const [shell, offers] of Object.entries(SHELLS)) {
       assert.deepEqual(wordsFor('edubba read t prefix=a c'), ['cells-per-column=', 'columns=', 'count=']);
       assert.deepEqual(wordsFor('edubba lookup t row keys'), ['keys-only=']);
       assert.deepEqual(wordsFor('edubba set t row '), []);
+      assert.deepEqual(wordsFor('edubba createappprofile i p text route'), ['route-any', 'route-to=']);
+      assert.deepEqual(wordsFor('edubba updatecluster c '), ['num-nodes=']);
+      assert.deepEqual(wordsFor('edubba deleteappprofile i p '), ['force']);
     });
 
     test('tables, of the directory that the line names', () => {

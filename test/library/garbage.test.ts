@@ -103,6 +103,7 @@ const reading = (): object => ({
   filter,
   ...call(),
 });
+const scaling = { minNodes: 2, maxNodes: 8, cpuPercent: 60, storageGib: 8192 };
 const inDays = (days: number): Date => new Date(Date.now() + days * 86_400_000);
 const rule = {
   kind: 'union',
@@ -145,6 +146,44 @@ const OF_DATABASE: Readonly<Record<string, Arguments>> = {
   updateBackup: () => ['b', { expires: inDays(10), hotToStandard: inDays(3), ...call() }],
   deleteBackup: () => ['none', call()],
   restoreTable: () => ['b', 'restored', call()],
+  createInstance: () => [
+    'made',
+    {
+      displayName: 'Made',
+      type: 'production',
+      edition: 'enterprise',
+      labels: { team: 'a' },
+      clusters: { c: { zone: 'z', nodes: 2, autoscaling: scaling, scalingFactor: 2, storage: 'hdd' }, d: {} },
+      ...call(),
+    },
+  ],
+  getInstance: () => ['local', call()],
+  listInstances: () => [{ project: 'local', ...call() }],
+  deleteInstance: () => ['none', call()],
+  createCluster: () => ['local', 'c', { zone: 'z', nodes: 3, autoscaling: scaling, storage: 'hdd', ...call() }],
+  updateCluster: () => ['local', 'c', { nodes: 4, autoscaling: scaling, ...call() }],
+  deleteCluster: () => ['local', 'none', call()],
+  createAppProfile: () => [
+    'local',
+    'p',
+    {
+      description: 'batch',
+      routing: { kind: 'single', cluster: 'edubba', allowsTransactions: true },
+      isolation: { kind: 'standard', priority: 'low' },
+      ...call(),
+    },
+  ],
+  updateAppProfile: () => [
+    'local',
+    'p',
+    {
+      description: 'batch',
+      routing: { kind: 'any', clusters: ['edubba'], hasRowAffinity: true },
+      isolation: { kind: 'standard', priority: 'low' },
+      ...call(),
+    },
+  ],
+  deleteAppProfile: () => ['local', 'none', { ignoreWarnings: true, ...call() }],
   counters: () => [call()],
 };
 

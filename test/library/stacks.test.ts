@@ -41,6 +41,16 @@ const CALLS_OF_A_DATABASE: Readonly<Record<string, Call>> = {
   updateBackup: ({ database }) => database.updateBackup('none', { expires: 5n }),
   deleteBackup: ({ database }) => database.deleteBackup('none'),
   restoreTable: ({ database }) => database.restoreTable('none', 'u'),
+  createInstance: ({ database }) => database.createInstance('local'),
+  getInstance: ({ database }) => database.getInstance('none'),
+  listInstances: ({ closed }) => closed.listInstances(),
+  deleteInstance: ({ database }) => database.deleteInstance('local'),
+  createCluster: ({ database }) => database.createCluster('local', 'edubba'),
+  updateCluster: ({ database }) => database.updateCluster('local', 'none', { nodes: 2 }),
+  deleteCluster: ({ database }) => database.deleteCluster('local', 'edubba'),
+  createAppProfile: ({ database }) => database.createAppProfile('local', 'default', { routing: { kind: 'any' } }),
+  updateAppProfile: ({ database }) => database.updateAppProfile('local', 'none', { description: 'x' }),
+  deleteAppProfile: ({ database }) => database.deleteAppProfile('local', 'default'),
 };
 
 const CALLS_OF_A_TABLE: Readonly<Record<string, Call>> = {

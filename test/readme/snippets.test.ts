@@ -230,6 +230,27 @@ const BACKUPS: readonly Snippet[] = [
   },
 ];
 
+const INSTANCES: readonly Snippet[] = [
+  {
+    begins: 'edubba --dir data createinstance games "All games" games-c1 europe-west1-b 3 SSD',
+    run: async (place, block) => {
+      const made = ['--dir', 'data', 'createtable', 'web', 'families=contents:maxversions=1'];
+      assert.equal((await place.run('edubba', made)).status, 0);
+      const shown = await place.shell(block);
+      assert.match(shown, /games\s+All games\nlocal/);
+      assert.match(shown, /games-c2\s+europe-west1-c\s+READY \(5 serve nodes\)/);
+      assert.match(shown, /Description\s+By day\nRouting\s+route-to=games-c1\nPriority\s+low/);
+    },
+  },
+  {
+    begins: "import { open } from 'edubba';",
+    run: async (place, block) => {
+      const shown = await place.program(block, { times: 2 });
+      assert.match(String(shown), /games 2\nbatch any,default any\nlocal/);
+    },
+  },
+];
+
 /** Every page for users, with its snippets. */
 const PAGES: Readonly<Record<string, readonly Snippet[]>> = {
   'README.md': README,
@@ -240,6 +261,7 @@ const PAGES: Readonly<Record<string, readonly Snippet[]>> = {
   'deploy/README.md': DEPLOY,
   'docs/BACKUPS.md': BACKUPS,
   'docs/HOW-TO-ADD.md': [],
+  'docs/INSTANCES.md': INSTANCES,
   'docs/METRICS.md': METRICS,
   'docs/MOVING.md': MOVING,
   'docs/OPERATIONS.md': OPERATIONS,

@@ -13,7 +13,14 @@ import type {
   TabletHistory,
   TabletStatistics,
 } from '../../model/index.ts';
-import type { BackupService, CompactionProgress, KeySample, ReadRequest, Service } from '../../service/index.ts';
+import type {
+  BackupService,
+  CompactionProgress,
+  InstanceService,
+  KeySample,
+  ReadRequest,
+  Service,
+} from '../../service/index.ts';
 
 async function refused(): Promise<never> {
   throw new BigtableError(Code.FAILED_PRECONDITION, 'the database was opened read-only: nothing in it can be changed');
@@ -89,6 +96,20 @@ export class ReadOnlyService implements Service {
         updateBackup: refused,
         deleteBackup: refused,
         restoreTable: refused,
+      }
+    );
+  }
+
+  /** Undefined where the service under it has none. */
+  get instances(): InstanceService | undefined {
+    const { instances } = this.#service;
+    return (
+      instances && {
+        getInstance: (context, name) => instances.getInstance(context, name),
+        listInstances: (context, project) => instances.listInstances(context, project),
+        createInstance: refused,
+        changeInstance: refused,
+        deleteInstance: refused,
       }
     );
   }

@@ -3,10 +3,13 @@ import { Argument, Option } from 'commander';
 
 export class WordsArgument extends Argument {
   readonly names: readonly string[];
+  /** Words without a value. */
+  readonly flags: readonly string[];
 
-  constructor(names: readonly string[], description: string) {
-    super('[name=value...]', description);
+  constructor(names: readonly string[], description: string, flags: readonly string[] = []) {
+    super(names.length === 0 ? '[flag...]' : '[name=value...]', description);
     this.names = names;
+    this.flags = flags;
   }
 }
 

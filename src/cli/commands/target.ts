@@ -72,6 +72,11 @@ export class Session {
     return id.includes('/') ? id : `${this.prefix}${id}`;
   }
 
+  /** The full name of an instance's id, by default that of the command. Full names are returned unchanged. */
+  instanceName(id = this.options.instance): string {
+    return id.includes('/') ? id : `projects/${this.options.project}/instances/${id}`;
+  }
+
   /** Tells of something odd that is no error. */
   warn(message: string): void {
     this.terminal.complain(this.json ? jsonLine({ warning: { message } }) : `edubba: warning: ${message}\n`);

@@ -8,7 +8,7 @@ import { choicesOf, WordsArgument } from '../arguments/words-argument.ts';
 /** The possible values of a word: a list, the name of a table, a path, or anything. */
 export type WordKind =
   | { readonly kind: 'choices'; readonly choices: readonly string[] }
-  /** `NAME=`, to be followed by a value. */
+  /** `NAME=`, to be followed by a value, and words without one. */
   | { readonly kind: 'names'; readonly choices: readonly string[] }
   | { readonly kind: 'table' | 'file' | 'directory' | 'text' };
 
@@ -87,7 +87,8 @@ function optionWords(option: Option): OptionWords {
 }
 
 function argumentKind(argument: Argument): WordKind {
-  if (argument instanceof WordsArgument) return { kind: 'names', choices: argument.names.map((name) => `${name}=`) };
+  if (argument instanceof WordsArgument)
+    return { kind: 'names', choices: [...argument.names.map((name) => `${name}=`), ...argument.flags] };
   return kindOf(argument.argChoices, argument.name());
 }
 

@@ -75,6 +75,25 @@ export function textOf(text: string, what: string): string {
   return text;
 }
 
+/** The id of a thing, checked: a part of its full resource name. */
+export function idOf(id: string, what: string): string {
+  if (textOf(id, what) === '' || id.includes('/'))
+    throw invalidArgument(`${what} must be text without slashes, not ${JSON.stringify(id)}`);
+  return id;
+}
+
+/** One of the known values. */
+export function oneOf<T>(value: T, known: readonly T[], what: string): T {
+  if (!known.includes(value))
+    throw invalidArgument(`${what} must be one of ${known.join(', ')}, not ${describeValue(value)}`);
+  return value;
+}
+
+export function truthOf(value: boolean, what: string): boolean {
+  if (typeof value !== 'boolean') throw invalidArgument(`${what} must be true or false, not ${describeValue(value)}`);
+  return value;
+}
+
 export function listOf<T>(list: readonly T[], what: string): readonly T[] {
   if (!Array.isArray(list)) throw invalidArgument(`${what} must be an array, not ${describeValue(list)}`);
   // holes become undefined, so that each of them is named

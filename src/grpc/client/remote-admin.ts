@@ -8,6 +8,7 @@ import type {
   BackupService,
   ChangeService,
   HotTabletService,
+  InstanceService,
   MemoryLayerService,
   FamilyChange,
   NewTable,
@@ -25,12 +26,12 @@ import {
   Table_View as View,
   TableSchema as TableMessageSchema,
 } from '../generated/google/bigtable/admin/v2/table_pb.ts';
-import type { Operation } from '../generated/google/longrunning/operations_pb.ts';
-import { errorOfStatus } from '../rpc/error-of-status.ts';
+import { checkFinished } from './finished.ts';
 import { call, RemoteControl } from './remote-control.ts';
 import { RemoteBackups } from './remote-backups.ts';
 import { RemoteChanges } from './remote-changes.ts';
 import { RemoteHotTablets } from './remote-hot-tablets.ts';
+import { RemoteInstances } from './remote-instances.ts';
 import { RemoteMemoryLayers } from './remote-memory-layers.ts';
 import { RemotePolicies } from './remote-policies.ts';
 
@@ -40,6 +41,7 @@ export class RemoteAdmin extends RemoteControl implements AdminService {
   readonly backups: BackupService;
   readonly changes: ChangeService;
   readonly hotTablets: HotTabletService;
+  readonly instances: InstanceService;
   readonly memoryLayers: MemoryLayerService;
   readonly policies: PolicyStore;
 
@@ -48,6 +50,7 @@ export class RemoteAdmin extends RemoteControl implements AdminService {
     this.backups = new RemoteBackups(client);
     this.changes = new RemoteChanges(client);
     this.hotTablets = new RemoteHotTablets(client);
+    this.instances = new RemoteInstances(client);
     this.memoryLayers = new RemoteMemoryLayers(client);
     this.policies = new RemotePolicies(client);
   }
@@ -188,15 +191,6 @@ function parts(name: string): [string, string] {
       `invalid table name ${JSON.stringify(name)}: expected projects/P/instances/I/tables/T`,
     );
   return [name.slice(0, at), name.slice(at + '/tables/'.length)];
-}
-
-function checkFinished({ done, result }: Operation, name: string): void {
-  if (result.case === 'error') throw errorOfStatus(result.value.code, result.value.message) ?? unfinished(name);
-  if (!done) throw unfinished(name);
-}
-
-function unfinished(name: string): BigtableError {
-  return new BigtableError(Code.UNAVAILABLE, `the server has not finished changing ${name}`);
 }
 
 /** The Cloud API cannot express them. */

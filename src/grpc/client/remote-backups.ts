@@ -4,6 +4,7 @@ import { type Backup, isBackupName, type ListedBackup, type NewBackup, type Tabl
 import type { BackupChange, BackupService } from '../../service/index.ts';
 import type { RpcClient } from '../../wire/index.ts';
 import { backupOf, listedBackupOf, typeOfKind } from '../convert/backup.ts';
+import { inTwo } from '../convert/names.ts';
 import { schemaOf } from '../convert/table.ts';
 import { timestampOf } from '../convert/time.ts';
 import { BigtableTableAdmin } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
@@ -78,9 +79,4 @@ export class RemoteBackups implements BackupService {
     });
     return schemaOf(await call(this.#client, context, admin.getTable, { name }));
   }
-}
-
-function inTwo(name: string, between: string): [string, string] {
-  const at = name.lastIndexOf(between);
-  return at < 0 ? [name, ''] : [name.slice(0, at), name.slice(at + between.length)];
 }

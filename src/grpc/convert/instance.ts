@@ -23,7 +23,10 @@ import {
 import { idsOf, LOCATION } from './names.ts';
 import { timestampOf } from './time.ts';
 
-export function instanceMessage(instance: Instance): InstanceMessage {
+/** What a message says of an instance: its parts have messages of their own. */
+type Described = Pick<Instance, 'name' | 'displayName' | 'type' | 'edition' | 'labels' | 'createdMicros'>;
+
+export function instanceMessage(instance: Described): InstanceMessage {
   return create(InstanceSchema, {
     name: instance.name,
     displayName: instance.displayName,
@@ -69,7 +72,7 @@ function editionOf(edition: Edition): Instance['edition'] {
   }
 }
 
-export function clusterMessage(instance: Instance, cluster: Cluster): ClusterMessage {
+export function clusterMessage(instance: Pick<Instance, 'name'>, cluster: NewCluster): ClusterMessage {
   const { autoscaling } = cluster;
   return create(ClusterSchema, {
     name: `${instance.name}/clusters/${cluster.id}`,
@@ -78,21 +81,17 @@ export function clusterMessage(instance: Instance, cluster: Cluster): ClusterMes
     serveNodes: cluster.nodes,
     nodeScalingFactor: SCALING_FACTORS[cluster.scalingFactor ?? 0],
     defaultStorageType: cluster.storage === 'ssd' ? StorageType.SSD : StorageType.HDD,
-    ...(autoscaling && {
-      config: {
-        case: 'clusterConfig',
-        value: {
-          clusterAutoscalingConfig: {
-            autoscalingLimits: { minServeNodes: autoscaling.minNodes, maxServeNodes: autoscaling.maxNodes },
-            autoscalingTargets: {
-              cpuUtilizationPercent: autoscaling.cpuPercent,
-              storageUtilizationGibPerNode: autoscaling.storageGib,
-            },
-          },
-        },
-      },
-    }),
+    ...(autoscaling && autoscalingMessage(autoscaling)),
   });
+}
+
+/** The field of a cluster's message that has it. */
+export function autoscalingMessage({ minNodes, maxNodes, cpuPercent, storageGib }: Autoscaling) {
+  const clusterAutoscalingConfig = {
+    autoscalingLimits: { minServeNodes: minNodes, maxServeNodes: maxNodes },
+    autoscalingTargets: { cpuUtilizationPercent: cpuPercent, storageUtilizationGibPerNode: storageGib },
+  };
+  return { config: { case: 'clusterConfig', value: { clusterAutoscalingConfig } } } as const;
 }
 
 const SCALING_FACTORS = [
@@ -156,7 +155,7 @@ function storageOf(type: StorageType): Cluster['storage'] {
 }
 
 /** Without an etag, as in the cloud. */
-export function appProfileMessage(instance: Instance, profile: AppProfile): AppProfileMessage {
+export function appProfileMessage(instance: Pick<Instance, 'name'>, profile: NewAppProfile): AppProfileMessage {
   const { routing, isolation } = profile;
   return create(AppProfileSchema, {
     name: `${instance.name}/appProfiles/${profile.id}`,

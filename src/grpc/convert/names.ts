@@ -41,3 +41,9 @@ export function idsOf(
   const [, first = '', second = '', third = ''] = match;
   return [first, second, third];
 }
+
+/** A name before the last of these separators and after it; all of it and nothing where it has none. */
+export function inTwo(name: string, between: string): [string, string] {
+  const at = name.lastIndexOf(between);
+  return at < 0 ? [name, ''] : [name.slice(0, at), name.slice(at + between.length)];
+}

@@ -4,7 +4,7 @@
  */
 import { BigtableError, Code, invalidArgument, quote } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
-import { type AppProfile, DEFAULT_APP_PROFILE, type Instance } from '../../model/index.ts';
+import type { AppProfile, Instance } from '../../model/index.ts';
 import { partOf, type Service } from '../../service/index.ts';
 import { applyMask } from '../convert/field-mask.ts';
 import { appProfileMessage, appProfileOf } from '../convert/instance.ts';
@@ -22,7 +22,7 @@ import {
   AppProfileSchema,
 } from '../generated/google/bigtable/admin/v2/instance_pb.ts';
 import type { Operation } from '../generated/google/longrunning/operations_pb.ts';
-import { instancesOf } from './instances-of.ts';
+import { instancesOf, untilNotOvertaken } from './instances-of.ts';
 import type { MethodTable } from './method-table.ts';
 import type { Operations } from './operations.ts';
 import { pageOf } from './pages.ts';
@@ -101,33 +101,29 @@ class AppProfiles {
   async update(context: RequestContext, request: UpdateAppProfileRequest): Promise<Operation> {
     const { appProfile: given, updateMask: mask } = request;
     if (given === undefined) throw invalidArgument('app_profile must be set', { field: 'app_profile' });
-    const { instance, profile } = await this.find(context, given.name, 'app_profile.name');
-    const present = appProfileMessage(instance, profile);
-    if (given.etag !== '')
-      throw new BigtableError(Code.ABORTED, `${given.name} was never answered with etag ${quote(given.etag, 100)}`);
-    const next = appProfileOf(profile.id, applyMask(AppProfileSchema, { present, given, mask }, FIELDS));
-    const changed = await instancesOf(this.#service).changeInstance(context, instance.name, {
-      kind: 'replaceAppProfile',
-      profile: next,
-      revision: profile.revision,
+    checkEtag(given);
+    const changed = await untilNotOvertaken(async () => {
+      const { instance, profile } = await this.find(context, given.name, 'app_profile.name');
+      const present = appProfileMessage(instance, profile);
+      const next = appProfileOf(profile.id, applyMask(AppProfileSchema, { present, given, mask }, FIELDS));
+      const change = { kind: 'replaceAppProfile', profile: next, revision: profile.revision } as const;
+      const after = await instancesOf(this.#service).changeInstance(context, instance.name, change);
+      return appProfileMessage(after, partOf(after, 'appProfiles', profile.id));
     });
-    return this.#operations.done(
-      context,
-      [UpdateAppProfileMetadataSchema, {}],
-      [AppProfileSchema, appProfileMessage(changed, partOf(changed, 'appProfiles', profile.id))],
-    );
+    return this.#operations.done(context, [UpdateAppProfileMetadataSchema, {}], [AppProfileSchema, changed]);
   }
 
   async delete(context: RequestContext, { name, ignoreWarnings }: DeleteAppProfileRequest): Promise<void> {
     const [project, instance, id] = idsOf(name, APP_PROFILE, 'name');
-    if (id === DEFAULT_APP_PROFILE && !ignoreWarnings)
-      throw new BigtableError(
-        Code.FAILED_PRECONDITION,
-        `${name} is used by all calls that name no app profile, which would fail: set ignore_warnings to delete it`,
-      );
     await instancesOf(this.#service).changeInstance(context, `projects/${project}/instances/${instance}`, {
       kind: 'deleteAppProfile',
       id,
+      ignoreWarnings,
     });
   }
+}
+
+/** No app profile is answered with an etag. */
+function checkEtag({ name, etag }: AppProfileMessage): void {
+  if (etag !== '') throw new BigtableError(Code.ABORTED, `${name} was never answered with etag ${quote(etag, 100)}`);
 }

@@ -10,10 +10,9 @@ import {
   utf8,
 } from '../../base/index.ts';
 import type { FamilyUsage, RowRange } from '../../model/index.ts';
-import type { Service } from '../../service/index.ts';
+import { forgetResources, type Service } from '../../service/index.ts';
 import { Control } from '../generated/edubba/v1/control_pb.ts';
 import { checkViewsOfTable } from './authorized-views.ts';
-import { forgetResources } from './forget-resources.ts';
 import type { MethodTable } from './method-table.ts';
 
 /**

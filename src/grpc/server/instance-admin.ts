@@ -5,7 +5,7 @@
 import { invalidArgument } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { Cluster, Instance } from '../../model/index.ts';
-import { type InstanceService, partOf, type Service } from '../../service/index.ts';
+import { forgetResources, type InstanceService, partOf, type Service } from '../../service/index.ts';
 import { applyMask } from '../convert/field-mask.ts';
 import { clusterMessage, clusterOf, descriptionOf, instanceMessage } from '../convert/instance.ts';
 import { ANY, CLUSTER, idsOf, INSTANCE, PROJECT } from '../convert/names.ts';
@@ -28,8 +28,7 @@ import {
   InstanceSchema,
 } from '../generated/google/bigtable/admin/v2/instance_pb.ts';
 import type { Operation } from '../generated/google/longrunning/operations_pb.ts';
-import { forgetResources } from './forget-resources.ts';
-import { instancesOf } from './instances-of.ts';
+import { instancesOf, untilNotOvertaken } from './instances-of.ts';
 import type { MethodTable } from './method-table.ts';
 import type { Operations } from './operations.ts';
 
@@ -190,20 +189,19 @@ class InstanceAdmin {
     return this.#operations.done(context, [PartialUpdateClusterMetadataSchema, metadata], [ClusterSchema, changed]);
   }
 
-  async #replaceCluster(
+  #replaceCluster(
     context: RequestContext,
     { name }: ClusterMessage,
     next: (present: ClusterMessage) => ClusterMessage,
   ): Promise<ClusterMessage> {
-    const { instance, cluster: present } = await this.findCluster(context, name);
-    const { id, revision } = present;
-    const cluster = clusterOf(id, next(clusterMessage(instance, present)));
-    const changed = await this.instances.changeInstance(context, instance.name, {
-      kind: 'replaceCluster',
-      cluster,
-      revision,
+    return untilNotOvertaken(async () => {
+      const { instance, cluster: present } = await this.findCluster(context, name);
+      const { id, revision } = present;
+      const cluster = clusterOf(id, next(clusterMessage(instance, present)));
+      const change = { kind: 'replaceCluster', cluster, revision } as const;
+      const changed = await this.instances.changeInstance(context, instance.name, change);
+      return clusterMessage(changed, partOf(changed, 'clusters', id));
     });
-    return clusterMessage(changed, partOf(changed, 'clusters', id));
   }
 }
 

@@ -14,7 +14,7 @@ import {
 } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import { ALL_ROWS, instanceOfTable, type RowRange, type TableSchema as ModelTable } from '../../model/index.ts';
-import type { FamilyChange, NewTable, Service } from '../../service/index.ts';
+import { forgetResources, type FamilyChange, type NewTable, type Service } from '../../service/index.ts';
 import { checkRowKeySchema } from '../convert/row-key-schema.ts';
 import {
   changeStreamOf,
@@ -35,7 +35,6 @@ import {
 } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import { Table_View as View, TableSchema } from '../generated/google/bigtable/admin/v2/table_pb.ts';
 import { checkViewsOfTable } from './authorized-views.ts';
-import { forgetResources } from './forget-resources.ts';
 import { instancesOf } from './instances-of.ts';
 import type { MethodTable } from './method-table.ts';
 import type { Operations } from './operations.ts';

@@ -1,6 +1,6 @@
 /** Resources that are kept as they are go with their parent. */
-import type { RequestContext } from '../../env/index.ts';
-import type { Service } from '../../service/index.ts';
+import type { RequestContext } from '../env/index.ts';
+import type { Service } from './service.ts';
 
 /**
  * Removes what was kept for a parent that is deleted. What cannot be removed now is not seen again, because it names
