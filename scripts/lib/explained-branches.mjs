@@ -61,7 +61,7 @@ export const EXPLAINED = [
   { file: 'src/metadata/next-table-id.ts', functions: ['decodeNextTableId'], only: 'refusals', reason: UNKNOWN_BYTES },
   {
     file: 'src/metadata/plain-json.ts',
-    functions: ['parse', 'text', 'bytes', 'flag', 'count', 'whole', 'oneOf', 'texts', 'objects'],
+    functions: ['parse', 'text', 'bytes', 'flag', 'whole', 'oneOf', 'texts', 'objects'],
     only: 'refusals',
     reason: UNKNOWN_BYTES,
   },
@@ -73,6 +73,5 @@ export const EXPLAINED = [
   },
   { file: 'src/tabletserver/log-replay.ts', functions: ['#readByTable'], only: 'refusals', reason: MISSING },
   { file: 'src/tabletserver/passed-calls.ts', functions: ['#door'], only: 'refusals', reason: OTHER_FORMS },
-  { file: 'src/tabletserver/row-calls.ts', functions: ['serving'], only: 'refusals', reason: OTHER_FORMS },
   { file: 'src/tabletserver/tablet-loader.ts', functions: ['#reopen', '#openAnew'], reason: BROKEN },
 ];
