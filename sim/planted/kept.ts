@@ -93,4 +93,15 @@ export const KEPT_BUGS: readonly PlantedBug[] = [
       },
     ],
   },
+  {
+    name: 'K9',
+    title: 'a backup that was being created when the master looked, and is finished, is deleted as one that is not',
+    changes: [
+      {
+        file: 'master/backups.ts',
+        text: "const isUnfinished = again.file.state === 'creating';",
+        wrong: 'const isUnfinished = isLeft;',
+      },
+    ],
+  },
 ];

@@ -184,6 +184,36 @@ describe('backups', () => {
   );
 
   test(
+    'that are finished while the master looks for those that are not stay',
+    inCluster(async (cluster, tables) => {
+      await tables.create('t');
+      await tables.set('t', 'a', '1');
+      await backUp(cluster, 'earlier');
+      let go = (): void => {};
+      const held = new Promise<void>((resolve) => (go = resolve));
+      let lists = 0;
+      cluster.onCall = (one) => (one.method === 'backUpTablets' ? held.then(() => one.go()) : undefined);
+      const made = backUp(cluster, 'b');
+      // the master sees it while it is being created, and learns of that when it is not any more
+      cluster.onLockCall = (name, of, list) => {
+        if (name !== 'list' || of !== backupPath('') || lists++ > 0) return undefined;
+        return list().then(async (files) => {
+          go();
+          await made;
+          return files;
+        });
+      };
+      await sleep(cluster.clock, 65_000);
+      await made;
+      assert.ok(lists > 0);
+      cluster.onLockCall = undefined;
+      await sleep(cluster.clock, 65_000);
+      await restore(cluster, 'b', 'u');
+      assert.deepEqual(await tables.rows('u'), ['a']);
+    }, TWO),
+  );
+
+  test(
     'one of which cannot be read do not keep others from their end',
     inCluster(async (cluster, tables) => {
       await tables.create('t');

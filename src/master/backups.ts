@@ -193,12 +193,15 @@ export class Backups {
       const isLeft = state === 'creating' && !this.#creating.has(id);
       if (!isLeft && expireMicros > now) continue;
       await this.#turns.inTurn(name, async () => {
+        // one that was being created when the files were listed may be finished since then
         const again = await this.#read(name);
-        if (again?.file.id !== id || (!isLeft && again.file.expireMicros > now)) return;
+        if (again?.file.id !== id) return;
+        const isUnfinished = again.file.state === 'creating';
+        if (!isUnfinished && again.file.expireMicros > now) return;
         assert(!this.#creating.has(id), 'a backup that is being created is not deleted');
         env.logger.info('a backup is deleted', {
           backup: name,
-          because: isLeft ? 'it was not finished' : 'it expired',
+          because: isUnfinished ? 'it was not finished' : 'it expired',
         });
         await this.#remove(again, context);
       });
