@@ -189,8 +189,8 @@ describe('backups', () => {
       await tables.create('t');
       await tables.set('t', 'a', '1');
       await backUp(cluster, 'earlier');
-      let go = (): void => {};
-      const held = new Promise<void>((resolve) => (go = resolve));
+      let release = (): void => {};
+      const held = new Promise<void>((resolve) => (release = resolve));
       let lists = 0;
       cluster.onCall = (one) => (one.method === 'backUpTablets' ? held.then(() => one.go()) : undefined);
       const made = backUp(cluster, 'b');
@@ -198,7 +198,7 @@ describe('backups', () => {
       cluster.onLockCall = (name, of, list) => {
         if (name !== 'list' || of !== backupPath('') || lists++ > 0) return undefined;
         return list().then(async (files) => {
-          go();
+          release();
           await made;
           return files;
         });
