@@ -17,6 +17,8 @@ interface Doubtful {
 export class Register {
   readonly #nowMs: () => number;
   #last = ABSENT;
+  /** True since it went with what it was in. */
+  isReset = false;
   #doubtful: Doubtful[] = [];
   /** What a call under way is making of it. */
   #begun: string | undefined;
@@ -27,6 +29,7 @@ export class Register {
 
   begin(value: string): void {
     this.#begun = value;
+    this.isReset = false;
   }
 
   /** The change that was begun is answered. */
@@ -50,6 +53,7 @@ export class Register {
 
   /** What it is in was deleted: nothing comes late. */
   reset(): void {
+    this.isReset = true;
     this.#last = ABSENT;
     this.#doubtful = [];
     this.#begun = undefined;
