@@ -2,7 +2,8 @@ import { BigtableError } from '../../src/embedded/index.ts';
 import { type Clock, sleep } from '../../src/env/index.ts';
 import { FAILURES } from './verdicts.ts';
 
-const TRY_AGAIN_MS = 500;
+/** The pause before a call that has failed is made again. */
+export const TRY_AGAIN_MS = 500;
 
 /** Does the work; returns the error with which it fails, undefined if it does not. Any other error is thrown. */
 export async function failureOf(work: () => Promise<unknown>): Promise<BigtableError | undefined> {
@@ -19,8 +20,8 @@ export interface Attempts {
   readonly clock: Clock;
   /** True when no other attempt is to be made. */
   readonly isOver: () => boolean;
-  /** The code that says that an earlier attempt has done it. Default: none says so. */
-  readonly done?: string;
+  /** The code that says that an earlier attempt has done it; undefined: none says so. */
+  readonly done: string | undefined;
 }
 
 /** Makes the call until it is answered. Returns 'unknown' when time was over before; an error that no fault explains. */

@@ -12,12 +12,11 @@ import { ChangeConsumer } from '../../test/change-consumer.ts';
 import { outcomeOf } from '../../test/linearizability/calls.ts';
 import { Tables } from '../../test/tables.ts';
 import type { ClientSeat } from './cluster.ts';
-import { failureOf, untilAnswered } from './failure-of.ts';
+import { failureOf, TRY_AGAIN_MS, untilAnswered } from './failure-of.ts';
 import { FAILURES, type Verdicts } from './verdicts.ts';
 import { type Acknowledged, COLUMNS, FAMILIES, type Found, numbersIn, VersionedTable } from './versioned-table.ts';
 
 const CALL_MS = 8000;
-const TRY_AGAIN_MS = 500;
 const MAX_THINK_MS = 1500;
 const MAX_WRITE_THINK_MS = 300;
 /** The share of writes that delete their row. */

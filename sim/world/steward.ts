@@ -14,13 +14,12 @@ import { lastDay, type ResourceKind } from '../../src/service/index.ts';
 import { outcomeOf } from '../../test/linearizability/calls.ts';
 import { Tables } from '../../test/tables.ts';
 import type { ClientSeat, Door } from './cluster.ts';
-import { failureOf, untilAnswered } from './failure-of.ts';
+import { failureOf, TRY_AGAIN_MS, untilAnswered } from './failure-of.ts';
 import { refusedCalls } from './refused-calls.ts';
 import { ABSENT, LATE_MS, Register } from './register.ts';
 import { FAILURES, type Verdicts } from './verdicts.ts';
 
 const CALL_MS = 8000;
-const TRY_AGAIN_MS = 500;
 const MAX_THINK_MS = 1200;
 const INSTANCE = `projects/${DEFAULT_PROJECT}/instances/stewarded`;
 const TABLE = `${INSTANCE}/tables/t`;
@@ -583,7 +582,7 @@ export class Steward {
   ): Promise<'done' | 'unknown' | BigtableError> {
     const { clock } = this.#parts.seat.process;
     let attempts = 0;
-    const outcome = await untilAnswered({ clock, isOver, ...(done !== undefined && { done }) }, () => {
+    const outcome = await untilAnswered({ clock, isOver, done }, () => {
       attempts++;
       return call();
     });

@@ -11,6 +11,7 @@ import { EventClock, History } from '../../test/linearizability/history.ts';
 import { EMPTY_ROW, FAMILIES, firstValueOf, RowStep } from '../../test/linearizability/row.ts';
 import type { ClientSeat, Cluster } from './cluster.ts';
 import { Counters } from './counters.ts';
+import { TRY_AGAIN_MS } from './failure-of.ts';
 import { END_MS } from './faults.ts';
 import { judgeGauges, troubleOf } from './gauge-judge.ts';
 import { logPathOf, SERVERS_DIRECTORY } from '../../src/protocol/index.ts';
@@ -42,7 +43,6 @@ const FULL_MS = 400;
 /** Files that nothing refers to are gone within this time after the faults. */
 const SWEPT_MS = 120_000;
 const SWEEP_MS = 3000;
-const TRY_AGAIN_MS = 500;
 const ROWS = 16;
 /** The share of the calls that are on counters. */
 const COUNTED = 0.1;
