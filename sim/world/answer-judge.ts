@@ -9,6 +9,7 @@
 import { quote } from '../../src/base/index.ts';
 import type { EncodedRecord } from '../../src/commitlog/index.ts';
 import type { RowMutations } from '../../src/model/index.ts';
+import type { BatchAnswer } from '../../src/protocol/index.ts';
 import { effectiveMutations } from '../../src/service/index.ts';
 import type { SimLockService } from './locks.ts';
 import type { NotedCall } from './network.ts';
@@ -73,7 +74,8 @@ function saysNothing(method: string, message: unknown, answer: unknown): boolean
   if (method !== 'mutateRows') return false;
   const { entries } = message as { readonly entries: readonly RowMutations[] };
   // the failures of a batch are its answer
-  return (answer as readonly unknown[]).every((failure, i) => failure !== undefined || changesNothing(entries[i]!));
+  const { outcomes } = answer as BatchAnswer;
+  return outcomes.every((failure, i) => failure !== undefined || changesNothing(entries[i]!));
 }
 
 function changesNothing({ mutations }: RowMutations): boolean {

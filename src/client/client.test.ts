@@ -3,9 +3,10 @@ import { describe, test } from 'node:test';
 import { inCluster } from '../../test/cluster.ts';
 import { rejectsWith, setCell, TABLES } from '../../test/tables.ts';
 import { type BigtableError, Code, unavailable } from '../base/index.ts';
-import { toPlainError } from '../env/index.ts';
+import { sleep, toPlainError, WriteWait } from '../env/index.ts';
 import { LIMITS, type Mutation } from '../model/index.ts';
 import {
+  type BatchAnswer,
   decodePeerFile,
   encodePeerFile,
   notServing,
@@ -206,14 +207,39 @@ describe('a call whose tablet has moved', () => {
         const { entries, tableId } = message as TabletServerCalls['mutateRows']['message'];
         sent.push(entries.map(({ row }) => row));
         if (sent.length > 1) return undefined;
-        return go().then((answers) =>
-          (answers as unknown[]).map((_, i) => (i === 1 ? toPlainError(notServing(tableId, 'b')) : undefined)),
-        );
+        return go().then((answer) => ({
+          outcomes: (answer as BatchAnswer).outcomes.map((_, i) =>
+            i === 1 ? toPlainError(notServing(tableId, 'b')) : undefined,
+          ),
+        }));
       };
       const outcomes = await cluster.client.mutateRows(tables.context(), T, entriesOf('a', 'b', 'c'));
       assert.deepEqual(codes(outcomes), [undefined, undefined, undefined]);
       assert.deepEqual(sent, [['a', 'b', 'c'], ['b']]);
     }),
+  );
+
+  test(
+    'tells how long it was held back, where the caller asks for it',
+    inCluster(
+      async (cluster, tables) => {
+        await tables.create('t');
+        const many = entriesOf(...Array.from({ length: 1000 }, (_, i) => `row ${i}`));
+        const asking = { ...tables.context(), writeWait: new WriteWait() };
+        await cluster.client.mutateRows(asking, T, many);
+        assert.equal(asking.writeWait.longestMs, 0);
+        cluster.onCall = ({ method, go }) =>
+          method === 'commit' ? sleep(cluster.clock, 3000).then(() => go()) : undefined;
+        for (const context of [tables.context(), asking]) {
+          // the first fills the memory, the others wait until it is flushed
+          const batches = [0, 1, 2].map(() => cluster.client.mutateRows(context, T, many));
+          for (const outcomes of await Promise.all(batches)) assert.deepEqual(new Set(outcomes), new Set([undefined]));
+        }
+        const { longestMs } = asking.writeWait;
+        assert.ok(longestMs > 1500 && longestMs < 60_000, `${longestMs}`);
+      },
+      { settings: { memtableBytes: 64 * 1024 } },
+    ),
   );
 
   test(

@@ -106,11 +106,13 @@ async function sendBatch(
       tableId,
       schemaVersion: router.schemaVersion(tableId),
       entries: indexes.length === entries.length ? entries : indexes.map((i) => entries[i]!),
+      ...(context.writeWait !== undefined && { asksWait: true }),
     };
-    const answers = await callServer(transport, tablet.server.address, 'mutateRows', message, context);
+    const { outcomes, waitedMs } = await callServer(transport, tablet.server.address, 'mutateRows', message, context);
+    if (waitedMs !== undefined) context.writeWait?.add(waitedMs);
     for (let i = 0; i < indexes.length; i++) {
-      const answer = answers[i];
-      if (answer !== undefined) fail(indexes[i]!, answer);
+      const outcome = outcomes[i];
+      if (outcome !== undefined) fail(indexes[i]!, outcome);
     }
   } catch (thrown) {
     const error = toBigtableError(thrown);

@@ -26,6 +26,7 @@ export {
   type Priority,
   type RequestContext,
   requestContext,
+  WriteWait,
 } from './calls/context.ts';
 export { ContextWait, isEndless, within } from './calls/context-wait.ts';
 export type { Env } from './env.ts';

@@ -22,6 +22,7 @@ export { checkClock, type ClockCheckParts } from './clock-check.ts';
 export { deposed, isDeposed } from './deposed.ts';
 export type {
   Addressed,
+  BatchAnswer,
   CheckAndMutateMessage,
   CommitOutcome,
   Envelope,

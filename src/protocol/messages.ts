@@ -149,6 +149,13 @@ export type CommitOutcome =
   /** Some row is no longer as the commit expected; the rows as they are now, undefined for a missing one. */
   | { readonly kind: 'refused'; readonly rows: readonly (MetadataRow | undefined)[] };
 
+export interface BatchAnswer {
+  /** By entry: undefined = done. */
+  readonly outcomes: readonly (PlainError | undefined)[];
+  /** How long writes of the batch waited for memory or compactions. Left out: not at all, or the caller did not ask. */
+  readonly waitedMs?: number | undefined;
+}
+
 /** What a backup keeps of a tablet. */
 export interface TabletBackup {
   /** As in METADATA, but for the table's id. */
@@ -196,10 +203,15 @@ export interface TabletServerCalls {
     answer: readonly (PlainError | undefined)[];
   };
   mutateRow: { message: RowMutations & OfSchema & { readonly tableId: string }; answer: undefined };
-  /** Rows of one tablet, each atomic by itself. Answers by entry: undefined = done. */
+  /** Rows of one tablet, each atomic by itself. */
   mutateRows: {
-    message: OfSchema & { readonly tableId: string; readonly entries: readonly RowMutations[] };
-    answer: readonly (PlainError | undefined)[];
+    message: OfSchema & {
+      readonly tableId: string;
+      readonly entries: readonly RowMutations[];
+      /** The caller wants to know how long writes wait. Left out: no. */
+      readonly asksWait?: boolean | undefined;
+    };
+    answer: BatchAnswer;
   };
   checkAndMutateRow: { message: CheckAndMutateMessage; answer: boolean };
   readModifyWriteRow: {

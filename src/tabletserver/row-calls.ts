@@ -30,6 +30,7 @@ import {
   type TableSchema,
 } from '../model/index.ts';
 import {
+  type BatchAnswer,
   type CheckAndMutateMessage,
   type CommitOutcome,
   notServing,
@@ -270,13 +271,13 @@ export class RowCalls {
   }
 
   async mutateRows(
-    tableId: string,
-    entries: readonly RowMutations[],
+    { tableId, entries, asksWait }: TabletServerCalls['mutateRows']['message'],
     context: RequestContext,
-  ): Promise<(PlainError | undefined)[]> {
+  ): Promise<BatchAnswer> {
     const outcomes: Outcomes = new Array(entries.length).fill(undefined);
     const pacer = new Pacer(this.#options.clock);
     const writes: Promise<void>[] = [];
+    let waitedMs = 0;
     const { quotas, schemaOf, traffic } = this.#options;
     const schema = schemaOf(tableId);
     if (schema !== undefined && !quotas.isReady(schema)) await this.#learnUsage(schema, context);
@@ -288,7 +289,10 @@ export class RowCalls {
       const { served, changes, indexes } = slice;
       if (served !== undefined) {
         try {
-          if (!this.#hasSpace(served)) await this.#waitForSpace(served, changes[0]!.row, context);
+          const isHeldBack = !this.#hasSpace(served);
+          const startMs = isHeldBack && asksWait ? this.#options.clock.monotonicMs() : undefined;
+          if (isHeldBack) await this.#waitForSpace(served, changes[0]!.row, context);
+          if (startMs !== undefined) waitedMs += this.#options.clock.monotonicMs() - startMs;
           writes.push(writeSlice(served, changes, indexes, context, outcomes));
         } catch (thrown) {
           failAll(outcomes, indexes, thrown);
@@ -297,7 +301,7 @@ export class RowCalls {
       if (next < entries.length) await pacer.pause();
     }
     await Promise.all(writes);
-    return outcomes;
+    return waitedMs === 0 ? { outcomes } : { outcomes, waitedMs };
   }
 
   /**

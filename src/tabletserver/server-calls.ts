@@ -112,7 +112,7 @@ export class ServerCalls {
       }),
       unload: this.#fenced(({ tablets, flush }) => this.#each(tablets, (ref) => this.#unload(ref, flush))),
       mutateRow: later.call((message, context) => rows.mutateRow(message, context)),
-      mutateRows: later.call(({ tableId, entries }, context) => rows.mutateRows(tableId, entries, context)),
+      mutateRows: later.call((message, context) => rows.mutateRows(message, context)),
       checkAndMutateRow: later.call((message, context) => rows.checkAndMutateRow(message, context)),
       readModifyWriteRow: later.call((message, context) => rows.readModifyWriteRow(message, context)),
       passedWrite: later.call((message, context) => passed.write(message, context)),

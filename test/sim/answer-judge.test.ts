@@ -55,7 +55,7 @@ describe('the judge of answers', () => {
     await loseSession();
     answer('read', begunMs);
     answer('checkAndMutateRow', begunMs);
-    answer('mutateRows', scheduler.nowMs, [new Error('not serving')]);
+    answer('mutateRows', scheduler.nowMs, { outcomes: [new Error('not serving')] });
     answer('status', scheduler.nowMs);
     assert.equal(verdicts.first, undefined);
   });
@@ -65,9 +65,9 @@ describe('the judge of answers', () => {
     const begunMs = scheduler.nowMs;
     const call = { process, message: { ...NO_CHANGE, entries: [NO_CHANGE, CHANGE] }, begunMs };
     judge.answered({ ...call, method: 'mutateRow' }, undefined);
-    judge.answered({ ...call, method: 'mutateRows' }, [undefined, new Error('not serving')]);
+    judge.answered({ ...call, method: 'mutateRows' }, { outcomes: [undefined, new Error('not serving')] });
     assert.equal(verdicts.first, undefined);
-    judge.answered({ ...call, method: 'mutateRows' }, [undefined, undefined]);
+    judge.answered({ ...call, method: 'mutateRows' }, { outcomes: [undefined, undefined] });
     assert.match(verdicts.first!.message, /answers mutateRows, and its session was over/);
   });
 

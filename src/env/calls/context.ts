@@ -11,6 +11,15 @@ import type { Owner } from '../budget/turn-queue.ts';
 
 export type Priority = 'high' | 'medium' | 'low';
 
+/** How long the writes of a call were held back: the longest of the waits for memory or compactions, at any server. */
+export class WriteWait {
+  longestMs = 0;
+
+  add(waitMs: number): void {
+    this.longestMs = Math.max(this.longestMs, waitMs);
+  }
+}
+
 export interface RequestContext {
   /** On the monotonic clock, ms; Infinity where there is none. */
   readonly deadlineMs: number;
@@ -31,6 +40,8 @@ export interface RequestContext {
   readonly reservation: Reservation;
   /** Undefined where no log reports the call. */
   readonly notes?: CallNotes | undefined;
+  /** Undefined where no caller asks how long the writes of the call are held back. */
+  readonly writeWait?: WriteWait | undefined;
 }
 
 export interface ContextOptions {
@@ -99,6 +110,8 @@ export class CallContext implements RequestContext {
   readonly trace: string;
   readonly reservation: Reservation;
   readonly notes: CallNotes | undefined;
+  /** The code that carries out the call sets it. */
+  writeWait: WriteWait | undefined = undefined;
   #interruption: BigtableError | undefined;
   #abort: AbortController | undefined;
   #listener: Interruptible | undefined;

@@ -20,10 +20,18 @@ export function checkAndMutateAnswer(predicateMatched: boolean): Buffer {
   return predicateMatched ? MATCHED : EMPTY_BYTES;
 }
 
-/** MutateRowsResponse of the entries [from, to), by their outcomes; undefined = done. */
-export function mutateRowsAnswer(outcomes: readonly (BigtableError | undefined)[], from: number, to: number): Buffer {
+/**
+ * MutateRowsResponse of the entries [from, to), by their outcomes; undefined = done. `rateLimit`: the bytes of that
+ * field, if the answer has it.
+ */
+export function mutateRowsAnswer(
+  outcomes: readonly (BigtableError | undefined)[],
+  from: number,
+  to: number,
+  rateLimit: Uint8Array = EMPTY_BYTES,
+): Buffer {
   const statuses: Uint8Array[] = [];
-  let size = 0;
+  let size = rateLimit.length;
   for (let i = from; i < to; i++) {
     const error = outcomes[i];
     const status = error === undefined ? EMPTY_BYTES : statusBytes(error);
@@ -38,6 +46,7 @@ export function mutateRowsAnswer(outcomes: readonly (BigtableError | undefined)[
     if (i > 0) at = writeHead(bytes, at, 0x08, i);
     at = writeBytes(bytes, at, 0x12, status);
   }
+  bytes.set(rateLimit, at);
   return bytes;
 }
 

@@ -9,6 +9,8 @@ import type { RequestDecoder } from '../codec/request-decoder.ts';
 import type { ApiEnv, RpcCall, RpcMethod, RpcSink } from '../../wire/index.ts';
 import { ChangeRequests, type ChangeTarget } from './change-requests.ts';
 import { DecodedWrites } from './decoded-writes.ts';
+import { FeatureFlags } from './features.ts';
+import { RateLimiter } from './rate-limiter.ts';
 import { Reads } from './read-rows.ts';
 import { RowWrites } from './row-writes.ts';
 
@@ -56,6 +58,7 @@ class BatchWrites {
   readonly #service: Service;
   readonly #env: ApiEnv;
   readonly #requests: ChangeRequests;
+  readonly #features = new FeatureFlags();
 
   constructor(service: Service, env: ApiEnv, decoder: RequestDecoder) {
     this.#service = service;
@@ -64,6 +67,9 @@ class BatchWrites {
   }
 
   async mutateRows(call: RpcCall, bytes: Buffer, sink: RpcSink): Promise<void> {
+    const limiter = this.#features.of(call).mutateRowsRateLimit
+      ? new RateLimiter(call.context, this.#env.clock)
+      : undefined;
     const outcomes = await this.#requests.carryOut(
       call.context,
       bytes,
@@ -74,10 +80,11 @@ class BatchWrites {
     // the outcome of a write must be sent, however little memory is left: an entry's outcome is shorter than the entry
     // was
     call.context.reservation.setAside(bytes.length);
+    const rateLimit = limiter?.field();
     for (let from = 0; from < outcomes.length; from += MAX_ENTRIES_PER_MESSAGE) {
       if (from > 0) await this.#env.clock.yield();
       const wait = sink.send(
-        mutateRowsAnswer(outcomes, from, Math.min(from + MAX_ENTRIES_PER_MESSAGE, outcomes.length)),
+        mutateRowsAnswer(outcomes, from, Math.min(from + MAX_ENTRIES_PER_MESSAGE, outcomes.length), rateLimit),
       );
       if (wait !== undefined) await wait;
     }

@@ -9,9 +9,11 @@ import type { RpcCall } from '../../wire/index.ts';
 export interface Features {
   readonly reverseScans: boolean;
   readonly lastScannedRowResponses: boolean;
+  /** The client limits the rate of its batches as answers ask: mutate_rows_rate_limit, or its second form. */
+  readonly mutateRowsRateLimit: boolean;
 }
 
-const NONE: Features = { reverseScans: false, lastScannedRowResponses: false };
+const NONE: Features = { reverseScans: false, lastScannedRowResponses: false, mutateRowsRateLimit: false };
 /**
  * One for each API. Remembers the last header: a client sends the same one with every call, and clients are of few
  * kinds.
@@ -39,6 +41,8 @@ function decoded(header: string): Features {
     while (reader.next()) {
       if (reader.field === 1) features.reverseScans = reader.int64() !== 0;
       else if (reader.field === 4) features.lastScannedRowResponses = reader.int64() !== 0;
+      else if (reader.field === 3 || reader.field === 5)
+        features.mutateRowsRateLimit = reader.int64() !== 0 || features.mutateRowsRateLimit;
       else reader.skip();
     }
     return features;

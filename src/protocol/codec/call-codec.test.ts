@@ -127,7 +127,7 @@ describe('messages of internal calls', () => {
       assert.deepStrictEqual(decoded.result, value);
     }
     const answers = CALL_CODEC.answerOf('mutateRows');
-    assert.ok(stepsOf(answers.encodeInSteps(new Array(10_000).fill(undefined))).steps > 300);
+    assert.ok(stepsOf(answers.encodeInSteps({ outcomes: new Array(10_000).fill(undefined) })).steps > 300);
   });
 
   test('that are cut off are refused, or are a message to the last byte', () => {

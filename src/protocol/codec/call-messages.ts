@@ -130,8 +130,8 @@ export const thrownError: MessageCodec<PlainThrown> = message('ThrownError', {
   stack: required(6, text),
 });
 
-const outcomes = (name: string): MessageCodec<readonly (PlainError | undefined)[]> =>
-  listOf(name, maybe('Outcome', plainError));
+const outcome = maybe('Outcome', plainError);
+const outcomes = (name: string): MessageCodec<readonly (PlainError | undefined)[]> => listOf(name, outcome);
 
 const rangeFields = { tableId: required(1, text), range: required(2, rowRange) };
 const nothingAsked = (name: string): MessageCodec<Record<string, never>> => message<Record<string, never>>(name, {});
@@ -232,8 +232,12 @@ export const CALL_MESSAGES: CallMessages = {
       tableId: required(1, text),
       entries: longList(2, rowMutations),
       schemaVersion: optional(3, count),
+      asksWait: optional(4, flag),
     }),
-    answer: outcomes('MutateRowsAnswer'),
+    answer: message<Calls['mutateRows']['answer']>('MutateRowsAnswer', {
+      outcomes: longList(1, outcome),
+      waitedMs: optional(2, number),
+    }),
   },
   checkAndMutateRow: {
     message: message<Calls['checkAndMutateRow']['message']>('CheckAndMutateRowRequest', {

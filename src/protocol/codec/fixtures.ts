@@ -198,8 +198,9 @@ export const SAMPLES: Samples = {
         ],
       },
       { tableId, entries: [], schemaVersion },
+      { tableId, entries: [], asksWait: true },
     ],
-    answers: [[undefined, refused, undefined]],
+    answers: [{ outcomes: [undefined, refused, undefined] }, { outcomes: [undefined], waitedMs: 12.5 }],
   },
   checkAndMutateRow: {
     messages: [
