@@ -51,11 +51,12 @@ export class Register {
     this.#begun = undefined;
   }
 
-  /** What it is in was deleted: nothing comes late. */
-  reset(): void {
+  /** What it is in was deleted: nothing comes late. `mayBeSeen`: what it was may still be seen for a time. */
+  reset(mayBeSeen: boolean): void {
+    const untilMs = this.#nowMs() + LATE_MS;
+    this.#doubtful = mayBeSeen ? this.#possible().map((value) => ({ value, untilMs })) : [];
     this.isReset = true;
     this.#last = ABSENT;
-    this.#doubtful = [];
     this.#begun = undefined;
   }
 

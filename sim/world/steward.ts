@@ -466,6 +466,7 @@ export class Steward {
     if ((await protect(false)) !== 'done') return;
     if (!(await this.#deleteBackups(isOver))) return;
     this.#isMade = false;
+    const doubtfulUntilMs = this.#doubtfulUntilMs;
     const deleted = await this.#untilAnswered(isOver, 'NOT_FOUND', () =>
       this.#client.instances.deleteInstance(this.#context(), INSTANCE),
     );
@@ -477,7 +478,10 @@ export class Steward {
     }
     if (deleted !== 'done') return;
     this.counts.instancesDeleted++;
-    for (const register of [...this.#registers.values(), ...this.#policies.values()]) register.reset();
+    // a repetition finds nothing to delete, and does not wait for the front doors
+    const isRepeated = this.#doubtfulUntilMs !== doubtfulUntilMs;
+    for (const register of this.#registers.values()) register.reset(false);
+    for (const register of this.#policies.values()) register.reset(isRepeated);
     for (const name of this.#registers.keys()) if (name.startsWith('row ')) this.#registers.delete(name);
     const found = await failureOf(() => this.#client.getTable(this.#context(), TABLE));
     if (found === undefined && this.#parts.nowMs() > this.#doubtfulUntilMs)
