@@ -49,10 +49,10 @@ export class RowWrites {
     });
   }
 
-  #mutateRow(context: RequestContext, table: string, { row, mutations }: RowMutations): Promise<void> {
+  #mutateRow(context: RequestContext, table: string, { row, mutations, idempotency }: RowMutations): Promise<void> {
     const { router, transport } = this.#parts;
     return router.callRow(table, row, context, (tableId, address) => {
-      const message = { tableId, row, mutations, schemaVersion: router.schemaVersion(tableId) };
+      const message = { tableId, row, mutations, schemaVersion: router.schemaVersion(tableId), idempotency };
       return callServer(transport, address, 'mutateRow', message, context);
     });
   }

@@ -398,5 +398,5 @@ function changeStreamOf(days: number | 'never'): { readonly retentionMicros: num
 function entryOf(mutation: RowMutation): Entry {
   if (!isRowMutation(mutation))
     throw invalidArgument(`a mutation must be a RowMutation, not ${describeValue(mutation)}`);
-  return { row: mutation.row, mutations: mutation.mutations };
+  return { row: mutation.row, mutations: mutation.mutations, idempotency: mutation.idempotency };
 }

@@ -5,6 +5,7 @@
  */
 import {
   DEFAULT_GROUP,
+  TOKEN_GROUP,
   EntryKind,
   familyName,
   familyOf,
@@ -31,6 +32,7 @@ export async function rebuildSchema(
   const byAge = [...layouts].sort((a, b) => Number(a.properties.createdMicros) - Number(b.properties.createdMicros));
   for (const { properties } of byAge) {
     const { group, lineage } = properties;
+    if (group === TOKEN_GROUP) continue;
     if (group !== DEFAULT_GROUP) groups.set(group, {});
     for (const stored of new Set([
       ...(lineage?.families ?? []),

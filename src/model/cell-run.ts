@@ -11,6 +11,7 @@
  * Plain data: it may cross from thread to thread. Never changed once it is handed on.
  */
 import { asBuffer, type ByteString, type Int64, viewOf } from '../base/index.ts';
+import type { Idempotency } from './idempotency.ts';
 import { type Mutation, setCell } from './mutation.ts';
 
 export interface CellColumn {
@@ -53,6 +54,8 @@ export type Mutations = readonly Mutation[] | CellRun;
 export interface RowMutations<M extends Mutations = Mutations> {
   readonly row: ByteString;
   readonly mutations: M;
+  /** Left out: the write is made each time it arrives. */
+  readonly idempotency?: Idempotency | undefined;
 }
 
 export function isCellRun(mutations: Mutations): mutations is CellRun {

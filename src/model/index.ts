@@ -85,6 +85,16 @@ export {
   usageOfTable,
 } from './table-usage.ts';
 export { type VersionKeeper, versionKeeper } from './gc.ts';
+export {
+  type Idempotency,
+  MAX_TOKEN_BYTES,
+  MIN_TOKEN_BYTES,
+  TOKEN_FAMILY,
+  TOKEN_GROUP,
+  TOKEN_MS,
+  TOKEN_SCHEMA,
+  tokenColumn,
+} from './idempotency.ts';
 export { LIMITS, type Limits } from './limits.ts';
 export {
   type AddToCell,

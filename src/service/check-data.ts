@@ -8,8 +8,11 @@ import {
   type CellColumn,
   type CellRun,
   columnAt,
+  type Idempotency,
   isCellRun,
   type Limits,
+  MAX_TOKEN_BYTES,
+  MIN_TOKEN_BYTES,
   type Mutation,
   type Mutations,
   type ReadModifyWriteRule,
@@ -43,12 +46,13 @@ const whole: Slicer = (count, work) => {
 /** MutateRow: 1..mutationsPerRequest mutations of one row. */
 export function checkMutateRow(
   table: string,
-  { row, mutations }: RowMutations,
+  { row, mutations, idempotency }: RowMutations,
   limits: Limits,
   slicer = whole,
 ): Promise<void> | undefined {
   checkTableName(table, limits);
   checkRowKey(row, limits);
+  if (idempotency !== undefined) checkIdempotency(idempotency);
   if (mutations.length === 0) throw invalidArgument('a MutateRow request must have at least one mutation');
   checkCount(mutations.length, limits);
   return slicer(mutations.length, (from, to) =>
@@ -84,10 +88,18 @@ export function checkMutateRows(
   });
 }
 
-function checkEntry({ row, mutations }: RowMutations, index: number, limits: Limits): void {
+function checkEntry({ row, mutations, idempotency }: RowMutations, index: number, limits: Limits): void {
   checkRowKey(row, limits, `row key of entry ${index}`);
+  if (idempotency !== undefined) checkIdempotency(idempotency);
   if (mutations.length === 0) throw invalidArgument(`entry ${index} of the MutateRows request has no mutation`);
   checkMutations(mutations, limits);
+}
+
+function checkIdempotency({ token }: Idempotency): void {
+  if (token.length < MIN_TOKEN_BYTES || token.length > MAX_TOKEN_BYTES)
+    throw invalidArgument(
+      `an idempotency token has ${MIN_TOKEN_BYTES} to ${MAX_TOKEN_BYTES} bytes; this one has ${token.length}`,
+    );
 }
 
 function checkMutations(mutations: Mutations, limits: Limits): void {

@@ -17,6 +17,7 @@ import type { RowFilter } from '../filter/index.ts';
 import {
   type Cell,
   type FamilyUsage,
+  type Idempotency,
   type Mutation,
   type Mutations,
   rangeContains,
@@ -24,6 +25,7 @@ import {
   type ReadModifyWriteRule,
   type RowMutations,
   type RowRange,
+  TOKEN_GROUP,
 } from '../model/index.ts';
 import type { CompactionKind } from './contract/compaction-job.ts';
 import { familyUsage } from './layers/family-usage.ts';
@@ -123,8 +125,8 @@ export class Tablet implements TabletApi {
     return [...this.#layers.heldFiles(), ...this.#context.ownedFiles.new];
   }
 
-  mutateRow(context: RequestContext, row: ByteString, mutations: Mutations): Promise<void> {
-    return this.#parts.writes.mutateRow(context, row, mutations);
+  mutateRow(context: RequestContext, row: ByteString, mutations: Mutations, idempotency?: Idempotency): Promise<void> {
+    return this.#parts.writes.mutateRow(context, row, mutations, idempotency);
   }
 
   mutateRows(
@@ -260,11 +262,12 @@ export class Tablet implements TabletApi {
     if (this.#made === undefined) return undefined;
     const { files } = this.#layers;
     const hasRules = Object.values(this.#context.schema().families).some(({ gcRule }) => gcRule !== undefined);
+    const hasTokens = files.some(({ group }) => group === TOKEN_GROUP);
     const isClean =
       this.#layers.memtablesAreEmpty &&
       this.#layers.maxFiles <= 1 &&
       files.every((file) => !hasDeletions(file) && !file.hasForeignRows);
-    if (files.length === 0 || (isClean && !hasRules)) return undefined;
+    if (files.length === 0 || (isClean && !hasRules && !hasTokens)) return undefined;
     return files.reduce(
       (oldest, { properties }) => Math.min(oldest, Number(properties.createdMicros)),
       Number.POSITIVE_INFINITY,

@@ -8,7 +8,7 @@
  * Hot path: `mutateRow` is written twice. A small write that may begin now makes no closure and no promise of its own
  * (docs/decisions/0048-reads.md).
  */
-import { assert, type BigtableError, type ByteString, invalidArgument, toBigtableError } from '../base/index.ts';
+import { assert, BigtableError, type ByteString, Code, invalidArgument, toBigtableError } from '../base/index.ts';
 import {
   type Clock,
   inSlices,
@@ -21,6 +21,7 @@ import {
 import { METADATA_TABLE_ID, type MetadataCommit } from '../metadata/index.ts';
 import {
   type Cell,
+  type Idempotency,
   type Mutations,
   rangeContains,
   type ReadBatch,
@@ -28,6 +29,7 @@ import {
   type RowRange,
   sliceMutations,
   type TableSchema,
+  TOKEN_MS,
 } from '../model/index.ts';
 import {
   type BatchAnswer,
@@ -163,19 +165,30 @@ export class RowCalls {
     if (!this.#options.tablets.has(served)) throw notServing(served.tableId, row);
   }
 
-  mutateRow(
-    { tableId, row, mutations }: RowMutations & { readonly tableId: string },
-    context: RequestContext,
-  ): Promise<undefined> {
+  mutateRow(entry: RowMutations & { readonly tableId: string }, context: RequestContext): Promise<undefined> {
+    const { tableId, row, mutations, idempotency } = entry;
     const served = this.#called(tableId, row);
     const schema = this.#schemaOf(served, row);
     if (mutations.length > MAX_IN_ONE_SLICE || !this.#mayWrite(served, schema))
-      return this.#mutateRowLater(served, schema, row, mutations, context);
+      return this.#mutateRowLater(served, schema, entry, context);
     const effective = checkedMutations(schema, mutations);
     this.#options.traffic.of(tableId).writes++;
     if (effective.length === 0) return Promise.resolve(undefined);
+    if (idempotency !== undefined) this.#checkInTime(idempotency);
     this.#admit(schema, row, effective);
-    return served.tablet.mutateRow(context, row, effective) as Promise<undefined>;
+    return served.tablet.mutateRow(context, row, effective, idempotency) as Promise<undefined>;
+  }
+
+  /** A write that may be sent again is refused once the token of its first attempt may be forgotten. */
+  #checkInTime({ startMs }: Idempotency): void {
+    if (startMs === undefined) return;
+    const agoMs = this.#options.clock.nowMicros() / 1000 - startMs;
+    if (agoMs <= TOKEN_MS) return;
+    throw new BigtableError(
+      Code.FAILED_PRECONDITION,
+      `the first attempt of this write was sent ${Math.round(agoMs / 1000)} s ago, and its idempotency token is known ` +
+        `for ${TOKEN_MS / 1000} s: it may have been made. Nothing was written now`,
+    );
   }
 
   /** The write goes to its tablet, and counts, if no quota forbids it. */
@@ -189,8 +202,7 @@ export class RowCalls {
   async #mutateRowLater(
     served: ServedTablet,
     schema: TableSchema,
-    row: ByteString,
-    mutations: Mutations,
+    { row, mutations, idempotency }: RowMutations,
     context: RequestContext,
   ): Promise<undefined> {
     const checking = inSlices(this.#options.clock, mutations.length, (from, to) =>
@@ -200,10 +212,11 @@ export class RowCalls {
     const effective = effectiveMutations(mutations);
     this.#options.traffic.of(schema.id).writes++;
     if (effective.length === 0) return undefined;
+    if (idempotency !== undefined) this.#checkInTime(idempotency);
     if (!this.#options.quotas.isReady(schema)) await this.#learnUsage(schema, context);
     if (!this.#hasSpace(served)) await this.#waitForSpace(served, row, context);
     this.#admit(schema, row, effective);
-    await served.tablet.mutateRow(context, row, effective);
+    await served.tablet.mutateRow(context, row, effective, idempotency);
     return undefined;
   }
 
@@ -321,16 +334,17 @@ export class RowCalls {
     let end = start;
     for (let isDue = false; end < entries.length && !isDue; end++) {
       const entry = entries[end]!;
-      const { row, mutations } = entry;
+      const { row, mutations, idempotency } = entry;
       try {
         const its = served !== undefined && rangeContains(served.range, row) ? served : this.#called(tableId, row);
         if (served !== undefined && its !== served) break;
         const schema = this.#schemaOf(its, row);
         const effective = checkedMutations(schema, mutations);
         if (effective.length > 0) {
+          if (idempotency !== undefined) this.#checkInTime(idempotency);
           this.#admit(schema, row, effective);
           served = its;
-          changes.push(effective === mutations ? entry : { row, mutations: effective });
+          changes.push(effective === mutations ? entry : { row, mutations: effective, idempotency });
           indexes.push(end);
         }
       } catch (thrown) {

@@ -124,7 +124,7 @@ class Loading {
       });
       return undefined;
     }
-    const entry = { row: mutation.row, mutations: mutation.mutations };
+    const entry = { row: mutation.row, mutations: mutation.mutations, idempotency: mutation.idempotency };
     this.#batch.push(entry);
     this.#steps += entry.mutations.length;
     this.#bytes += bytesOf(entry);

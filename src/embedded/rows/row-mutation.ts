@@ -17,7 +17,7 @@ import {
   type OptionTable,
   toBytes,
 } from '../../base/index.ts';
-import { type Mutation, setCell, type TimestampRange } from '../../model/index.ts';
+import { type Idempotency, type Mutation, setCell, type TimestampRange } from '../../model/index.ts';
 import {
   asked,
   type Bytes,
@@ -130,19 +130,37 @@ export class Mutations {
 
 export class RowMutation extends Mutations {
   readonly row: ByteString;
+  #idempotency: Idempotency | undefined;
 
   constructor(row: Bytes) {
     super();
     this.row = keyOf(row, 'a row key');
   }
 
-  /** `{ row, mutations }`; a key that is not UTF-8 is in `rowBase64`. */
+  /**
+   * The mutation is made once, however often it is applied with this token within 15 minutes: adding to an aggregate
+   * can then be tried again when its outcome is unknown. 8 to 1024 bytes, different for each mutation of the row.
+   * `firstSent`: when the first attempt was made; one that comes more than 15 minutes later is FAILED_PRECONDITION.
+   */
+  withToken(token: Bytes, firstSent?: Timestamp): this {
+    const startMs = firstSent === undefined ? undefined : Number(timestampOf(firstSent)) / 1000;
+    this.#idempotency = { token: asked(() => keyOf(token, 'a token')), startMs };
+    return this;
+  }
+
+  get idempotency(): Idempotency | undefined {
+    return this.#idempotency;
+  }
+
+  /** `{ row, mutations }`, and `token` if there is one; what is not UTF-8 is in `rowBase64` and `tokenBase64`. */
   override toJSON(): object {
-    return { ...jsonField('row', toBytes(this.row)), ...super.toJSON() };
+    const token = this.#idempotency && jsonField('token', toBytes(this.#idempotency.token));
+    return { ...jsonField('row', toBytes(this.row)), ...super.toJSON(), ...token };
   }
 
   override [INSPECT](depth: number, options: InspectOptions, inspect: Inspect): string {
-    const fields = { row: readable(toBytes(this.row)), mutations: this.mutations.map(shownStep) };
+    const token = this.#idempotency && { token: readable(toBytes(this.#idempotency.token)) };
+    const fields = { row: readable(toBytes(this.row)), mutations: this.mutations.map(shownStep), ...token };
     return inspected('RowMutation', fields, depth, options, inspect);
   }
 }

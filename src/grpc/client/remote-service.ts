@@ -21,6 +21,7 @@ import { filterMessage } from '../convert/filter.ts';
 import { mutationMessage, ruleMessage } from '../convert/mutation.ts';
 import { cellsOf } from '../convert/row.ts';
 import { rowSetMessage } from '../convert/row-set.ts';
+import { timestampOf } from '../convert/time.ts';
 import {
   Bigtable,
   MutateRowsRequest_EntrySchema,
@@ -82,12 +83,8 @@ export function overRpc(open: (form: RemoteForm) => RpcClient): RemoteService {
 }
 
 class Remote extends RemoteAdmin implements RemoteService {
-  async mutateRow(context: RequestContext, table: string, { row, mutations }: RowMutations): Promise<void> {
-    await call(this.client, context, data.mutateRow, {
-      tableName: table,
-      rowKey: toBytes(row),
-      mutations: mutationList(mutations).map(mutationMessage),
-    });
+  async mutateRow(context: RequestContext, table: string, entry: RowMutations): Promise<void> {
+    await call(this.client, context, data.mutateRow, { tableName: table, ...entryFields(entry) });
   }
 
   async mutateRows(
@@ -103,14 +100,9 @@ class Remote extends RemoteAdmin implements RemoteService {
     const request = create(MutateRowsRequestSchema, { tableName: table });
     /** By position in the request: the entry's index. */
     const sent: number[] = [];
-    for (const [index, { row, mutations }] of entries.entries()) {
+    for (const [index, entry] of entries.entries()) {
       try {
-        request.entries.push(
-          create(MutateRowsRequest_EntrySchema, {
-            rowKey: toBytes(row),
-            mutations: mutationList(mutations).map(mutationMessage),
-          }),
-        );
+        request.entries.push(create(MutateRowsRequest_EntrySchema, entryFields(entry)));
         sent.push(index);
       } catch (error) {
         // the API cannot express it: a timestamp of -1, a time range that ends at 0
@@ -197,4 +189,18 @@ class Remote extends RemoteAdmin implements RemoteService {
   close(): void {
     this.client.destroy(new BigtableError(Code.CANCELLED, 'the connection was closed while the call was under way'));
   }
+}
+
+/** The fields that MutateRowRequest and the entries of MutateRowsRequest have in common. */
+function entryFields({ row, mutations, idempotency }: RowMutations) {
+  return {
+    rowKey: toBytes(row),
+    mutations: mutationList(mutations).map(mutationMessage),
+    ...(idempotency && {
+      idempotency: {
+        token: toBytes(idempotency.token),
+        ...(idempotency.startMs !== undefined && { startTime: timestampOf(idempotency.startMs * 1000) }),
+      },
+    }),
+  };
 }

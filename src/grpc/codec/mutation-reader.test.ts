@@ -51,6 +51,43 @@ describe('requests with mutations', () => {
     );
   });
 
+  test('have the tokens of writes, and no start where it is 0', async () => {
+    const token = Buffer.from([0xff, 0, 1, 2, 3, 4, 5, 6]);
+    const known = toBinary(
+      MutateRowRequestSchema,
+      create(MutateRowRequestSchema, {
+        rowKey: Buffer.from('r'),
+        idempotency: { token, startTime: { seconds: 1_700_000_000n, nanos: 250_000_000 } },
+      }),
+    );
+    const text = token.toString('latin1');
+    assert.deepEqual((await reader(known).mutateRow()).idempotency, { token: text, startMs: 1_700_000_000_250 });
+    const entries = [
+      { idempotency: { token } },
+      { idempotency: { token, startTime: {} } },
+      { idempotency: {} },
+      {},
+      { idempotency: { token, startTime: { seconds: -1n } } },
+    ];
+    const bytes = toBinary(MutateRowsRequestSchema, create(MutateRowsRequestSchema, { entries }));
+    const read = await reader(bytes).mutateRows();
+    assert.deepEqual(
+      read.entries.map(({ idempotency }) => idempotency),
+      [
+        { token: text, startMs: undefined },
+        { token: text, startMs: undefined },
+        { token: '', startMs: undefined },
+        undefined,
+        { token: text, startMs: -1000 },
+      ],
+    );
+    // fields that come twice are merged, as protobuf says
+    const later = create(MutateRowRequestSchema, { idempotency: { startTime: { seconds: 1_700_000_001n } } });
+    const both = Buffer.concat([known, toBinary(MutateRowRequestSchema, later)]);
+    const { startMs } = (await reader(both).mutateRow()).idempotency ?? {};
+    assert.ok(startMs !== undefined && startMs >= 1_700_000_001_000 && startMs <= 1_700_000_001_250, `${startMs}`);
+  });
+
   test('MutateRows', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(byteString, mutations), { maxLength: 4 }), async (rows) => {

@@ -15,6 +15,7 @@ import { type Clock, inSlices, Pacer } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import {
   CellBatchBuilder,
+  type Idempotency,
   LIMITS,
   type Mutation,
   mutationList,
@@ -103,6 +104,7 @@ export class MutationReader {
       from: 0,
       most: MAX_MUTATIONS,
       list: isLarge ? undefined : [],
+      idempotency: undefined,
     };
     const pause = this.#rowFields(reader, entry);
     return pause === undefined
@@ -125,7 +127,14 @@ export class MutationReader {
         const index = entries.length + failures.length;
         if (index === MAX_MUTATIONS) throw tooMany();
         fields.begin(reader.spanStart, reader.spanEnd);
-        const entry: PartialRowMutations = { row: '', cells, from: cells.count, most: MAX_CELLS, list: undefined };
+        const entry: PartialRowMutations = {
+          row: '',
+          cells,
+          from: cells.count,
+          most: MAX_CELLS,
+          list: undefined,
+          idempotency: undefined,
+        };
         for (
           let pause = this.#entryFields(fields, entry);
           pause !== undefined;
@@ -222,6 +231,7 @@ export class MutationReader {
         if (pause) return pause;
       } else if (reader.field === 4) this.target.appProfile = reader.text();
       else if (reader.field === 6) this.target.authorizedView = reader.text();
+      else if (reader.field === 8) entry.idempotency = withIdempotency(entry.idempotency, reader.message());
       else reader.skip();
     }
     return undefined;
@@ -234,7 +244,8 @@ export class MutationReader {
       else if (reader.field === 2) {
         const pause = this.#entryMutation(reader, entry);
         if (pause) return pause;
-      } else reader.skip();
+      } else if (reader.field === 3) entry.idempotency = withIdempotency(entry.idempotency, reader.message());
+      else reader.skip();
     }
     return undefined;
   }
@@ -380,10 +391,34 @@ interface PartialRowMutations {
   readonly from: number;
   readonly most: number;
   list: Mutation[] | undefined;
+  idempotency: Idempotency | undefined;
 }
 
-function rowOf({ row, cells, from, list }: PartialRowMutations): RowMutations {
-  return { row, mutations: list ?? cells!.runFrom(from) };
+function rowOf({ row, cells, from, list, idempotency }: PartialRowMutations): RowMutations {
+  const mutations = list ?? cells!.runFrom(from);
+  return idempotency === undefined ? { row, mutations } : { row, mutations, idempotency };
+}
+
+/** An Idempotency, added to what an earlier field of the same number says. Its start of 0 is none. */
+function withIdempotency(earlier: Idempotency | undefined, reader: WireReader): Idempotency {
+  let { token = '', startMs = 0 } = earlier ?? {};
+  while (reader.next()) {
+    if (reader.field === 1) token = reader.byteString();
+    else if (reader.field === 2) startMs = timestampMs(reader.message());
+    else reader.skip();
+  }
+  return { token, startMs: startMs === 0 ? undefined : startMs };
+}
+
+/** A google.protobuf.Timestamp, rounded as doubles are. */
+function timestampMs(reader: WireReader): number {
+  let [seconds, nanos] = [0, 0];
+  while (reader.next()) {
+    if (reader.field === 1) seconds = Number(reader.int64());
+    else if (reader.field === 2) nanos = reader.int32();
+    else reader.skip();
+  }
+  return seconds * 1000 + nanos / 1e6;
 }
 
 function tooMany(): Error {

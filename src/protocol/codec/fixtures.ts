@@ -185,6 +185,7 @@ export const SAMPLES: Samples = {
     messages: [
       { row: 'r\0', mutations, tableId },
       { row: 'r', mutations: [], tableId, schemaVersion },
+      { row: 'r', mutations, tableId, idempotency: { token: 'token\xff01', startMs: 1_700_000_000_000.5 } },
     ],
     answers: [undefined],
   },
@@ -199,6 +200,7 @@ export const SAMPLES: Samples = {
       },
       { tableId, entries: [], schemaVersion },
       { tableId, entries: [], asksWait: true },
+      { tableId, entries: [{ row: 'r', mutations, idempotency: { token: 'token-01' } }] },
     ],
     answers: [{ outcomes: [undefined, refused, undefined] }, { outcomes: [undefined], waitedMs: 12.5 }],
   },

@@ -9,6 +9,7 @@ import {
   type GcRule,
   type GroupCompression,
   type GroupLayout,
+  type Idempotency,
   type LocalityGroup,
   type Mutation,
   mutationList,
@@ -123,7 +124,15 @@ const mutations: MessageCodec<Mutations> = mappedMessage(
 
 const mutationFields = { row: required(1, byteString), mutations: required(2, mutations) };
 
-export const rowMutations: MessageCodec<RowMutations> = message('RowMutations', mutationFields);
+const idempotency: MessageCodec<Idempotency> = message('Idempotency', {
+  token: required(1, byteString),
+  startMs: optional(2, number),
+});
+
+export const rowMutations: MessageCodec<RowMutations> = message('RowMutations', {
+  ...mutationFields,
+  idempotency: optional(3, idempotency),
+});
 
 /** The mutations of a row of the table with that id. */
 type TableMutations = RowMutations & { readonly tableId: string; readonly schemaVersion?: number | undefined };
@@ -132,6 +141,7 @@ export const tableMutations: MessageCodec<TableMutations> = message<TableMutatio
   ...mutationFields,
   tableId: required(3, text),
   schemaVersion: optional(4, count),
+  idempotency: optional(5, idempotency),
 });
 
 export const readModifyWriteRule: MessageCodec<ReadModifyWriteRule> = message('ReadModifyWriteRule', {

@@ -5,7 +5,14 @@
  */
 import { assert, BigtableError, Code } from '../../base/index.ts';
 import { type Clock, type Codecs, type FileSystem, Metrics, Pacer } from '../../env/index.ts';
-import { CursorState, intersectRanges, isEmptyRange, normalizeRanges } from '../../model/index.ts';
+import {
+  CursorState,
+  intersectRanges,
+  isEmptyRange,
+  normalizeRanges,
+  TOKEN_GROUP,
+  TOKEN_SCHEMA,
+} from '../../model/index.ts';
 import { BlockCache, SsTable, writeSsTable } from '../../sstable/index.ts';
 import type { CompactionJob, CompactionOutput, CompactionResult } from '../contract/compaction-job.ts';
 import { CompactionStream } from './compaction-stream.ts';
@@ -55,7 +62,7 @@ export async function compactFiles(tools: CompactionTools, job: CompactionJob): 
 async function collectVersions(tools: CompactionTools, job: CompactionJob, collector: VersionCollector): Promise<void> {
   for (const [i, output] of job.outputs.entries()) {
     if (collector.isOver) return;
-    if (!collector.beginOutput(i)) continue;
+    if (!collector.beginOutput(i) || output.group === TOKEN_GROUP) continue;
     const { after } = job.collected!;
     const from = after?.output === i ? after.row : '';
     await withStream(
@@ -93,7 +100,8 @@ function assertJob({ schema, outputs, isMajor, collection, since, collected, can
 async function emptyFamilies(tools: CompactionTools, job: CompactionJob): Promise<readonly string[]> {
   if (!job.isMajor) return [];
   const grouping = groupingOf(job.schema);
-  const empty = new Set(grouping.names.flatMap((group) => grouping.familiesIn(group)));
+  const groups = new Set([...grouping.names, ...job.outputs.map(({ group }) => group)]);
+  const empty = new Set([...groups].flatMap((group) => grouping.familiesIn(group)));
   for (const output of job.outputs) {
     const isEmpty =
       job.outputs.length > 1 &&
@@ -152,7 +160,8 @@ async function withStream<T>(
   try {
     for (const { path, clips } of output.inputs)
       inputs.push(new TabletFile(await SsTable.open({ ...tools, path, cache, metrics: new Metrics() }), range, clips));
-    const families = new ReadFamilies(schema, nowMicros);
+    const isOfTokens = output.group === TOKEN_GROUP;
+    const families = new ReadFamilies(isOfTokens ? TOKEN_SCHEMA : schema, nowMicros);
     const pacer = new Pacer(tools.clock);
     const keepsDeletions = collection === 'nothing';
     const merge = new MergeCursor(inputs, {
@@ -167,7 +176,10 @@ async function withStream<T>(
       rowDeletions: keepsDeletions,
       deletions: keepsDeletions,
       kept: keepsDeletions ? undefined : new KeptVersions(families, collection === 'all'),
-      onCollected: collector && ((row, column, timestamp) => collector.add(row, column, timestamp)),
+      // a change stream tells nothing of tokens
+      onCollected: isOfTokens
+        ? undefined
+        : collector && ((row, column, timestamp) => collector.add(row, column, timestamp)),
       seeks: !keepsDeletions,
       pacer,
       check: () => {

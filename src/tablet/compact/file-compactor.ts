@@ -20,7 +20,7 @@ import {
   type CompactionOutput,
   type CompactionResult,
 } from '../contract/compaction-job.ts';
-import type { TableSchema } from '../../model/index.ts';
+import { type TableSchema, TOKEN_GROUP } from '../../model/index.ts';
 import type { CollectionLog } from './collection-log.ts';
 import { groupingOf } from '../layers/grouping.ts';
 import { filesByGroup } from '../layers/layer-set.ts';
@@ -383,7 +383,8 @@ export class FileCompactor {
     const inputs = this.#context.layers.files;
     if (inputs.length === 0) return undefined;
     const grouping = groupingOf(this.#context.schema());
-    const outputs = grouping.names.map((group) => {
+    // a group without inputs has no output
+    const outputs = [...grouping.names, TOKEN_GROUP].map((group) => {
       const families = grouping.familiesIn(group);
       const from = new Set(inputs.filter((file) => holdsAny(file, families)).map((file) => file.group));
       return { group, families, inputs: inputs.filter((file) => from.has(file.group)).map(inputOf) };

@@ -106,7 +106,7 @@ export class Flusher {
     const { layers, commits, ownedFiles, serving } = context;
     const frozen = layers.oldestFrozen;
     assert(frozen !== undefined, 'a flush has a frozen memtable');
-    const { memtable } = frozen;
+    const { memtable, tokens } = frozen;
     assert(memtable.isFrozen, 'a memtable takes no writes while it is written to files');
     assert(!isAfter(context.state.redo, redo), 'redo points ascend');
     assert(serving.phase !== 'ended', 'a tablet that has ended writes no files');
@@ -120,6 +120,7 @@ export class Flusher {
       const work = {
         grouping: groupingOf(context.schema()),
         memtable,
+        tokens,
         groupsBeingWritten: this.#compactor.groupsBeingWritten,
         newPath,
         newest: redo,

@@ -6,6 +6,7 @@ import type { RowFilter } from '../../filter/index.ts';
 import type {
   Cell,
   FamilyUsage,
+  Idempotency,
   Mutation,
   Mutations,
   ReadBatch,
@@ -60,9 +61,9 @@ export interface TabletApi {
   /**
    * Logs and applies the mutations, which the server has checked against the schema. Resolves when they are durable and
    * applied and the lease surely held after that; UNAVAILABLE: the outcome is unknown. Cells without a timestamp get
-   * the time of the server when the change is logged.
+   * the time of the server when the change is logged. A change whose token the row has is made already, and stays so.
    */
-  mutateRow(context: RequestContext, row: ByteString, mutations: Mutations): Promise<void>;
+  mutateRow(context: RequestContext, row: ByteString, mutations: Mutations, idempotency?: Idempotency): Promise<void>;
   /** The same for several rows, each atomic by itself. Returns an outcome for each change: undefined = done. */
   mutateRows(
     context: RequestContext,

@@ -7,7 +7,7 @@
  * of one group are listed by age; so are files of different groups that hold the same family, which happens after a
  * family was moved.
  */
-import { assert, type ByteString, checksInvariants, isSuccessor } from '../../base/index.ts';
+import { assert, type ByteString, checksInvariants, type Int64, isSuccessor } from '../../base/index.ts';
 import type { ColumnSpan } from '../../filter/index.ts';
 import { Memtable } from '../../memtable/index.ts';
 import {
@@ -19,6 +19,9 @@ import {
   rangeContains,
   type RowRange,
   type RowRangeDeletion,
+  setCell,
+  TOKEN_FAMILY,
+  TOKEN_GROUP,
 } from '../../model/index.ts';
 import { ANYWHERE, FileRegions } from './file-regions.ts';
 import { crowdingOf } from './merge-choice.ts';
@@ -30,6 +33,8 @@ import type { TabletFile } from './tablet-file.ts';
 /** A memtable and the part of the log that it covers. */
 export interface MemtableLayer {
   readonly memtable: Memtable;
+  /** Tokens of writes, by row: where a deletion of the row does not reach them. Undefined: none. */
+  tokens: Memtable | undefined;
   /**
    * Position in the log of the server of the first record applied; undefined if there is none, or if it came from an
    * older log.
@@ -42,9 +47,11 @@ export interface MemtableLayer {
 }
 
 function emptyLayer(): MemtableLayer {
-  return { memtable: new Memtable(), firstPosition: undefined, rangeDeletions: false };
+  return { memtable: new Memtable(), tokens: undefined, firstPosition: undefined, rangeDeletions: false };
 }
 
+const NO_VALUE = Buffer.alloc(0);
+const noAggregate = (): undefined => undefined;
 const NO_FILES: readonly TabletFile[] = [];
 const EMPTY_LAYERS: readonly Layer[] = [];
 /** With fewer files each one is queried. */
@@ -63,6 +70,10 @@ export class LayerNeed {
     this.row = row;
     this.spans = spans;
   }
+}
+
+function bytesOf({ memtable, tokens }: MemtableLayer): number {
+  return memtable.sizeBytes + (tokens?.sizeBytes ?? 0);
 }
 
 /** The reader of a hold. */
@@ -116,7 +127,10 @@ export class LayerSet {
   /** Newest first. */
   #frozen: readonly MemtableLayer[] = [];
   #files: readonly TabletFile[];
-  /** Made when it is first needed. */
+  /** Those of tokens, and all others. */
+  #tokenFiles: readonly TabletFile[] = NO_FILES;
+  #cellFiles: readonly TabletFile[] = NO_FILES;
+  /** Made when it is first needed, of files with cells. */
   #byRow: FilesByRow | undefined;
   #maxFiles = 0;
   #crowding = 0;
@@ -168,7 +182,7 @@ export class LayerSet {
   }
 
   get memtableBytes(): number {
-    return this.#frozen.reduce((sum, { memtable }) => sum + memtable.sizeBytes, this.#active.memtable.sizeBytes);
+    return this.#frozen.reduce((sum, layer) => sum + bytesOf(layer), bytesOf(this.#active));
   }
 
   /** The lowest log position that a memtable still needs. */
@@ -204,8 +218,25 @@ export class LayerSet {
     const memtables = row === undefined ? this.#memtables : layersForRow(this.#memtables, row, spans);
     return this.#hold(
       pending.length === 0 ? memtables : pending.concat(memtables),
-      this.#files.length === 0 ? NO_FILES : filesFor(row === undefined ? this.#files : this.#filesOver(row), need),
+      this.#cellFiles.length === 0
+        ? NO_FILES
+        : filesFor(row === undefined ? this.#cellFiles : this.#filesOver(row), need),
     );
+  }
+
+  /** The same for the layers that may have the token of a write of the row, and no cells of users. */
+  holdTokens(row: ByteString, column: ColumnKey): LayerHold {
+    const memtables = [this.#active, ...this.#frozen].flatMap(({ tokens }) => tokens ?? []);
+    return this.#hold(
+      memtables.filter((layer) => layer.mayContainRow(row)),
+      this.#tokenFiles.filter((file) => file.mayContainColumn(row, column)),
+    );
+  }
+
+  /** The row of the active memtable gets the token of a write that was made then. */
+  addToken(row: ByteString, token: ByteString, micros: Int64): void {
+    this.#active.tokens ??= new Memtable();
+    this.#active.tokens.apply(row, [setCell(TOKEN_FAMILY, token, micros, NO_VALUE)], noAggregate);
   }
 
   #hold(memtables: readonly Layer[], files: readonly TabletFile[]): LayerHold {
@@ -229,6 +260,7 @@ export class LayerSet {
   freeze(): void {
     const frozen = this.#active;
     frozen.memtable.freeze();
+    frozen.tokens?.freeze();
     this.#frozen = [frozen, ...this.#frozen];
     this.#active = emptyLayer();
     this.#memtables = [this.#active.memtable, ...this.#memtables];
@@ -260,7 +292,8 @@ export class LayerSet {
     this.credits.spendMemtable();
     this.replaceFiles(files);
     // if a read still uses it, the garbage collector frees it later
-    if (!this.#holds.some(({ layers }) => layers.includes(replaced.memtable))) replaced.memtable.recycle();
+    for (const memtable of [replaced.memtable, replaced.tokens])
+      if (memtable !== undefined && !this.#holds.some(({ layers }) => layers.includes(memtable))) memtable.recycle();
   }
 
   /** Takes over a list made by `withNewest` or `withMerged` since when nothing has changed. */
@@ -282,13 +315,17 @@ export class LayerSet {
   }
 
   #filesOver(row: ByteString): readonly TabletFile[] {
-    if (this.#files.length < MIN_INDEXED_FILES) return this.#files;
-    this.#byRow ??= new FilesByRow(this.#files);
+    if (this.#cellFiles.length < MIN_INDEXED_FILES) return this.#cellFiles;
+    this.#byRow ??= new FilesByRow(this.#cellFiles);
     return this.#byRow.over(row);
   }
 
   #measure(): void {
-    const groups = [...filesByGroup(this.#files).values()];
+    const byGroup = filesByGroup(this.#files);
+    const groups = [...byGroup.values()];
+    this.#tokenFiles = byGroup.get(TOKEN_GROUP) ?? NO_FILES;
+    this.#cellFiles =
+      this.#tokenFiles.length === 0 ? this.#files : this.#files.filter(({ group }) => group !== TOKEN_GROUP);
     this.#byRow = undefined;
     this.#maxFiles = Math.max(0, ...groups.map((files) => files.length));
     this.#crowding = Math.max(0, ...groups.map(crowdingOf));
@@ -443,7 +480,9 @@ function byAge(a: TabletFile, b: TabletFile): number {
  */
 export function coveredFiles(files: readonly TabletFile[], deletions: readonly RowRangeDeletion[]): TabletFile[] {
   return files.filter((file) => {
-    const { firstRow, lastRow } = file;
+    const { firstRow, lastRow, group } = file;
+    // tokens outlive their rows
+    if (group === TOKEN_GROUP) return false;
     if (firstRow === undefined || lastRow === undefined || file.rowRangeDeletions().length > 0) return false;
     return deletions.some(({ start, end }) => start <= firstRow && (end === undefined || lastRow < end));
   });

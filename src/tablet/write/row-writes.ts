@@ -8,12 +8,13 @@
  *
  * Hot path: a small change of a row that is not locked is logged synchronously, without the steps of a transaction.
  */
-import { assert, BigtableError, type ByteString, Code, toBigtableError } from '../../base/index.ts';
+import { assert, BigtableError, type ByteString, Code, toBigtableError, toBytes } from '../../base/index.ts';
 import { Pacer, type RequestContext } from '../../env/index.ts';
 import type { RowFilter } from '../../filter/index.ts';
 import {
   type Cell,
   cutToGranularity,
+  type Idempotency,
   type Mutation,
   type Mutations,
   rangeContains,
@@ -26,6 +27,7 @@ import { LayerNeed } from '../layers/layer-set.ts';
 import { NewestCells } from '../read/newest-cells.ts';
 import { ReadFamilies } from '../read/read-families.ts';
 import type { Search } from '../read/search.ts';
+import { TokenSearch } from '../read/token-search.ts';
 import { CellChanges } from './read-modify-write.ts';
 import type { PendingBatch } from './pending-rows.ts';
 import type { RowLocks } from './row-locks.ts';
@@ -55,7 +57,8 @@ export class RowWrites {
     this.#pacer = new Pacer(context.env.clock, TURNS_PER_CHECK);
   }
 
-  mutateRow(context: RequestContext, row: ByteString, mutations: Mutations): Promise<void> {
+  mutateRow(context: RequestContext, row: ByteString, mutations: Mutations, idempotency?: Idempotency): Promise<void> {
+    if (idempotency !== undefined) return this.#mutateOnce(context, row, mutations, idempotency.token);
     const lock = new SharedLock();
     if (isLargeChange(mutations) || !this.#locks.tryLockShared(row, lock))
       return this.#inTurn(context, new RowTurn(row, false), readNothing, (turn) => this.#writeRow(turn, mutations));
@@ -64,6 +67,24 @@ export class RowWrites {
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  /**
+   * The row is locked until the change is applied, so that an attempt which arrives meanwhile finds its token. A change
+   * that was made by an earlier attempt is made.
+   */
+  #mutateOnce(context: RequestContext, row: ByteString, mutations: Mutations, token: ByteString): Promise<void> {
+    const { layers, env } = this.#context;
+    return this.#inTurn(
+      context,
+      new RowTurn(row, true),
+      () => new TokenSearch(layers, row, token, env.clock.nowMicros()),
+      (turn, { isFound }) => {
+        if (isFound) return;
+        const [change] = storedChanges(this.#context.schema(), [{ row, mutations }]);
+        turn.applied = this.#writer.writeOnce(change!, toBytes(token), turn.seen);
+      },
+    );
   }
 
   /**
@@ -94,9 +115,9 @@ export class RowWrites {
     };
     for (let i = 0; i < changes.length; i++) {
       const change = changes[i]!;
-      const { row, mutations } = change;
-      if (isLargeChange(mutations) || !this.#locks.tryLockShared(row, batch.lock))
-        outcomeOf(this.mutateRow(context, row, mutations), [i]);
+      const { row, mutations, idempotency } = change;
+      if (idempotency !== undefined || isLargeChange(mutations) || !this.#locks.tryLockShared(row, batch.lock))
+        outcomeOf(this.mutateRow(context, row, mutations, idempotency), [i]);
       else if (batch.add(i, change).isFull) writeBatch();
     }
     writeBatch();

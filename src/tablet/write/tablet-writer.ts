@@ -15,7 +15,7 @@
  * Hot path: small changes are logged and applied synchronously. Large ones, which take several slices, and buffered
  * ones, which may wait for space, have functions of their own.
  */
-import { assert, type ByteString, checksInvariants, unavailable } from '../../base/index.ts';
+import { assert, type ByteString, checksInvariants, fromBytes, unavailable } from '../../base/index.ts';
 import {
   encodeRows,
   isAfter,
@@ -55,10 +55,13 @@ const MUTATIONS_PER_CHECK = 64;
  * A change as it is logged: every cell has a timestamp. A cell that has the time of the server has the time of the
  * commit.
  */
-type TimedChange = Pick<NewRecord, 'body' | 'commitMicros' | 'encodedRows'>;
+type TimedChange = Pick<NewRecord, 'body' | 'commitMicros' | 'encodedRows' | 'token'>;
+
+/** The part of a record that changes the memtable. */
+type AppliedChange = Pick<RedoRecord, 'body' | 'commitMicros' | 'token'>;
 
 interface LoggedRecord {
-  readonly body: RecordBody<Mutations>;
+  readonly change: TimedChange;
   readonly sequence: number;
   /** Released when the change is applied. */
   readonly lock: SharedLock | undefined;
@@ -118,9 +121,9 @@ export class TabletWriter {
   /** Applies a record of an earlier owner. Returns undefined if it is applied already. */
   replay(record: RedoRecord): Promise<void> | undefined {
     assert(this.#context.serving.phase === 'loading', 'records of earlier owners are applied before the first write');
-    const { body, epoch, sequence } = record;
+    const { epoch, sequence } = record;
     this.#context.time.replayed(record, this.#context.schema().granularity);
-    return this.#apply(body, { epoch, sequence });
+    return this.#apply(record, { epoch, sequence });
   }
 
   /**
@@ -134,6 +137,16 @@ export class TabletWriter {
     if (this.#buffered) return this.#writeBuffered(() => this.#timed(rows, givenMicros), lock);
     checkSeen(seen);
     return this.#append(this.#timed(rows, givenMicros), lock).done;
+  }
+
+  /** The same for a change of one row, which is locked exclusively, that leaves a token there. */
+  writeOnce(change: RowMutations, token: Uint8Array, seen: PendingBatch | undefined): Promise<void> {
+    const rows: LargeRows = [change];
+    if (isLarge(rows)) return this.#writeLarge(rows, undefined, undefined, seen, token);
+    const timed = (): TimedChange => ({ ...this.#timed(rows, undefined), token });
+    if (this.#buffered) return this.#writeBuffered(timed, undefined);
+    checkSeen(seen);
+    return this.#append(timed(), undefined).done;
   }
 
   /** True if a change of a row must be applied before the exclusive lock is released: it cannot be pending. */
@@ -155,7 +168,7 @@ export class TabletWriter {
     assert(!this.staysLocked(mutations), 'a change that is pending is applied in one slice');
     checkSeen(seen);
     const batch = this.#append(this.#timed([change], givenMicros), undefined, isTransaction ? row : undefined);
-    const { body } = batch.records.at(-1)!;
+    const { body } = batch.records.at(-1)!.change;
     assert(body.kind === 'rows' && body.rows.length === 1, 'a change of a row stays one');
     if (isTransaction) this.#locks.logged(row);
     this.pending.add(batch, row, body.rows[0]!.mutations);
@@ -235,7 +248,6 @@ export class TabletWriter {
   }
 
   #append(change: TimedChange, lock: SharedLock | undefined, hotRow?: ByteString): LoggedBatch {
-    const { body } = change;
     const { sequence, append } = this.#log.append(this.#record(change));
     let batch = this.#batch;
     if (batch === undefined || batch.append !== append) {
@@ -247,15 +259,15 @@ export class TabletWriter {
     }
     const last = batch.records.at(-1);
     assert(last === undefined || last.sequence < sequence, 'changes of one append are in the order of the log');
-    batch.records.push({ body, sequence, lock, hotRow, applying: undefined });
+    batch.records.push({ change, sequence, lock, hotRow, applying: undefined });
     this.#writes++;
     return batch;
   }
 
-  #record({ body, commitMicros, encodedRows }: TimedChange): NewRecord {
+  #record({ body, commitMicros, encodedRows, token }: TimedChange): NewRecord {
     const { serving } = this.#context;
     if (serving.failure) throw serving.notServingError();
-    return { tableId: this.#tableId, epoch: this.#epoch, commitMicros, origin: Origin.user, body, encodedRows };
+    return { tableId: this.#tableId, epoch: this.#epoch, commitMicros, origin: Origin.user, token, body, encodedRows };
   }
 
   /** Applies the records of one append in their order. */
@@ -284,11 +296,11 @@ export class TabletWriter {
     }
   }
 
-  #applyAll(changes: readonly LoggedRecord[]): void {
+  #applyAll(records: readonly LoggedRecord[]): void {
     let failure: { readonly error: unknown } | undefined;
-    for (const change of changes) {
+    for (const record of records) {
       try {
-        change.applying = this.#apply(change.body, { epoch: this.#epoch, sequence: change.sequence });
+        record.applying = this.#apply(record.change, { epoch: this.#epoch, sequence: record.sequence });
       } catch (error) {
         failure ??= { error };
       }
@@ -302,6 +314,7 @@ export class TabletWriter {
     lock: SharedLock | undefined,
     givenMicros: number | undefined,
     seen: PendingBatch | undefined,
+    token?: Uint8Array,
   ): Promise<void> {
     const { env, host } = this.#context;
     this.#writes++;
@@ -312,13 +325,14 @@ export class TabletWriter {
         body,
         commitMicros,
         encodedRows: await encodeRows(body.rows, new Pacer(env.clock)),
+        token,
       };
       if (this.#buffered) return await this.#writeBuffered(() => encoded, undefined);
       checkSeen(seen);
       const batch = this.#append(encoded, undefined);
-      const change = batch.records.at(-1)!;
+      const record = batch.records.at(-1)!;
       // the row stays locked until the last slice, even if the batch fails
-      await batch.done.finally(() => change.applying);
+      await batch.done.finally(() => record.applying);
       this.#checkNotFailed();
       this.#checkLease();
     } catch (error) {
@@ -348,7 +362,7 @@ export class TabletWriter {
       this.#newestBuffered = append.durable;
       // the newest durable append precedes this record: the log is kept from there on
       layers.active.firstPosition ??= log.newestPosition;
-      const applying = this.#apply(change.body, { epoch: this.#epoch, sequence });
+      const applying = this.#apply(change, { epoch: this.#epoch, sequence });
       if (applying !== undefined) await applying;
       this.#checkNotFailed();
       this.#checkLease();
@@ -380,14 +394,19 @@ export class TabletWriter {
   }
 
   /** Returns undefined if it is applied already. */
-  #apply(body: RecordBody<Mutations>, at: RedoPoint): Promise<void> | undefined {
-    const { active } = this.#context.layers;
+  #apply({ body, token, commitMicros }: AppliedChange, at: RedoPoint): Promise<void> | undefined {
+    const { layers } = this.#context;
+    const { active } = layers;
     assert(isAfter(at, this.#applied), 'records are applied once, in order');
     this.#applied = at;
     if (checksInvariants && body.kind === 'rows') this.#assertInside(body.rows);
     if (body.kind === 'dropRows') {
       active.memtable.dropRows(body.range);
       return undefined;
+    }
+    if (token !== undefined) {
+      assert(body.rows.length === 1, 'a token is of one row');
+      layers.addToken(body.rows[0]!.row, fromBytes(token), commitMicros);
     }
     const aggregateOf = this.#aggregateOf();
     for (const { mutations } of body.rows) active.rangeDeletions ||= deletesRanges(mutations);
