@@ -175,9 +175,9 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
       { file: WRITER, text: 'this.#applyAll(batch.records);', wrong: '' },
       {
         file: WRITER,
-        text: 'batch.records.push({ body, sequence, lock, hotRow, applying: undefined });',
+        text: 'batch.records.push({ change, sequence, lock, hotRow, applying: undefined });',
         wrong:
-          'batch.records.push({ body, sequence, lock, hotRow, applying: undefined }); this.#applyAll(batch.records.slice(-1));',
+          'batch.records.push({ change, sequence, lock, hotRow, applying: undefined }); this.#applyAll(batch.records.slice(-1));',
       },
     ],
   },
