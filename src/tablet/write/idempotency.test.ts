@@ -144,6 +144,24 @@ describe('a write with a token', () => {
     ]);
   });
 
+  test('is made once if its row is deleted, and that is flushed, while files are merged', async () => {
+    const tablet = await opened();
+    await tablet.once('a', TOKEN);
+    await tablet.tablet.flush();
+    let flushed = false;
+    tablet.onCompaction = async () => {
+      await tablet.apply('a', { kind: 'deleteFromRow' });
+      await tablet.set('a', 'v');
+      await tablet.tablet.flush();
+      flushed = true;
+    };
+    await tablet.tablet.compact('major');
+    assert.ok(flushed);
+    await tablet.once('a', TOKEN);
+    assert.deepEqual(await tablet.cells(), ['a f:q@1=v']);
+    assert.equal(tablet.state.files[TOKEN_GROUP]?.length, 1);
+  });
+
   test('leaves nothing that is seen, and its file goes when its tokens are forgotten', async () => {
     const tablet = await opened();
     await tablet.once('a', TOKEN, {
