@@ -159,11 +159,26 @@ export class Backups {
   ): Promise<TableSchema> {
     const { tables } = this.#options;
     const { file } = await this.#ready(backup);
+    const { name: from, table, sourceBackup, startMicros, endMicros } = file;
+    const restoredFrom = {
+      name: from,
+      table,
+      ...(sourceBackup !== undefined && { sourceBackup }),
+      startMicros,
+      endMicros,
+    };
     const schemaOf = (id: string): TableSchema => {
       const { extra, changeStream: _notRestored, ...schema } = withoutQuotas(file.schema);
       // it is set for a table, not for its contents
       const kept = Object.entries(extra ?? {}).filter(([field]) => field !== BACKUP_POLICY);
-      return { ...schema, id, name, deletionProtection: false, ...(extra && { extra: Object.fromEntries(kept) }) };
+      return {
+        ...schema,
+        id,
+        name,
+        deletionProtection: false,
+        restoredFrom,
+        ...(extra && { extra: Object.fromEntries(kept) }),
+      };
     };
     const createRows = (id: string): Promise<MetadataRow[]> => this.#copyRows(file, id, false, context);
     return tables.restoreTable(name, { schemaOf, createRows }, context);

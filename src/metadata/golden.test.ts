@@ -96,6 +96,22 @@ const STREAMED_SCHEMA: TableSchema = {
   changeStream: { retentionMicros: 86_400e6 },
 };
 
+const BACKUPS = 'projects/p/instances/i/clusters/c/backups/';
+const RESTORED_SCHEMA: TableSchema = {
+  name: 'projects/p/instances/i/tables/u',
+  id: '0000002c',
+  granularity: 'micros',
+  deletionProtection: false,
+  families: {},
+  restoredFrom: {
+    name: `${BACKUPS}copy`,
+    table: 'projects/p/instances/i/tables/t',
+    sourceBackup: `${BACKUPS}b`,
+    startMicros: 1_700_000_000_000_000,
+    endMicros: 1_700_000_000_250_000,
+  },
+};
+
 /** With ordinary prototypes: decoded records have none. */
 const plain = <T>(decoded: T): T => structuredClone(decoded);
 
@@ -143,6 +159,13 @@ describe('the golden files of METADATA', () => {
     const golden = goldenFile('schema-with-change-stream-v1.json', written);
     assert.equal(Buffer.from(written).toString(), golden.toString());
     assert.deepEqual(plain(decodeSchema(schemaPath(STREAMED_SCHEMA.name), golden)), STREAMED_SCHEMA);
+  });
+
+  test('so is that of a table that was restored from a backup', () => {
+    const written = encodeSchema(RESTORED_SCHEMA);
+    const golden = goldenFile('schema-restored-v1.json', written);
+    assert.equal(Buffer.from(written).toString(), golden.toString());
+    assert.deepEqual(plain(decodeSchema(schemaPath(RESTORED_SCHEMA.name), golden)), RESTORED_SCHEMA);
   });
 
   test('the mark of a deletion is the same, byte for byte, and is read back', () => {

@@ -3,7 +3,15 @@
  * the file is created to the instant it is removed. Format: docs/formats/metadata.md.
  */
 import { assert, CorruptionError } from '../base/index.ts';
-import type { FamilySchema, GcRule, GroupCompression, LocalityGroup, TableSchema, ValueType } from '../model/index.ts';
+import type {
+  FamilySchema,
+  GcRule,
+  GroupCompression,
+  LocalityGroup,
+  RestoredFrom,
+  TableSchema,
+  ValueType,
+} from '../model/index.ts';
 import { encodeDocument, PlainObject } from './plain-json.ts';
 
 const SCHEMA_DIRECTORY = 'schemas/';
@@ -41,10 +49,21 @@ export function decodeSchema(path: string, contents: Uint8Array): TableSchema {
       changeStream: { retentionMicros: object.object('changeStream').count('retentionMicros') },
     }),
     ...(object.has('quotaBytes') && { quotaBytes: object.count('quotaBytes') }),
+    ...(object.has('restoredFrom') && { restoredFrom: readRestoredFrom(object.object('restoredFrom')) }),
     ...(object.has('nextGenerations') && {
       nextGenerations: object.object('nextGenerations').record((all, name) => all.count(name)),
     }),
     ...(object.has('extra') && { extra: object.object('extra').record((all, name) => all.text(name)) }),
+  };
+}
+
+function readRestoredFrom(object: PlainObject): RestoredFrom {
+  return {
+    name: object.text('name'),
+    table: object.text('table'),
+    ...(object.has('sourceBackup') && { sourceBackup: object.text('sourceBackup') }),
+    startMicros: object.count('startMicros'),
+    ...(object.has('endMicros') && { endMicros: object.count('endMicros') }),
   };
 }
 

@@ -22,6 +22,9 @@ export interface Backup {
   readonly sizeBytes: number;
 }
 
+/** The backup that a table was restored from, which may exist no more. */
+export type RestoredFrom = Pick<Backup, 'name' | 'table' | 'sourceBackup' | 'startMicros' | 'endMicros'>;
+
 /** One whose file is damaged, or of a later release: only its name is known. It can be deleted, and nothing else. */
 export interface UnreadableBackup {
   readonly name: string;

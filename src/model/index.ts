@@ -4,7 +4,14 @@
  */
 export type { DeletedTable } from './deleted-table.ts';
 export { aggregateInput, checkAggregateInput, checkAggregateState, mergeAggregates } from './aggregate.ts';
-export { type Backup, isBackupName, type ListedBackup, type NewBackup, type UnreadableBackup } from './backup.ts';
+export {
+  type Backup,
+  isBackupName,
+  type ListedBackup,
+  type NewBackup,
+  type RestoredFrom,
+  type UnreadableBackup,
+} from './backup.ts';
 export {
   type ChangeBatch,
   type ChangePosition,

@@ -3,6 +3,7 @@
  * ColumnFamily, GcRule, Type). Plain frozen data, kept as a small file in the lock service.
  */
 import { ownOf } from '../base/index.ts';
+import type { RestoredFrom } from './backup.ts';
 
 /**
  * The rule for the versions that a family may drop. `union`: those that any rule drops; `intersection`: those that
@@ -97,6 +98,8 @@ export interface TableSchema {
   readonly changeStream?: ChangeStream | undefined;
   /** Most bytes that its families may take together. Left out: any number. */
   readonly quotaBytes?: number;
+  /** Undefined: its rows are from no backup. */
+  readonly restoredFrom?: RestoredFrom | undefined;
   /** The next generation of each family name that was ever dropped. */
   readonly nextGenerations?: Readonly<Record<string, number>>;
   /** Fields of the API that Edubba keeps without effect, serialized, by name, base64. */

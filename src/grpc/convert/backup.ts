@@ -1,11 +1,12 @@
 /** google.bigtable.admin.v2.Backup. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { invalidArgument } from '../../base/index.ts';
-import type { Backup, ListedBackup } from '../../model/index.ts';
+import type { Backup, ListedBackup, RestoredFrom } from '../../model/index.ts';
 import {
   type Backup as BackupMessage,
   Backup_BackupType as BackupType,
   Backup_State as State,
+  type BackupInfo,
   type BackupInfoSchema,
   BackupSchema,
 } from '../generated/google/bigtable/admin/v2/table_pb.ts';
@@ -44,7 +45,7 @@ export function backupMessage(backup: ShownBackup): BackupMessage {
   });
 }
 
-export function backupInfo(backup: Backup): MessageInitShape<typeof BackupInfoSchema> {
+export function backupInfo(backup: RestoredFrom): MessageInitShape<typeof BackupInfoSchema> {
   const { name, table, sourceBackup = '', startMicros, endMicros } = backup;
   return {
     backup: name,
@@ -52,6 +53,17 @@ export function backupInfo(backup: Backup): MessageInitShape<typeof BackupInfoSc
     ...(endMicros !== undefined && { endTime: timestampOf(endMicros) }),
     sourceTable: table,
     sourceBackup,
+  };
+}
+
+/** As a server of Edubba has made it. */
+export function restoredFromOf({ backup, sourceTable, sourceBackup, startTime, endTime }: BackupInfo): RestoredFrom {
+  return {
+    name: backup,
+    table: sourceTable,
+    ...(sourceBackup !== '' && { sourceBackup }),
+    startMicros: microsOf(startTime, 'start_time') ?? 0,
+    ...(endTime && { endMicros: microsOf(endTime, 'end_time') }),
   };
 }
 

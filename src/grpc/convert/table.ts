@@ -13,6 +13,8 @@ import {
   ChangeStreamConfigSchema,
   type ColumnFamily,
   ColumnFamilySchema,
+  RestoreInfoSchema,
+  RestoreSourceType,
   type Table,
   Table_AutomatedBackupPolicySchema,
   Table_ClusterState_ReplicationState as ReplicationState,
@@ -23,6 +25,7 @@ import {
   TieredStorageConfigSchema,
 } from '../generated/google/bigtable/admin/v2/table_pb.ts';
 import { Type_StructSchema } from '../generated/google/bigtable/admin/v2/types_pb.ts';
+import { backupInfo, restoredFromOf } from './backup.ts';
 import { gcRuleMessage, gcRuleOf } from './gc-rule.ts';
 import { valueTypeMessage, valueTypeOf } from './value-type.ts';
 
@@ -166,6 +169,11 @@ export function tableMessage(schema: TableSchema, view: View, clusters: readonly
   if (view === View.REPLICATION_VIEW || view === View.ENCRYPTION_VIEW) return table;
   table.columnFamilies = columnFamiliesOf(Object.values(schema.families));
   if (schema.changeStream !== undefined) table.changeStreamConfig = changeStreamMessage(schema.changeStream);
+  if (schema.restoredFrom !== undefined)
+    table.restoreInfo = create(RestoreInfoSchema, {
+      sourceType: RestoreSourceType.BACKUP,
+      sourceInfo: { case: 'backupInfo', value: backupInfo(schema.restoredFrom) },
+    });
   applyExtra(table, schema.extra ?? {});
   if (table.automatedBackupConfig.case === 'automatedBackupPolicy')
     table.effectiveAutomatedBackupPolicy = table.automatedBackupConfig.value;
@@ -203,6 +211,7 @@ export function applyExtra(table: Table, extra: Readonly<Record<string, string>>
 export function schemaOf(table: Table): TableSchema {
   const extra = extraOf(table);
   const changeStream = changeStreamOf(table.changeStreamConfig);
+  const backup = table.restoreInfo?.sourceInfo.value;
   return {
     name: table.name,
     id: '',
@@ -212,6 +221,7 @@ export function schemaOf(table: Table): TableSchema {
     ),
     deletionProtection: table.deletionProtection,
     ...(changeStream && { changeStream }),
+    ...(backup && { restoredFrom: restoredFromOf(backup) }),
     ...(extra && { extra }),
   };
 }

@@ -117,7 +117,14 @@ for (const { name: doorName, open } of DOORS.filter((door) => door.isServer)) {
       const table = anyUnpack(restored.result.value as never, TableSchema)!;
       assert.equal(table.deletionProtection, false);
       assert.deepEqual(await rowsOf('u'), ['a', 'n']);
-      const { columnFamilies } = await api.ask(admin.getTable, { name: table.name });
+      const { columnFamilies, restoreInfo } = await api.ask(admin.getTable, { name: table.name });
+      assert.deepEqual(restoreInfo, table.restoreInfo);
+      assert.deepEqual(
+        [restoreInfo?.sourceType, restoreInfo?.sourceInfo.value],
+        [RestoreSourceType.BACKUP, info.sourceInfo.value],
+      );
+      assert.deepEqual(info.sourceInfo.value?.endTime, backup.endTime);
+      assert.equal((await api.ask(admin.getTable, { name: TABLE })).restoreInfo, undefined);
       assert.equal(columnFamilies['f']?.gcRule?.rule.value, 3);
       await api.ask(admin.deleteBackup, { name: metadata.name });
       assert.equal(await codeOf(api.ask(admin.getBackup, { name: metadata.name })), 'NOT_FOUND');
