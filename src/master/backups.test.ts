@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Cluster, inCluster } from '../../test/cluster.ts';
 import { allRows } from '../../test/metadata-rows.ts';
-import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
+import { rejectsWith, setCell, TABLES, type Tables } from '../../test/tables.ts';
 import { Code, unavailable } from '../base/index.ts';
 import { listFiles, sleep } from '../env/index.ts';
 import { backupPath, decodeBackup } from '../metadata/index.ts';
-import type { NewBackup } from '../model/index.ts';
+import type { NewBackup, TableSchema } from '../model/index.ts';
 import { callMaster, FILES_DIRECTORY, type MasterCalls } from '../protocol/index.ts';
 import { Master } from './index.ts';
 
@@ -50,6 +50,46 @@ async function fileCount({ env }: Cluster): Promise<number> {
 const TWO = { servers: 2 };
 
 describe('backups', () => {
+  test(
+    'are restored without the quotas of their table',
+    inCluster(async (cluster, tables) => {
+      const { client } = cluster;
+      await tables.create('t');
+      const [family] = Object.keys((await client.getTable(tables.context(), `${TABLES}t`)).families);
+      await client.setQuota(tables.context(), `${TABLES}t`, { quotaBytes: 1 });
+      await client.setQuota(tables.context(), `${TABLES}t`, { family, quotaBytes: 1 });
+      await backUp(cluster, 'b');
+      await rejectsWith(Code.RESOURCE_EXHAUSTED, tables.set('t', 'a', 'more than a byte'), /quota/);
+      const { quotaBytes, families } = (await restore(cluster, 'b', 'u')) as TableSchema;
+      assert.deepEqual([quotaBytes, families[family!]?.quotaBytes], [undefined, undefined]);
+      await tables.set('u', 'a', 'more than a byte');
+      assert.deepEqual(await tables.rows('u'), ['a']);
+    }),
+  );
+
+  test(
+    'have the tokens of writes: one that is in the backup is not made again in the restored table',
+    inCluster(async (cluster, tables) => {
+      const { client } = cluster;
+      await tables.create('t');
+      const once = (table: string, row: string): Promise<void> =>
+        client.mutateRow(tables.context(), TABLES + table, {
+          row,
+          mutations: [setCell(row)],
+          idempotency: { token: 'token-01' },
+        });
+      await once('t', 'a');
+      await backUp(cluster, 'b');
+      await restore(cluster, 'b', 'u');
+      await client.dropRowRange(tables.context(), `${TABLES}u`, { start: '', end: undefined });
+      for (const row of ['a', 'b']) await once('u', row);
+      assert.deepEqual(await tables.rows('u'), ['b']);
+      await sweep(cluster);
+      await once('u', 'a');
+      assert.deepEqual([await tables.rows('u'), await tables.rows('t')], [['b'], ['a']]);
+    }),
+  );
+
   test(
     'have the rows of their time, also when the table has changed and its files were swept',
     inCluster(async (cluster, tables) => {
