@@ -56,12 +56,14 @@ import {
   askedClusterDeletion,
   askedClusterUpdate,
   askedInstance,
+  askedInstanceUpdate,
   askedProject,
   type Cluster,
   type ClusterOptions,
   type ClusterUpdate,
   type Instance,
   type InstanceOptions,
+  type InstanceUpdate,
   type ListInstancesOptions,
   ownCluster,
   ownInstance,
@@ -366,6 +368,11 @@ export class Database {
       call,
     );
     return all.map((instance) => this.#shown(instance));
+  }
+
+  /** Changes the instance's own name for people, type, edition or labels. */
+  async updateInstance(instance: string, update: InstanceUpdate): Promise<Instance> {
+    return this.#shown(await this.#changeInstance(instance, (name) => askedInstanceUpdate(name, update), update));
   }
 
   /**

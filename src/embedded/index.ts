@@ -51,6 +51,7 @@ export type {
   ClusterUpdate,
   Instance,
   InstanceOptions,
+  InstanceUpdate,
   ListInstancesOptions,
 } from './schema/instances.ts';
 export type { FamilyOptions } from './schema/families.ts';

@@ -83,6 +83,19 @@ for (const door of DOORS) {
       assert.ok(isFrozen(await database.createCluster('local', 'c', { autoscaling: scaling })));
     });
 
+    test('are given other names and labels, and keep what is not given', async () => {
+      await using database = await door.open();
+      const made = await database.createInstance('games', { type: 'development', labels: { team: 'a', old: 'x' } });
+      const named = await database.updateInstance('games', { displayName: 'All games', labels: { team: 'b' } });
+      assert.deepEqual(named, { ...made, displayName: 'All games', labels: { team: 'b' } });
+      assert.ok(isFrozen(named));
+      const grown = await database.updateInstance('games', { type: 'production', edition: 'enterprise-plus' });
+      assert.deepEqual(grown, { ...named, type: 'production', edition: 'enterprise-plus' });
+      assert.deepEqual(await database.updateInstance('games', { labels: {} }), { ...grown, labels: {} });
+      assert.deepEqual(await database.getInstance('games'), { ...grown, labels: {} });
+      assert.equal((await database.updateInstance('local', { displayName: 'Mine' })).displayName, 'Mine');
+    });
+
     test('of the own project are listed by id, those of another by full name', async () => {
       await using database = await door.open();
       await database.createInstance('games');
@@ -125,6 +138,14 @@ for (const door of DOORS) {
         ],
         [() => database.createInstance('x1', bad({ clusters: ['c'] })), Code.INVALID_ARGUMENT, /by its id/],
         [() => database.createInstance('x1', bad({ type: 'test' })), Code.INVALID_ARGUMENT, /type must be one of prod/],
+        [
+          () => database.updateInstance('games', {}),
+          Code.INVALID_ARGUMENT,
+          /displayName, type, edition or labels must/,
+        ],
+        [() => database.updateInstance('games', { displayName: '' }), Code.INVALID_ARGUMENT, /must not be empty/],
+        [() => database.updateInstance('games', bad({ label: {} })), Code.INVALID_ARGUMENT, /did you mean labels\?/],
+        [() => database.updateInstance('none', { labels: {} }), Code.NOT_FOUND, /^instance none does not exist/],
         [() => database.listInstances({ project: 'a/b' }), Code.INVALID_ARGUMENT, /project must be text without/],
         [
           () => database.createCluster('games', 'a'),

@@ -75,6 +75,11 @@ export interface ListInstancesOptions extends CallOptions {
 
 export interface ClusterOptions extends ClusterFigures, CallOptions {}
 
+/** What is left out stays; `labels` replaces all labels. */
+export interface InstanceUpdate
+  extends CallOptions,
+    Pick<InstanceOptions, 'displayName' | 'type' | 'edition' | 'labels'> {}
+
 /** What is left out stays. */
 export interface ClusterUpdate extends CallOptions {
   readonly nodes?: number | undefined;
@@ -105,6 +110,13 @@ const INSTANCE_OPTIONS = {
   labels: 'free',
   clusters: 'free',
 } satisfies OptionTable<InstanceOptions>;
+const INSTANCE_UPDATE = {
+  ...CALL_OPTIONS,
+  displayName: 'free',
+  type: 'free',
+  edition: 'free',
+  labels: 'free',
+} satisfies OptionTable<InstanceUpdate>;
 const LIST_OPTIONS = { ...CALL_OPTIONS, project: 'free' } satisfies OptionTable<ListInstancesOptions>;
 const TYPES: readonly ModelInstance['type'][] = ['production', 'development'];
 const EDITIONS: readonly ModelInstance['edition'][] = ['enterprise', 'enterprise-plus'];
@@ -159,6 +171,20 @@ export function askedInstance(name: string, options: InstanceOptions): NewInstan
   };
   checkNewInstance(instance);
   return instance;
+}
+
+export function askedInstanceUpdate(instance: string, update: InstanceUpdate): InstanceChange {
+  checkOptions(update, INSTANCE_UPDATE, 'updateInstance');
+  const { displayName, type, edition, labels } = update;
+  if (displayName === undefined && type === undefined && edition === undefined && labels === undefined)
+    throw invalidArgument('updateInstance: displayName, type, edition or labels must be given');
+  return checked(instance, {
+    kind: 'describe',
+    ...(displayName !== undefined && { displayName: textOf(displayName, 'displayName') }),
+    ...(type !== undefined && { type: oneOf(type, TYPES, 'type') }),
+    ...(edition !== undefined && { edition: oneOf(edition, EDITIONS, 'edition') }),
+    ...(labels !== undefined && { labels: labelsOf(labels) }),
+  });
 }
 
 /** The id of the project. */
