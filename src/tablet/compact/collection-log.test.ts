@@ -1,5 +1,6 @@
 /** What compactions drop by rules of garbage collection is in the log of a table with a change stream. */
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { BigtableError, Code } from '../../base/index.ts';
@@ -75,6 +76,19 @@ describe('versions that garbage collection drops', () => {
       for (const family of ['f', 'g', 'k']) for (const at of [5, 6]) await fixture.set(row, 'v', at, family);
     await fixture.tablet.compact('major');
     assert.deepEqual((await collected(fixture)).sort(), ['a f:q [, 7)', 'a g:q [, 6)', 'b f:q [, 7)', 'b g:q [, 6)']);
+  });
+
+  test('are logged once for each column, also of one that is larger than a compaction reads at once', async () => {
+    const fixture = await new TabletFixture(SCHEMA).load();
+    for (const row of ['a', 'b'])
+      for (let at = 1; at <= 60; at++) {
+        // values that do not shrink
+        await fixture.set(row, randomBytes(64 * 1024).toString('latin1'), at);
+        if (at % 20 === 0) await fixture.tablet.flush();
+      }
+    await fixture.tablet.compact('major');
+    assert.deepEqual(await collected(fixture), ['a f:q [, 60)', 'b f:q [, 60)']);
+    assert.equal((await fixture.cells()).length, 2);
   });
 
   test('leave those alone that were written again meanwhile, also when the log is replayed', async () => {

@@ -49,6 +49,8 @@ export class CompactionStream implements EntryStream {
   #column: ColumnKey = '';
   #stored = '';
   #wanted = false;
+  /** True if the newest version of the column that is dropped was reported. */
+  #isCollected = false;
   #yielding = false;
 
   constructor(source: LayerCursor, options: CompactionStreamOptions) {
@@ -158,7 +160,9 @@ export class CompactionStream implements EntryStream {
       return false;
     }
     if (kept === undefined || kept.keeps(source.timestamp)) return true;
-    onCollected?.(row, column, source.timestamp);
+    // a walk that waited for a block in the midst of the column comes to an older version
+    if (!this.#isCollected) onCollected?.(row, column, source.timestamp);
+    this.#isCollected = true;
     this.#skip(source, (entry) => entry === column, `${column}\0`);
     return false;
   }
@@ -166,6 +170,7 @@ export class CompactionStream implements EntryStream {
   #enterColumn(column: ColumnKey, row: ByteString): void {
     this.#row = row;
     this.#column = column;
+    this.#isCollected = false;
     const stored = familyOf(column);
     if (stored !== this.#stored) {
       this.#stored = stored;
