@@ -111,4 +111,9 @@ export const METADATA_BUGS: readonly PlantedBug[] = [
       },
     ],
   },
+  {
+    name: 'N26',
+    title: 'a server whose log has failed releases a tablet, though the log may hold a change of it',
+    changes: [{ file: 'tabletserver/tablet-loader.ts', text: 'if (flush) services.checkLog();', wrong: '' }],
+  },
 ];

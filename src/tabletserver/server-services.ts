@@ -31,7 +31,7 @@ export interface ServerServicesOptions {
   readonly splits: () => TabletSplits;
   readonly leaseHeld: () => boolean;
   readonly serverContext: () => RequestContext;
-  readonly log: Pick<ServerLog, 'append'>;
+  readonly log: Pick<ServerLog, 'append' | 'failed'>;
   readonly retention: Pick<ChangeRetention, 'begin'>;
   readonly endServer: (reason: BigtableError) => void;
 }
@@ -88,6 +88,11 @@ export class ServerServices implements HostServices {
 
   endServer(reason: BigtableError): void {
     this.#options.endServer(reason);
+  }
+
+  checkLog(): void {
+    const { failed } = this.#options.log;
+    if (failed !== undefined) throw failed;
   }
 
   async logIsDurable(): Promise<void> {

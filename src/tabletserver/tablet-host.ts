@@ -35,6 +35,8 @@ export interface HostServices {
    * dead; or a tablet whose invariants are broken could not be opened anew.
    */
   endServer(reason: BigtableError): void;
+  /** Throws if an append has failed: only a replay tells then what the log holds. */
+  checkLog(): void;
   /** Resolves when every record that was handed to the log is durable. */
   logIsDurable(): Promise<void>;
   /** The tablet's memtable may have grown. */

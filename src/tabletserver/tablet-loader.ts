@@ -241,6 +241,7 @@ export class TabletLoader {
   }
 
   async #close({ key, tablet, host }: ServedTablet, flush: boolean): Promise<void> {
+    const { services } = this.#options;
     assert(
       this.#unfinished.has(key) && this.#options.tablets.get(key) === undefined,
       'a tablet is closed once, after it was served',
@@ -252,6 +253,8 @@ export class TabletLoader {
     );
     this.#retired.add(tablet);
     const { state } = tablet;
+    // all writes have ended: the log may hold one whose outcome is unknown, and that is in no memtable
+    if (flush) services.checkLog();
     // nothing is left to replay: the next owner need not read a log for it
     if (flush && state.logs.length > 0)
       await host.commit(state, {
