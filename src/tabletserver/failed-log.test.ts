@@ -1,4 +1,4 @@
-/** A server whose log has failed, so that only a replay tells what it holds, and that is asked to release its tablets. */
+/** A server whose log has failed, so that only a replay tells what is in it, is asked to release a tablet. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Cluster } from '../../test/cluster.ts';
@@ -49,7 +49,7 @@ test('a tablet is not released by a server whose log has failed: what is in the 
     );
     await new Promise((resolve) => setImmediate(resolve));
     loseAnswer();
-    assert.ok((await written) instanceof BigtableError, 'nobody knows whether it is written');
+    assert.ok((await written) instanceof BigtableError, 'the outcome of the write is unknown');
     const [outcome] = await released;
     assert.notEqual(outcome, undefined, 'the tablet is not released');
     failing = undefined;

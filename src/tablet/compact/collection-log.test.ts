@@ -78,7 +78,7 @@ describe('versions that garbage collection drops', () => {
     assert.deepEqual((await collected(fixture)).sort(), ['a f:q [, 7)', 'a g:q [, 6)', 'b f:q [, 7)', 'b g:q [, 6)']);
   });
 
-  test('are logged once for each column, also of one that is larger than a compaction reads at once', async () => {
+  test('are logged once for each column, also of one that is larger than a compaction reads ahead', async () => {
     const fixture = await new TabletFixture(SCHEMA).load();
     for (const row of ['a', 'b'])
       for (let at = 1; at <= 60; at++) {
