@@ -159,6 +159,7 @@ const OF_DATABASE: Readonly<Record<string, Arguments>> = {
   ],
   getInstance: () => ['local', call()],
   listInstances: () => [{ project: 'local', ...call() }],
+  updateInstance: () => ['local', { displayName: 'Own', labels: { team: 'a' }, ...call() }],
   deleteInstance: () => ['none', call()],
   createCluster: () => ['local', 'c', { zone: 'z', nodes: 3, autoscaling: scaling, storage: 'hdd', ...call() }],
   updateCluster: () => ['local', 'c', { nodes: 4, autoscaling: scaling, ...call() }],

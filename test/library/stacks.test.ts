@@ -44,6 +44,7 @@ const CALLS_OF_A_DATABASE: Readonly<Record<string, Call>> = {
   createInstance: ({ database }) => database.createInstance('local'),
   getInstance: ({ database }) => database.getInstance('none'),
   listInstances: ({ closed }) => closed.listInstances(),
+  updateInstance: ({ database }) => database.updateInstance('none', { labels: {} }),
   deleteInstance: ({ database }) => database.deleteInstance('local'),
   createCluster: ({ database }) => database.createCluster('local', 'edubba'),
   updateCluster: ({ database }) => database.updateCluster('local', 'none', { nodes: 2 }),

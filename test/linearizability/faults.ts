@@ -37,9 +37,9 @@ export const FAULTS: readonly PlantedFault[] = [
       { module: 'tablet/write/tablet-writer', text: 'this.#applyAll(batch.records);', wrong: '' },
       {
         module: 'tablet/write/tablet-writer',
-        text: 'batch.records.push({ body, sequence, lock, hotRow, applying: undefined });',
+        text: 'batch.records.push({ change, sequence, lock, hotRow, applying: undefined });',
         wrong:
-          'batch.records.push({ body, sequence, lock, hotRow, applying: undefined }); this.#applyAll(batch.records.slice(-1));',
+          'batch.records.push({ change, sequence, lock, hotRow, applying: undefined }); this.#applyAll(batch.records.slice(-1));',
       },
     ],
   },
@@ -54,7 +54,7 @@ export const FAULTS: readonly PlantedFault[] = [
     changes: [
       {
         module: 'tablet/write/row-writes',
-        text: 'outcomeOf(this.mutateRow(context, row, mutations), [i]);',
+        text: 'outcomeOf(this.mutateRow(context, row, mutations, idempotency), [i]);',
         wrong: ';',
       },
     ],
@@ -74,8 +74,8 @@ export const FAULTS: readonly PlantedFault[] = [
     changes: [
       {
         module: 'tablet/write/tablet-writer',
-        text: 'return this.#apply(body, { epoch, sequence });',
-        wrong: `return this.#apply(body.kind === 'rows' ? { ...body, rows: body.rows.map(${FIRST_CHANGES}) } : body, { epoch, sequence });`,
+        text: 'return this.#apply(record, { epoch, sequence });',
+        wrong: `const { body } = record; return this.#apply({ ...record, body: body.kind === 'rows' ? { ...body, rows: body.rows.map(${FIRST_CHANGES}) } : body }, { epoch, sequence });`,
       },
     ],
   },
