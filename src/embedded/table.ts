@@ -69,7 +69,7 @@ import {
 import { INSPECT, type Inspect, type InspectOptions, inspected } from './values/show.ts';
 import { type Quota, quotaChange } from './schema/quota.ts';
 import { type TabletEvents, tabletEvents, type TabletInfo, tabletInfo } from './schema/tablet-info.ts';
-import { applyEntries, type Entry } from './rows/write-batches.ts';
+import { applyEntries, type Entry, entryOf } from './rows/write-batches.ts';
 
 export class Table {
   /** The full resource name: projects/P/instances/I/tables/T. */
@@ -93,7 +93,7 @@ export class Table {
   /** Applies the mutation atomically; resolves once it is on disk. */
   apply(mutation: RowMutation, options?: CallOptions): Promise<void> {
     try {
-      const entry = entryOf(mutation);
+      const entry = checkedEntry(mutation);
       return this.#calls.write((service, context) => service.mutateRow(context, this.fullName, entry), options);
     } catch (error) {
       return Promise.reject(error instanceof BigtableError ? error : unreadable('the mutation', error));
@@ -106,7 +106,7 @@ export class Table {
    * requests; `load` takes them out of a source that need not fit in memory.
    */
   async applyAll(mutations: readonly RowMutation[], options?: CallOptions): Promise<void> {
-    const entries = asked(() => listOf(mutations, 'mutations').map(entryOf));
+    const entries = asked(() => listOf(mutations, 'mutations').map(checkedEntry));
     if (entries.length === 0) {
       // nothing to do, but the table must be there
       await this.schema(options);
@@ -395,8 +395,8 @@ function changeStreamOf(days: number | 'never'): { readonly retentionMicros: num
   return { retentionMicros: Math.round(days * 86_400e6) };
 }
 
-function entryOf(mutation: RowMutation): Entry {
+function checkedEntry(mutation: RowMutation): Entry {
   if (!isRowMutation(mutation))
     throw invalidArgument(`a mutation must be a RowMutation, not ${describeValue(mutation)}`);
-  return { row: mutation.row, mutations: mutation.mutations, idempotency: mutation.idempotency };
+  return entryOf(mutation);
 }

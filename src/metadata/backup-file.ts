@@ -6,7 +6,7 @@
 import { assert } from '../base/index.ts';
 import type { Backup, TableSchema } from '../model/index.ts';
 import { encodeDocument, PlainObject } from './plain-json.ts';
-import { decodeSchema, encodeSchema } from './schema-file.ts';
+import { decodeSchema, encodeSchema, readRestoredFrom } from './schema-file.ts';
 
 const BACKUP_DIRECTORY = 'backups/';
 
@@ -43,13 +43,9 @@ export function decodeBackup(path: string, bytes: Uint8Array): BackupFile {
   if (backupPath(name) !== path) throw object.wrong('name', 'that of its file', name);
   return {
     id,
-    name,
-    table: object.text('table'),
-    ...(object.has('sourceBackup') && { sourceBackup: object.text('sourceBackup') }),
+    ...readRestoredFrom(object),
     state: object.oneOf('state', ['creating', 'ready']),
     kind: object.oneOf('kind', ['standard', 'hot']),
-    startMicros: object.count('startMicros'),
-    ...(object.has('endMicros') && { endMicros: object.count('endMicros') }),
     expireMicros: object.count('expireMicros'),
     ...(object.has('hotToStandardMicros') && { hotToStandardMicros: object.count('hotToStandardMicros') }),
     sizeBytes: object.count('sizeBytes'),

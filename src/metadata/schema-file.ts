@@ -57,7 +57,8 @@ export function decodeSchema(path: string, contents: Uint8Array): TableSchema {
   };
 }
 
-function readRestoredFrom(object: PlainObject): RestoredFrom {
+/** The fields that a backup has, too. */
+export function readRestoredFrom(object: PlainObject): RestoredFrom {
   return {
     name: object.text('name'),
     table: object.text('table'),

@@ -1,11 +1,10 @@
 /** Hot tablets at every door: those that calls went to are listed, with their rows and times. */
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { BigtableError, Code } from '../../src/base/index.ts';
 import type { HotTablet } from '../../src/model/index.ts';
 import { systemClock } from '../../src/platform/index.ts';
-import type { OpenDoor } from './doors.ts';
-import { LASTING_DOORS, type LastingDatabase } from './lasting-doors.ts';
+import { LASTING_DOORS, LastingDoor } from './lasting-doors.ts';
 
 const INSTANCE = 'projects/p/instances/busy';
 const CLUSTER = `${INSTANCE}/clusters/edubba`;
@@ -16,29 +15,20 @@ const WRITES = 20;
 
 for (const { name: doorName, make } of LASTING_DOORS) {
   describe(`hot tablets: ${doorName}`, () => {
-    let database: LastingDatabase;
-    let door: OpenDoor;
-    let alive: NodeJS.Timeout;
-
-    before(async () => {
-      alive = setInterval(() => {}, 60_000);
-      // every tablet with a call is hot: how busy this machine is decides nothing
-      database = await make({ hotTabletPercent: 0 });
-      door = await database.open();
-      for (const name of [TABLE, OTHER])
-        await door.service.createTable(door.context, {
-          name,
-          families: [{ name: 'f' }],
-          splits: ['g', 'm\0', 't'],
-          granularity: 'micros',
-          deletionProtection: false,
-        });
-    });
-    after(async () => {
-      await door.close();
-      await database.remove();
-      clearInterval(alive);
-    });
+    // every tablet with a call is hot: how busy this machine is decides nothing
+    const door = new LastingDoor(
+      () => make({ hotTabletPercent: 0 }),
+      async ({ service, context }) => {
+        for (const name of [TABLE, OTHER])
+          await service.createTable(context, {
+            name,
+            families: [{ name: 'f' }],
+            splits: ['g', 'm\0', 't'],
+            granularity: 'micros',
+            deletionProtection: false,
+          });
+      },
+    );
 
     const list = (startMicros: number, endMicros: number, cluster = CLUSTER): Promise<readonly HotTablet[]> =>
       door.service.hotTablets!.listHotTablets(door.context, cluster, { startMicros, endMicros });
@@ -96,8 +86,7 @@ for (const { name: doorName, make } of LASTING_DOORS) {
     });
 
     test('after a restart they are counted anew', async () => {
-      await door.close();
-      door = await database.open();
+      await door.reopen();
       assert.deepEqual(await lastHour(), []);
       await write(TABLE, 'n', WRITES);
       assert.deepEqual(starts(await lastHour()), ['m\0']);

@@ -1,10 +1,9 @@
 /** Writes with a token at every door: made once, over restarts too, and refused when they come too late. */
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { BigtableError, Code, readInt64BE } from '../../src/base/index.ts';
 import type { Idempotency, Mutation, RowMutations } from '../../src/model/index.ts';
-import type { OpenDoor } from './doors.ts';
-import { LASTING_DOORS, type LastingDatabase } from './lasting-doors.ts';
+import { LASTING_DOORS, LastingDoor } from './lasting-doors.ts';
 
 const TABLE = 'projects/p/instances/i/tables/t';
 const add = (input: number): Mutation => ({ kind: 'addToCell', family: 'sum', qualifier: 'n', timestamp: 0, input });
@@ -12,26 +11,14 @@ const MINUTE_MS = 60_000;
 
 for (const { name: doorName, make } of LASTING_DOORS) {
   describe(`writes with a token: ${doorName}`, () => {
-    let database: LastingDatabase;
-    let door: OpenDoor;
-    let alive: NodeJS.Timeout;
-
-    before(async () => {
-      alive = setInterval(() => {}, 60_000);
-      database = await make();
-      door = await database.open();
-      await door.service.createTable(door.context, {
+    const door = new LastingDoor(make, async ({ service, context }) => {
+      await service.createTable(context, {
         name: TABLE,
         families: [{ name: 'sum', valueType: { aggregate: { kind: 'sum', input: 'int64' } } }],
         splits: ['m'],
         granularity: 'micros',
         deletionProtection: false,
       });
-    });
-    after(async () => {
-      await door.close();
-      await database.remove();
-      clearInterval(alive);
     });
 
     const entryOf = (row: string, idempotency: Idempotency, ...mutations: readonly Mutation[]): RowMutations => ({
@@ -66,8 +53,7 @@ for (const { name: doorName, make } of LASTING_DOORS) {
       await attempt();
       await attempt();
       for (const row of rows) assert.equal(await countOf(row), 211, row);
-      await door.close();
-      door = await database.open();
+      await door.reopen();
       await attempt();
       for (const row of rows) assert.equal(await countOf(row), 311, row);
     });

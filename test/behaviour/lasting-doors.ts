@@ -5,6 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { after, before } from 'node:test';
 import { openDatabase } from '../../src/boot/index.ts';
 import { requestContext } from '../../src/env/index.ts';
 import { startServer, startThreadedServer } from '../../src/server/index.ts';
@@ -20,6 +21,49 @@ export interface LastingDatabase {
   /** Once at a time. On a cluster each call leads to another server. */
   open(): Promise<OpenDoor>;
   remove(): Promise<void>;
+}
+
+/** The open door of a database; another one after `reopen`. */
+export class LastingDoor implements OpenDoor {
+  #database!: LastingDatabase;
+  #door!: OpenDoor;
+
+  /** Opens the database before the tests of a suite, has `prepare` fill it, and removes it after them. */
+  constructor(make: () => Promise<LastingDatabase>, prepare: (door: OpenDoor) => Promise<void>) {
+    let alive: NodeJS.Timeout;
+    before(async () => {
+      alive = setInterval(() => {}, 60_000);
+      this.#database = await make();
+      this.#door = await this.#database.open();
+      await prepare(this);
+    });
+    after(async () => {
+      await this.close();
+      await this.#database.remove();
+      clearInterval(alive);
+    });
+  }
+
+  get service(): OpenDoor['service'] {
+    return this.#door.service;
+  }
+
+  get context(): OpenDoor['context'] {
+    return this.#door.context;
+  }
+
+  get address(): OpenDoor['address'] {
+    return this.#door.address;
+  }
+
+  close(): Promise<void> {
+    return this.#door.close();
+  }
+
+  async reopen(): Promise<void> {
+    await this.close();
+    this.#door = await this.#database.open();
+  }
 }
 
 type Open = (directory: string, settings: LastingSettings) => Promise<OpenDoor>;

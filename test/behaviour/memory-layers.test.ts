@@ -1,9 +1,8 @@
 /** Memory layers at every door: what is on stays on, for all tables of the instance and no other, until it is off. */
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { BigtableError, Code } from '../../src/base/index.ts';
-import type { OpenDoor } from './doors.ts';
-import { LASTING_DOORS, type LastingDatabase } from './lasting-doors.ts';
+import { LASTING_DOORS, LastingDoor } from './lasting-doors.ts';
 
 const INSTANCE = 'projects/p/instances/quick';
 const OTHER = 'projects/p/instances/other';
@@ -12,21 +11,9 @@ const CLUSTER = `${INSTANCE}/clusters/edubba`;
 
 for (const { name: doorName, make } of LASTING_DOORS) {
   describe(`memory layers: ${doorName}`, () => {
-    let database: LastingDatabase;
-    let door: OpenDoor;
-    let alive: NodeJS.Timeout;
-
-    before(async () => {
-      alive = setInterval(() => {}, 60_000);
-      database = await make();
-      door = await database.open();
+    const door = new LastingDoor(make, async () => {
       await fill(`${INSTANCE}/tables/t`);
       await fill(`${OTHER}/tables/t`);
-    });
-    after(async () => {
-      await door.close();
-      await database.remove();
-      clearInterval(alive);
     });
 
     const layers = () => door.service.memoryLayers!;
@@ -112,16 +99,14 @@ for (const { name: doorName, make } of LASTING_DOORS) {
 
     test('it survives a restart, and can be turned off after it', async () => {
       const before = await layers().getMemoryLayer(door.context, CLUSTER);
-      await door.close();
-      door = await database.open();
+      await door.reopen();
       assert.deepEqual(await layers().getMemoryLayer(door.context, CLUSTER), before);
       for (const table of ['t', 'later']) assert.equal((await stateOf(`${INSTANCE}/tables/${table}`))[1], 'all', table);
       assert.deepEqual(await stateOf(`${OTHER}/tables/t`), ['a,b,n,o', 'none']);
       await turn(false);
       for (const table of ['t', 'later'])
         assert.equal((await stateOf(`${INSTANCE}/tables/${table}`))[1], 'none', table);
-      await door.close();
-      door = await database.open();
+      await door.reopen();
       assert.deepEqual(await stateOf(`${INSTANCE}/tables/t`), ['a,b,n,o', 'none']);
       await turn(true);
       assert.deepEqual(await stateOf(`${INSTANCE}/tables/t`), ['a,b,n,o', 'all']);

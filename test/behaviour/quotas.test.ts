@@ -1,11 +1,10 @@
 /** Usage and quotas at every door: writes beyond a quota are refused, deletions pass, and calls are counted. */
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { BigtableError, Code } from '../../src/base/index.ts';
 import type { Mutation } from '../../src/model/index.ts';
 import type { QuotaChange } from '../../src/service/index.ts';
-import type { OpenDoor } from './doors.ts';
-import { LASTING_DOORS, type LastingDatabase } from './lasting-doors.ts';
+import { LASTING_DOORS, LastingDoor } from './lasting-doors.ts';
 
 const TABLE = 'projects/p/instances/i/tables/t';
 const KIB = 1024;
@@ -16,15 +15,8 @@ function set(family: string, value: Uint8Array, qualifier = 'q'): Mutation {
 
 for (const { name: doorName, make } of LASTING_DOORS) {
   describe(`usage and quotas: ${doorName}`, () => {
-    let database: LastingDatabase;
-    let door: OpenDoor;
-    let alive: NodeJS.Timeout;
-
-    before(async () => {
-      alive = setInterval(() => {}, 60_000);
-      database = await make();
-      door = await database.open();
-      await door.service.createTable(door.context, {
+    const door = new LastingDoor(make, async ({ service, context }) => {
+      await service.createTable(context, {
         name: TABLE,
         families: [
           { name: 'a' },
@@ -35,11 +27,6 @@ for (const { name: doorName, make } of LASTING_DOORS) {
         granularity: 'micros',
         deletionProtection: false,
       });
-    });
-    after(async () => {
-      await door.close();
-      await database.remove();
-      clearInterval(alive);
     });
 
     const setQuota = (change: QuotaChange) => door.service.setQuota(door.context, TABLE, change);
@@ -195,8 +182,7 @@ for (const { name: doorName, make } of LASTING_DOORS) {
     });
 
     test('a quota stays over a restart, and a change of the schema', async () => {
-      await door.close();
-      door = await database.open();
+      await door.reopen();
       await door.service.modifyFamilies(door.context, TABLE, [
         { kind: 'update', family: { name: 'b', gcRule: { kind: 'maxVersions', versions: 1 } }, fields: ['gcRule'] },
         { kind: 'create', family: { name: 'late' } },
@@ -211,8 +197,7 @@ for (const { name: doorName, make } of LASTING_DOORS) {
       assert.deepEqual([after.table?.writes, after.table?.reads], [0, 0], 'calls are counted anew');
       await refused(write('x', set('b', Buffer.alloc(4 * KIB))), /quota of 4096 bytes/);
       await refused(write('x', set('late', Buffer.alloc(1))), /"late"/);
-      await door.close();
-      door = await database.open();
+      await door.reopen();
       // the first write after a start: what the server has is counted before it
       await refused(write('x', set('b', Buffer.alloc(4 * KIB))), /quota of 4096 bytes/);
       await write('x', { kind: 'deleteFromRow' });

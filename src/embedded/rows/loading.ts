@@ -11,7 +11,7 @@ import type { Service } from '../../service/index.ts';
 import { BatchError, type BatchFailure } from '../calls/batch-error.ts';
 import { CALL_OPTIONS, type CallOptions } from '../calls/call-options.ts';
 import { isRowMutation, type RowMutation } from './row-mutation.ts';
-import { applyEntries, bytesOf, type Entry } from './write-batches.ts';
+import { applyEntries, bytesOf, type Entry, entryOf } from './write-batches.ts';
 
 export type MutationSource = Iterable<RowMutation> | AsyncIterable<RowMutation>;
 
@@ -124,7 +124,7 @@ class Loading {
       });
       return undefined;
     }
-    const entry = { row: mutation.row, mutations: mutation.mutations, idempotency: mutation.idempotency };
+    const entry = entryOf(mutation);
     this.#batch.push(entry);
     this.#steps += entry.mutations.length;
     this.#bytes += bytesOf(entry);

@@ -8,9 +8,14 @@ import { LIMITS, type Mutation, type RowMutations } from '../../model/index.ts';
 import type { Service } from '../../service/index.ts';
 import type { BatchFailure } from '../calls/batch-error.ts';
 import { CallEndedError } from '../calls/call-end.ts';
+import type { RowMutation } from './row-mutation.ts';
 
 export interface Entry extends RowMutations {
   readonly mutations: readonly Mutation[];
+}
+
+export function entryOf({ row, mutations, idempotency }: RowMutation): Entry {
+  return { row, mutations, idempotency };
 }
 
 export interface BatchBounds {

@@ -28,7 +28,9 @@ export interface Cluster extends Omit<NewCluster, 'autoscaling' | 'scalingFactor
   readonly scalingFactor?: 1 | 2;
 }
 
-export interface Instance extends Pick<ModelInstance, 'displayName' | 'type' | 'edition' | 'labels'> {
+type Description = Pick<ModelInstance, 'displayName' | 'type' | 'edition' | 'labels'>;
+
+export interface Instance extends Description {
   /** Its id, or its full resource name where it is in another project: projects/P/instances/I. */
   readonly name: string;
   /** Microseconds since 1970. Left out for the default instance, and for one that came with its first table. */
@@ -76,9 +78,7 @@ export interface ListInstancesOptions extends CallOptions {
 export interface ClusterOptions extends ClusterFigures, CallOptions {}
 
 /** What is left out stays; `labels` replaces all labels. */
-export interface InstanceUpdate
-  extends CallOptions,
-    Pick<InstanceOptions, 'displayName' | 'type' | 'edition' | 'labels'> {}
+export interface InstanceUpdate extends CallOptions, Pick<InstanceOptions, keyof Description> {}
 
 /** What is left out stays. */
 export interface ClusterUpdate extends CallOptions {
@@ -102,14 +102,6 @@ const AUTOSCALING = {
 } satisfies OptionTable<AutoscalingOptions>;
 const CLUSTER_OPTIONS = { ...FIGURES, ...CALL_OPTIONS } satisfies OptionTable<ClusterOptions>;
 const CLUSTER_UPDATE = { ...CALL_OPTIONS, nodes: 'free', autoscaling: 'free' } satisfies OptionTable<ClusterUpdate>;
-const INSTANCE_OPTIONS = {
-  ...CALL_OPTIONS,
-  displayName: 'free',
-  type: 'free',
-  edition: 'free',
-  labels: 'free',
-  clusters: 'free',
-} satisfies OptionTable<InstanceOptions>;
 const INSTANCE_UPDATE = {
   ...CALL_OPTIONS,
   displayName: 'free',
@@ -117,6 +109,7 @@ const INSTANCE_UPDATE = {
   edition: 'free',
   labels: 'free',
 } satisfies OptionTable<InstanceUpdate>;
+const INSTANCE_OPTIONS = { ...INSTANCE_UPDATE, clusters: 'free' } satisfies OptionTable<InstanceOptions>;
 const LIST_OPTIONS = { ...CALL_OPTIONS, project: 'free' } satisfies OptionTable<ListInstancesOptions>;
 const TYPES: readonly ModelInstance['type'][] = ['production', 'development'];
 const EDITIONS: readonly ModelInstance['edition'][] = ['enterprise', 'enterprise-plus'];
@@ -152,7 +145,7 @@ export function ownCluster({ id, zone, nodes, autoscaling, scalingFactor, storag
 /** INVALID_ARGUMENT for options that are not known or of the wrong form. */
 export function askedInstance(name: string, options: InstanceOptions): NewInstance {
   checkOptions(options, INSTANCE_OPTIONS, 'createInstance');
-  const { displayName, type, edition, labels, clusters = { [DEFAULT_CLUSTER]: {} } } = options;
+  const { clusters = { [DEFAULT_CLUSTER]: {} } } = options;
   if (!isObjectOfNames(clusters))
     throw invalidArgument(
       'createInstance: clusters must be an object with the options of each cluster by its id, ' +
@@ -160,10 +153,11 @@ export function askedInstance(name: string, options: InstanceOptions): NewInstan
     );
   const instance: NewInstance = {
     name,
-    displayName: displayName === undefined ? name.slice(name.lastIndexOf('/') + 1) : textOf(displayName, 'displayName'),
-    type: type === undefined ? 'production' : oneOf(type, TYPES, 'type'),
-    edition: edition === undefined ? 'enterprise' : oneOf(edition, EDITIONS, 'edition'),
-    labels: labels === undefined ? {} : labelsOf(labels),
+    displayName: name.slice(name.lastIndexOf('/') + 1),
+    type: 'production',
+    edition: 'enterprise',
+    labels: {},
+    ...descriptionOf(options),
     clusters: Object.entries(clusters).map(([id, figures]) => {
       checkOptions(figures, FIGURES, `cluster "${id}"`);
       return clusterOf(id, figures);
@@ -175,16 +169,20 @@ export function askedInstance(name: string, options: InstanceOptions): NewInstan
 
 export function askedInstanceUpdate(instance: string, update: InstanceUpdate): InstanceChange {
   checkOptions(update, INSTANCE_UPDATE, 'updateInstance');
-  const { displayName, type, edition, labels } = update;
-  if (displayName === undefined && type === undefined && edition === undefined && labels === undefined)
+  const description = descriptionOf(update);
+  if (Object.keys(description).length === 0)
     throw invalidArgument('updateInstance: displayName, type, edition or labels must be given');
-  return checked(instance, {
-    kind: 'describe',
+  return checked(instance, { kind: 'describe', ...description });
+}
+
+/** What is given of it. */
+function descriptionOf({ displayName, type, edition, labels }: InstanceUpdate): Partial<Description> {
+  return {
     ...(displayName !== undefined && { displayName: textOf(displayName, 'displayName') }),
     ...(type !== undefined && { type: oneOf(type, TYPES, 'type') }),
     ...(edition !== undefined && { edition: oneOf(edition, EDITIONS, 'edition') }),
     ...(labels !== undefined && { labels: labelsOf(labels) }),
-  });
+  };
 }
 
 /** The id of the project. */

@@ -57,7 +57,13 @@ export function backupInfo(backup: RestoredFrom): MessageInitShape<typeof Backup
 }
 
 /** As a server of Edubba has made it. */
-export function restoredFromOf({ backup, sourceTable, sourceBackup, startTime, endTime }: BackupInfo): RestoredFrom {
+export function restoredFromOf({
+  backup,
+  sourceTable,
+  sourceBackup,
+  startTime,
+  endTime,
+}: Pick<BackupInfo, 'backup' | 'sourceTable' | 'sourceBackup' | 'startTime' | 'endTime'>): RestoredFrom {
   return {
     name: backup,
     table: sourceTable,
@@ -69,16 +75,11 @@ export function restoredFromOf({ backup, sourceTable, sourceBackup, startTime, e
 
 /** As a server of Edubba has made it. */
 export function backupOf(message: BackupMessage): Backup {
-  const { name, sourceTable, sourceBackup, state, backupType, startTime, endTime, expireTime, hotToStandardTime } =
-    message;
+  const { name, state, backupType, expireTime, hotToStandardTime } = message;
   return {
-    name,
-    table: sourceTable,
-    ...(sourceBackup !== '' && { sourceBackup }),
+    ...restoredFromOf({ ...message, backup: name }),
     state: state === State.READY ? 'ready' : 'creating',
     kind: backupType === BackupType.HOT ? 'hot' : 'standard',
-    startMicros: microsOf(startTime, 'start_time') ?? 0,
-    ...(endTime && { endMicros: microsOf(endTime, 'end_time') }),
     expireMicros: microsOf(expireTime, 'expire_time') ?? 0,
     ...(hotToStandardTime && { hotToStandardMicros: microsOf(hotToStandardTime, 'hot_to_standard_time') }),
     sizeBytes: Number(message.sizeBytes),

@@ -52,12 +52,6 @@ export async function writeMemtable(context: TabletContext, frozen: FrozenMemtab
   // a group without families may still have files, or get one from the running compaction
   const withOlder = new Set([...older.map((file) => file.group), ...frozen.groupsBeingWritten]);
   withOlder.delete(TOKEN_GROUP);
-  const add = (file: TabletFile | undefined, group: string): void => {
-    if (file === undefined) return;
-    assert(file.group === group, 'a file says of itself which group it is of');
-    env.metrics.add('tablet.minorCompactedBytes', file.sizeBytes);
-    written.push(file);
-  };
   for (const group of new Set([...grouping.names, ...withOlder])) {
     const hasOlder = withOlder.has(group);
     const file = await writeGroup(
@@ -68,10 +62,12 @@ export async function writeMemtable(context: TabletContext, frozen: FrozenMemtab
       { any: older.length > 0, ofRows: hasOlder },
       hasOlder ? deletions : [],
     );
-    add(file, group);
+    if (file !== undefined) written.push(file);
   }
-  if (tokens !== undefined)
-    add(await writeGroup(context, frozen, TOKEN_GROUP, tokens, { any: false, ofRows: false }, []), TOKEN_GROUP);
+  if (tokens !== undefined) {
+    const file = await writeGroup(context, frozen, TOKEN_GROUP, tokens, { any: false, ofRows: false }, []);
+    if (file !== undefined) written.push(file);
+  }
   const ms = env.clock.monotonicMs() - startMs;
   env.metrics.histogram(labelled('tablet.compactionMs', 'minor'), COMPACTION_BOUNDS_MS).observe(ms);
   env.logger.debug('a memtable was written to files', {
@@ -99,7 +95,7 @@ async function writeGroup(
   try {
     const stream = new CompactionStream(source, {
       range,
-      wants: group === TOKEN_GROUP ? () => true : (stored) => grouping.groupOf(stored) === group,
+      wants: (stored) => grouping.groupOf(stored) === group,
       rowDeletions: deletions.ofRows,
       deletions: deletions.any,
       kept: undefined,
@@ -111,7 +107,7 @@ async function writeGroup(
     const last = context.layers.files.find((file) => file.group === group);
     const before = last === undefined ? [] : [last];
     const written = writeOptions(group, grouping.tuning(group), options.blockSizeBytes, before);
-    const file = await writeSsTable(
+    const isWritten = await writeSsTable(
       {
         fileSystem,
         codecs,
@@ -126,7 +122,11 @@ async function writeGroup(
       stream,
       rowRangeDeletions,
     );
-    return file && (await opener.open(path, grouping.tuning(group), range));
+    if (!isWritten) return undefined;
+    const file = await opener.open(path, grouping.tuning(group), range);
+    assert(file.group === group, 'a file says of itself which group it is of');
+    env.metrics.add('tablet.minorCompactedBytes', file.sizeBytes);
+    return file;
   } finally {
     source.close();
   }

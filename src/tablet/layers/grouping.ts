@@ -30,6 +30,7 @@ export class Grouping {
       this.#groupOf.set(storageFamily(name, generation), group ?? DEFAULT_GROUP);
     this.#tuning = schema.groups ?? {};
     this.names = [...new Set(this.#groupOf.values())].sort();
+    this.#groupOf.set(TOKEN_FAMILY, TOKEN_GROUP);
   }
 
   /** Undefined for a family that was dropped. */
@@ -39,7 +40,6 @@ export class Grouping {
 
   /** The names under which the families of the group are stored. */
   familiesIn(group: string): string[] {
-    if (group === TOKEN_GROUP) return [TOKEN_FAMILY];
     return [...this.#groupOf].filter(([, of]) => of === group).map(([stored]) => stored);
   }
 
@@ -51,7 +51,6 @@ export class Grouping {
   /** True if the file holds a family that belongs to another group now. */
   isMisplaced({ properties }: Pick<SsTable, 'properties'>): boolean {
     const { group, families } = properties;
-    if (group === TOKEN_GROUP) return false;
     if (families === undefined) return group !== DEFAULT_GROUP || this.names.some((name) => name !== DEFAULT_GROUP);
     return families.some(({ family }) => {
       const wanted = this.groupOf(family);
