@@ -6,6 +6,7 @@ import { allRows } from '../../test/metadata-rows.ts';
 import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
 import { Code, unavailable } from '../base/index.ts';
 import { sleep, within } from '../env/index.ts';
+import { logPathOf } from '../protocol/index.ts';
 import type { ChangeStreamRequest, StreamEvent } from '../service/index.ts';
 
 const T = `${TABLES}t`;
@@ -75,6 +76,41 @@ describe('change streams', () => {
         ],
       );
       assert.deepEqual(await client.changes.changeStreamRanges(tables.context(), T), closed.ranges);
+    }),
+  );
+
+  test(
+    'read of the log of a past owner the part alone that it had the tablet',
+    inCluster(async (cluster, tables) => {
+      const { client, clock, fileSystem } = cluster;
+      await create(cluster, tables);
+      await tables.create('other');
+      const startMicros = clock.nowMicros();
+      const written: string[] = [];
+      const rounds = 12;
+      for (let i = 0; i < rounds; i++) {
+        for (let j = 0; j < 20; j++) await tables.set('other', 'x', `${j}`);
+        await tables.set('t', `a${i}`, '1');
+        await tables.set('t', `z${i}`, '1');
+        written.push(`a${i}`, `z${i}`);
+        // a merge releases both parts, so that there is one more owner
+        await client.splitTablets(tables.context(), T, 'm');
+        await client.mergeTablets(tables.context(), T, 'm');
+      }
+      let [appends, all] = [0, 0];
+      const readLog = fileSystem.readLog.bind(fileSystem);
+      for await (const _ of readLog(logPathOf(cluster.servers[0]!.name))) all++;
+      fileSystem.readLog = async function* (path, from) {
+        for await (const append of readLog(path, from)) {
+          appends++;
+          yield append;
+        }
+      };
+      const consumer = new ChangeConsumer('t', startMicros);
+      await consumer.catchUp(tables);
+      assert.deepEqual(consumer.changes.map(({ row }) => row).sort(), written.sort());
+      assert.ok(all > rounds * 20, `${all} appends in the log`);
+      assert.ok(appends <= 2 * all, `of ${all} appends ${appends} were read`);
     }),
   );
 

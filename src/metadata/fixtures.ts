@@ -26,19 +26,24 @@ const anyRow: fc.Arbitrary<MetadataRow> = fc.record(
     logs: fc.array(text, { maxLength: 3 }),
     lastServerMicros: count,
     isOfBackup: fc.constant(false),
-    pastOwners: fc.array(fc.record({ server: text, epoch: count, untilMicros: count, changesFrom: count }, plain), {
-      maxLength: 3,
-    }),
+    pastOwners: fc.array(
+      fc.record(
+        { server: text, epoch: count, untilMicros: count, changesFrom: count, changesUntil: count },
+        { ...plain, requiredKeys: ['server', 'epoch', 'untilMicros'] },
+      ),
+      { maxLength: 3 },
+    ),
     changesFrom: count,
+    changesUntil: count,
   },
   { ...plain, requiredKeys: ['tableId', 'range', 'server', 'epoch', 'version', 'commitId', 'files', 'redo', 'logs'] },
 );
 
-/** Only a tablet with past owners has changes that are kept. */
+/** Only a tablet with past owners has changes that are kept, and an end of them only where they begin. */
 export const metadataRow: fc.Arbitrary<MetadataRow> = anyRow.map((row) => {
-  if (row.pastOwners !== undefined) return row;
-  const { changesFrom: _, ...others } = row;
-  return others;
+  const { changesFrom, changesUntil, ...others } = row;
+  if (row.pastOwners === undefined || changesFrom === undefined) return others;
+  return { ...others, changesFrom, ...(changesUntil !== undefined && { changesUntil }) };
 });
 
 /** The cells that setCell mutations write. */

@@ -46,7 +46,7 @@ describe('rows of METADATA', () => {
       fc.property(metadataRow, (row) => {
         const cells = cellsOf(encodeRow(row, event));
         assert.deepEqual(decodeRow(keyOfRow(row), cells), row);
-        const { files, redo, logs, lastServerMicros, pastOwners, changesFrom, ...location } = row;
+        const { files, redo, logs, lastServerMicros, pastOwners, changesFrom, changesUntil, ...location } = row;
         assert.deepEqual(
           decodeLocation(
             keyOfRow(row),
@@ -64,7 +64,7 @@ describe('rows of METADATA', () => {
       fc.property(
         metadataRow,
         fc.string({ unit: 'binary-ascii' }),
-        ({ pastOwners: _, changesFrom: __, ...row }, end) => {
+        ({ pastOwners: _, changesFrom: __, changesUntil: ___, ...row }, end) => {
           const root = { ...row, tableId: METADATA_TABLE_ID, range: { start: row.range.start, end } };
           assert.deepEqual(decodeRootFile(encodeRootFile(root)), root);
         },

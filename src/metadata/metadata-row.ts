@@ -32,6 +32,8 @@ export interface PastOwner {
   readonly untilMicros: number;
   /** As the row's `changesFrom` was. */
   readonly changesFrom?: number | undefined;
+  /** As the row's `changesUntil` was. */
+  readonly changesUntil?: number | undefined;
 }
 
 /** The part of the row that clients need: the family `location`. */
@@ -77,6 +79,8 @@ export interface MetadataRow extends TabletLocation {
    * position or above. Undefined until the owner serves the tablet, and where the table has no change stream.
    */
   readonly changesFrom?: number | undefined;
+  /** Of an owner that has released the tablet: its changes are in appends at this position or below. */
+  readonly changesUntil?: number | undefined;
 }
 
 /** An entry in the tablet's log of events. */
@@ -182,9 +186,10 @@ function locationFields({
 }
 
 function filesFields(row: MetadataRow): Record<string, unknown> {
-  const { files, clips, redo, logs, lastServerMicros, pastOwners, changesFrom } = row;
+  const { files, clips, redo, logs, lastServerMicros, pastOwners, changesFrom, changesUntil } = row;
   assert(changesFrom === undefined || pastOwners !== undefined, 'changes are kept of a tablet with past owners');
-  return { files, clips, redo, logs, lastServerMicros, pastOwners, changesFrom };
+  assert(changesUntil === undefined || changesFrom !== undefined, 'changes have a beginning before they have an end');
+  return { files, clips, redo, logs, lastServerMicros, pastOwners, changesFrom, changesUntil };
 }
 
 function featuresOf({ clips, pastOwners }: MetadataRow): number {
@@ -215,7 +220,15 @@ function readFiles(object: PlainObject): Omit<MetadataRow, keyof TabletLocation>
     logs: object.texts('logs'),
     ...(object.has('lastServerMicros') && { lastServerMicros: object.count('lastServerMicros') }),
     ...(object.has('pastOwners') && { pastOwners: object.objects('pastOwners').map(readPastOwner) }),
+    ...readPlace(object),
+  };
+}
+
+/** Where the changes are in the owner's log. */
+function readPlace(object: PlainObject): Pick<PastOwner, 'changesFrom' | 'changesUntil'> {
+  return {
     ...(object.has('changesFrom') && { changesFrom: object.count('changesFrom') }),
+    ...(object.has('changesUntil') && { changesUntil: object.count('changesUntil') }),
   };
 }
 
@@ -224,7 +237,7 @@ function readPastOwner(object: PlainObject): PastOwner {
     server: object.text('server'),
     epoch: object.count('epoch'),
     untilMicros: object.count('untilMicros'),
-    ...(object.has('changesFrom') && { changesFrom: object.count('changesFrom') }),
+    ...readPlace(object),
   };
 }
 

@@ -45,6 +45,53 @@ describe('the past owners of a tablet', () => {
     assert.equal(releasedAt(served, 2).pastOwners?.at(-1)?.changesFrom, 7);
   });
 
+  test('keep the place at which the changes end, where the owner has said so', () => {
+    const served = { ...givenTo({ ...ROW, pastOwners: [] }, A, 'logs/a', 1), changesFrom: 7, changesUntil: 9 };
+    const next = givenTo(served, B, 'logs/b', 2);
+    assert.deepEqual(next.pastOwners?.at(-1), { server: 'a', epoch: 1, untilMicros: 2, changesFrom: 7, changesUntil: 9 });
+    assert.equal(next.changesUntil, undefined, 'the next owner has changes to come');
+    assert.equal(releasedAt(served, 2).changesUntil, undefined);
+  });
+
+  test('span the changes of both parts of a split that were merged again', () => {
+    const ofLow = { server: 'a', epoch: 1, untilMicros: 9, changesFrom: 4, changesUntil: 6 };
+    const cases: readonly (readonly [object, object])[] = [
+      [
+        { untilMicros: 8, changesFrom: 4, changesUntil: 7 },
+        { untilMicros: 9, changesFrom: 4, changesUntil: 7 },
+      ],
+      [
+        { untilMicros: 10, changesFrom: 3, changesUntil: 5 },
+        { untilMicros: 10, changesFrom: 3, changesUntil: 6 },
+      ],
+      // one that died: its log is read to its end
+      [
+        { untilMicros: 8, changesFrom: 5 },
+        { untilMicros: 9, changesFrom: 4 },
+      ],
+      // one that never served its part
+      [{ untilMicros: 10 }, { untilMicros: 10, changesFrom: 4, changesUntil: 6 }],
+    ];
+    const low: MetadataRow = { ...ROW, range: { start: '', end: 'm' }, epoch: 2, pastOwners: [ofLow] };
+    for (const [ofHigh, merged] of cases) {
+      const high: MetadataRow = {
+        ...low,
+        range: { start: 'm', end: undefined },
+        pastOwners: [{ server: 'a', epoch: 1, untilMicros: 0, ...ofHigh }],
+      };
+      for (const [one, other] of [
+        [low, high],
+        [
+          { ...low, pastOwners: high.pastOwners },
+          { ...high, pastOwners: low.pastOwners },
+        ],
+      ] as const)
+        assert.deepEqual(commitOfMerge('id', 10, one, other).rows[1]!.row?.pastOwners, [
+          { server: 'a', epoch: 1, ...merged },
+        ]);
+    }
+  });
+
   test('are those of both tablets after a merge, each once, by epoch', () => {
     const low: MetadataRow = {
       ...ROW,

@@ -15,7 +15,7 @@ export const MAX_PAST_OWNERS = 200;
 
 /** The row, with its present owner among the past ones. Rows without a change stream stay as they are. */
 export function withPastOwner(row: MetadataRow, atMicros: number): MetadataRow {
-  const { pastOwners, changesFrom, server, epoch } = row;
+  const { pastOwners, changesFrom, changesUntil, server, epoch } = row;
   if (pastOwners === undefined || server === undefined) {
     assert(changesFrom === undefined, 'changes are kept of a tablet that a server has');
     return row;
@@ -24,12 +24,13 @@ export function withPastOwner(row: MetadataRow, atMicros: number): MetadataRow {
     pastOwners.every((owner) => owner.epoch < epoch || owner.server !== server.name),
     'an owner becomes a past one once',
   );
-  const { changesFrom: _ofPastOwner, ...released } = row;
+  const { changesFrom: _from, changesUntil: _until, ...released } = row;
   const owner = {
     server: server.name,
     epoch,
     untilMicros: atMicros,
     ...(changesFrom !== undefined && { changesFrom }),
+    ...(changesUntil !== undefined && { changesUntil }),
   };
   return { ...released, pastOwners: bounded([...pastOwners, owner]) };
 }
@@ -41,10 +42,24 @@ export function mergedOwners(low: MetadataRow, high: MetadataRow): Pick<Metadata
   for (const owner of [...(low.pastOwners ?? []), ...(high.pastOwners ?? [])]) {
     const key = `${owner.epoch} ${owner.server}`;
     const other = all.get(key);
-    // two parts of one tablet may have left the same owner at different times
-    if (other === undefined || other.untilMicros < owner.untilMicros) all.set(key, owner);
+    all.set(key, other === undefined ? owner : spanning(other, owner));
   }
   return { pastOwners: bounded([...all.values()]) };
+}
+
+/** One owner of both: two parts of one tablet may have left it at different times. */
+function spanning(a: PastOwner, b: PastOwner): PastOwner {
+  assert(a.server === b.server && a.epoch === b.epoch, 'it is the same owner');
+  // a part that the owner never served has no changes
+  const parts = [a, b].filter(({ changesFrom }) => changesFrom !== undefined);
+  const ends = parts.map(({ changesUntil }) => changesUntil);
+  return {
+    server: a.server,
+    epoch: a.epoch,
+    untilMicros: Math.max(a.untilMicros, b.untilMicros),
+    ...(parts.length > 0 && { changesFrom: Math.min(...parts.map(({ changesFrom }) => changesFrom!)) }),
+    ...(parts.length > 0 && !ends.includes(undefined) && { changesUntil: Math.max(...ends.map((end) => end!)) }),
+  };
 }
 
 /** Those whose changes may be younger than `sinceMicros`. */

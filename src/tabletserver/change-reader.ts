@@ -60,6 +60,8 @@ interface Part {
   readonly changesFrom: LogPosition;
   /** When it ended; undefined: it has not. */
   readonly untilMicros: number | undefined;
+  /** Its changes are in appends at this position or below. Undefined: up to the end of the log. */
+  readonly changesUntil?: LogPosition | undefined;
 }
 
 /** What the next batch is made of. */
@@ -197,7 +199,7 @@ export class ChangeReader {
     }
   }
 
-  /** The appends of the log after a place, as far as it goes now. */
+  /** The appends of the part after a place, as far as the log goes now. */
   async *#readLog(part: Part, after: ChangePosition | undefined): AsyncGenerator<ChangeBatch, void> {
     const { fileSystem } = this.#options;
     const start =
@@ -205,7 +207,9 @@ export class ChangeReader {
         ? this.#options.retention.before(this.#wantedMicros - CLOCK_TOLERANCE_MICROS)
         : undefined;
     assert(start === undefined || start <= this.#options.log.newestPosition, 'a reading begins in the log');
-    const from = after?.position ?? start;
+    // the whole log is checked to have its beginning
+    const earliest = Math.max(start ?? 0, part.changesFrom);
+    const from = after?.position ?? (earliest === 0 ? undefined : earliest);
     let isBeginning = true;
     for await (const { position, previous, records } of readEncodedAppends(fileSystem, logPathOf(part.server), from)) {
       if (isBeginning) {
@@ -214,6 +218,7 @@ export class ChangeReader {
           this.#checkBeginning(part, records);
         isBeginning = false;
       }
+      if (part.changesUntil !== undefined && position > part.changesUntil) break;
       for (const [index, record] of records.entries()) {
         const place = { server: part.server, epoch: part.epoch, position, record: index, row: 0 };
         if (after !== undefined && isBefore(place, after)) continue;

@@ -31,7 +31,7 @@ export interface ServerServicesOptions {
   readonly splits: () => TabletSplits;
   readonly leaseHeld: () => boolean;
   readonly serverContext: () => RequestContext;
-  readonly log: Pick<ServerLog, 'append' | 'failed'>;
+  readonly log: Pick<ServerLog, 'append' | 'failed' | 'newestPosition'>;
   readonly retention: Pick<ChangeRetention, 'begin'>;
   readonly endServer: (reason: BigtableError) => void;
 }
@@ -119,6 +119,10 @@ export class ServerServices implements HostServices {
 
   keepChanges(retentionMicros: number): LogPosition {
     return this.#options.retention.begin(retentionMicros);
+  }
+
+  newestPosition(): LogPosition {
+    return this.#options.log.newestPosition;
   }
 
   clockIsBehind(nowMicros: number, lastMicros: number): void {

@@ -22,17 +22,20 @@ const state = { tableId, range, epoch, files, redo, logs, clips: undefined, last
 const change: TabletCommit = { files, clips: undefined, redo, logs, lastServerMicros: 0 };
 
 /** A host whose commits are answered when the test says so. */
-function fixture(): { host: ServedTabletHost; answer(...outcomes: CommitOutcome[]): void } {
+function fixture(of: MetadataRow = row, schema = METADATA_SCHEMA): { host: ServedTabletHost; answer(...outcomes: CommitOutcome[]): void } {
   let answer: ((outcomes: CommitOutcome[]) => void) | undefined;
   const services = {
     metadata: { commit: () => new Promise<CommitOutcome[]>((resolve) => (answer = resolve)) },
-    schema: () => METADATA_SCHEMA,
+    schema: () => schema,
+    logPath: 'logs/s',
+    keepChanges: () => 7,
+    newestPosition: () => 11,
     uniqueName: () => 'id',
     nowMicros: () => 1,
     serverContext: () => undefined,
   } as unknown as HostServices;
   const fail = (): void => assert.fail('the tablet is lost, or has failed');
-  const host = new ServedTabletHost(services, row, undefined as never, fail, fail);
+  const host = new ServedTabletHost(services, of, undefined as never, fail, fail);
   return { host, answer: (...outcomes) => answer?.(outcomes) };
 }
 
@@ -77,6 +80,28 @@ describe('commits of a tablet', () => {
     answer({ kind: 'done' });
     await changed;
     assert.equal(host.row.version, 10);
+  });
+
+  test('say where the changes of a stream begin in the log, and where they end once no replay needs it', async () => {
+    const changeStream = { retentionMicros: 86_400e6 };
+    const { host, answer } = fixture({ ...row, pastOwners: [] }, { ...METADATA_SCHEMA, changeStream });
+    const commit = async (logs: readonly string[]): Promise<MetadataRow> => {
+      const committed = host.commit(state, { ...change, logs });
+      answer({ kind: 'done' });
+      await committed;
+      return host.row;
+    };
+    assert.deepEqual(
+      [(await commit(['logs/s'])).changesFrom, host.row.changesUntil],
+      [7, undefined],
+      'writes may come',
+    );
+    assert.deepEqual([(await commit([])).changesFrom, host.row.changesUntil], [7, 11]);
+    const plain = fixture();
+    const committed = plain.host.commit(state, { ...change, logs: [] });
+    plain.answer({ kind: 'done' });
+    await committed;
+    assert.equal(plain.host.row.changesUntil, undefined);
   });
 
   test('are those of its own assignment, and never set its redo point back', async () => {

@@ -47,6 +47,8 @@ export interface HostServices {
   nowMicros(): number;
   /** Keeps the log for a change stream of that retention. Returns the position from which on it is kept. */
   keepChanges(retentionMicros: number): LogPosition;
+  /** The newest durable append of the server's log. */
+  newestPosition(): LogPosition;
   /** The wall clock is behind a time that was given to a cell of a tablet. */
   clockIsBehind(nowMicros: number, lastMicros: number): void;
 }
@@ -146,7 +148,7 @@ export class ServedTabletHost implements TabletHost {
         { kind: 'compacted', atMicros: this.#services.nowMicros() },
         keyOfRow(this.#row),
         this.#row,
-        { ...this.#row, ...change, ...this.#keptChanges() },
+        { ...this.#row, ...change, ...this.#keptChanges(), ...this.#endOfChanges(change) },
       );
       if (await this.#isDone(commit, state)) {
         this.#row = commit.rows[0]!.row!;
@@ -189,6 +191,12 @@ export class ServedTabletHost implements TabletHost {
       pastOwners: pastOwners === undefined ? [] : ownersSince(pastOwners, sinceMicros),
       changesFrom: this.#changesFrom,
     };
+  }
+
+  /** Where the tablet's changes end in the server's log, if none comes after this commit: a replay needs no log then. */
+  #endOfChanges({ logs }: TabletCommit): Pick<MetadataRow, 'changesUntil'> {
+    if (this.#changesFrom === undefined) return NO_CHANGES;
+    return { changesUntil: logs.includes(this.#services.logPath) ? undefined : this.#services.newestPosition() };
   }
 
   /** The change of the tablet's row: nothing else changes it meanwhile. */

@@ -69,6 +69,11 @@ const following: MetadataRow = {
   pastOwners: [{ server: '54352d7f', epoch: 3, untilMicros: 2 ** 50, changesFrom: 7 }],
   changesFrom: 2 ** 40,
 };
+const left: MetadataRow = {
+  ...following,
+  pastOwners: [{ server: '54352d7f', epoch: 3, untilMicros: 2 ** 50, changesFrom: 7, changesUntil: 2 ** 41 }],
+  changesUntil: 2 ** 41 + 1,
+};
 
 const mutations: readonly Mutation[] = [
   { kind: 'setCell', family: 'f', qualifier: 'q\xff', timestamp: 5, value: bytes(0, 255) },
@@ -324,6 +329,7 @@ export const SAMPLES: Samples = {
       [{ row: streamed, sizeBytes: 0 }],
       [],
       [{ row: following, sizeBytes: 0 }],
+      [{ row: left, sizeBytes: 0 }],
     ],
   },
   schemaChanged: { messages: [{ ...master, tableName }], answers: [undefined] },

@@ -50,10 +50,12 @@ export const metadataRow: MessageCodec<MetadataRow> = message('MetadataRow', {
         epoch: required(2, count),
         untilMicros: required(3, number),
         changesFrom: optional(4, number),
+        changesUntil: optional(5, number),
       }),
     ),
   ),
   changesFrom: optional(14, number),
+  changesUntil: optional(15, number),
 });
 
 type RowCommit = MetadataCommit['rows'][number];
