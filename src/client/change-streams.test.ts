@@ -16,7 +16,7 @@ const WHOLE = { start: '', end: undefined };
 const create = ({ client }: Cluster, tables: Tables, splits: readonly string[] = []) =>
   client.createTable(tables.context(), {
     name: T,
-    families: [{ name: 'f' }],
+    families: [{ name: 'f', gcRule: { kind: 'maxVersions', versions: 1 } }],
     splits,
     granularity: 'micros',
     deletionProtection: false,
@@ -112,6 +112,30 @@ describe('change streams', () => {
       assert.ok(all > rounds * 20, `${all} appends in the log`);
       assert.ok(appends <= 2 * all, `of ${all} appends ${appends} were read`);
     }),
+  );
+
+  test(
+    'do not fill the disk: what is kept for them alone goes before a write is refused',
+    inCluster(
+      async (cluster, tables) => {
+        const { client, clock, fileSystem } = cluster;
+        await create(cluster, tables);
+        const startMicros = clock.nowMicros();
+        const consumer = new ChangeConsumer('t', startMicros);
+        fileSystem.freeBytes = 16 << 20;
+        for (let i = 0; i < 1000; i++) {
+          await tables.set('t', 'a', `${i} ${'x'.repeat(50_000)}`);
+          if (i % 50 === 0) await consumer.catchUp(tables);
+          if (i % 100 !== 0) continue;
+          for await (const _ of client.compactTables(tables.context(), T));
+        }
+        await consumer.catchUp(tables);
+        assert.equal(consumer.changes.filter(({ origin }) => origin === 'user').length, 1000, 'a reader keeps up');
+        await rejectsWith(Code.OUT_OF_RANGE, async () => void (await read(cluster, tables, { startMicros })));
+        assert.ok(cluster.messages.some((message) => message.includes('the disk is nearly full')));
+      },
+      { settings: { memtableBytes: 1 << 20, logLimitBytes: 1 << 20 } },
+    ),
   );
 
   test(

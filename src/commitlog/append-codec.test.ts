@@ -400,8 +400,19 @@ describe('the bytes of an append', () => {
     // fields of the append's header: the byte before the first record states their length
     const bytes = encode([record(setCell(Buffer.from('v')))]);
     assert.equal(bytes[6], 0);
-    const extended = Buffer.concat([bytes.subarray(0, 6), Buffer.from([2, 9, 9]), bytes.subarray(7)]);
-    assert.deepEqual(decode(extended).records, decode(bytes).records);
+    const extended = (...fields: number[]): Buffer =>
+      Buffer.concat([bytes.subarray(0, 6), Buffer.from([fields.length, ...fields]), bytes.subarray(7)]);
+    for (const [replayFrom, fields] of [
+      [undefined, [9, 1, 9]],
+      [undefined, [4, 0, 9, 1, 9]],
+      [5, [4, 1, 9, 2, 1, 5]],
+      [300, [2, 2, 0xac, 2, 9, 0]],
+    ] as const) {
+      const { header, records } = decode(extended(...fields));
+      assert.deepEqual([header.replayFrom, records], [replayFrom, decode(bytes).records]);
+    }
+    for (const fields of [[9, 2, 9], [2, 2, 5, 5], [2, 1, 0xac, 2], [9]])
+      assert.throws(() => decode(extended(...fields)), CorruptionError, fields.join());
   });
 
   test('a field that a reader must understand is refused if unknown', () => {

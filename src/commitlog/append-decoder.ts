@@ -7,7 +7,7 @@
 import { assert } from '../base/index.ts';
 import type { LogAppend } from '../env/index.ts';
 import type { Mutations, RowRange } from '../model/index.ts';
-import { APPEND_VERSION, type AppendHeader, RecordField, RecordKind } from './append-format.ts';
+import { APPEND_VERSION, AppendField, type AppendHeader, RecordField, RecordKind } from './append-format.ts';
 import { AppendReader, INT64_BYTES } from './append-reader.ts';
 import { BodyDecoder } from './body-decoder.ts';
 import {
@@ -187,15 +187,27 @@ export class AppendDecoder {
     if (version !== APPEND_VERSION) throw reader.tooNew(`version ${version}, this one reads ${APPEND_VERSION}`);
     const features = reader.varint();
     if (features !== 0) throw reader.tooNew(`required features 0x${features.toString(16)}`);
-    const header = {
+    return {
       previous: reader.varint(),
       count: reader.varint(),
       firstSequence: reader.varint(),
       lowWater: reader.varint(),
+      ...this.#options(),
     };
-    // optional fields that later versions may add
-    reader.skipBytes();
-    return header;
+  }
+
+  #options(): Pick<AppendHeader, 'replayFrom'> {
+    const reader = this.#reader;
+    const size = reader.varint();
+    if (size === 0) return {};
+    let replayFrom: number | undefined;
+    this.#optionalFields(size, (field) => {
+      if (field !== AppendField.replayFrom) return reader.skipBytes();
+      const end = reader.varint() + reader.offset;
+      replayFrom = reader.varint();
+      if (reader.offset !== end) throw reader.corrupt(`a position ends at ${reader.offset}, not at ${end}`);
+    });
+    return replayFrom === undefined ? {} : { replayFrom };
   }
 
   #find(sequence: number): RecordInAppend {
@@ -245,25 +257,26 @@ export class AppendDecoder {
     return token ? { ...record, token } : record;
   }
 
-  /** The optional fields: the token, if there is one. */
+  /** The optional fields of a record: the token, if there is one. */
   #fields(): Uint8Array | undefined {
     const size = this.#reader.varint();
-    return size === 0 ? undefined : this.#optionalFields(size);
+    if (size === 0) return undefined;
+    let token: Uint8Array | undefined;
+    this.#optionalFields(size, (field) => {
+      if (field === RecordField.token) token = this.#reader.value();
+      else if (field % 2 === 0) this.#reader.skipBytes();
+      else throw this.#reader.tooNew(`a record with the required field ${field}`);
+    });
+    return token;
   }
 
-  #optionalFields(size: number): Uint8Array | undefined {
+  /** `read` reads or skips the contents of the field of that number. */
+  #optionalFields(size: number, read: (field: number) => void): void {
     const reader = this.#reader;
     const end = reader.offset + size;
-    let token: Uint8Array | undefined;
-    while (reader.offset < end) {
-      const field = reader.varint();
-      if (field === RecordField.token) token = reader.value();
-      else if (field % 2 === 0) reader.skipBytes();
-      else throw reader.tooNew(`a record with the required field ${field}`);
-    }
+    while (reader.offset < end) read(reader.varint());
     if (reader.offset !== end)
       throw reader.corrupt(`optional fields of ${size} bytes end at ${reader.offset}, not at ${end}`);
-    return token;
   }
 }
 

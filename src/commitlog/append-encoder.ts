@@ -32,6 +32,7 @@ import {
 } from '../model/index.ts';
 import {
   APPEND_VERSION,
+  AppendField,
   type AppendHeader,
   MutationKind,
   RangeFlag,
@@ -127,8 +128,11 @@ export class AppendEncoder {
   finish(header: AppendHeader): readonly Uint8Array[] {
     assert(header.count === this.count && this.count > 0, 'the header counts the records of the append');
     this.#cut();
-    const { previous, count, firstSequence, lowWater } = header;
-    const fields = [0, previous, count, firstSequence, lowWater, 0];
+    const { previous, count, firstSequence, lowWater, replayFrom } = header;
+    assert(replayFrom === undefined || replayFrom > lowWater, 'what was trimmed is not needed by a replay');
+    const options = replayFrom === undefined ? [] : [AppendField.replayFrom, varintLength(replayFrom), replayFrom];
+    const optionBytes = options.reduce((sum, field) => sum + varintLength(field), 0);
+    const fields = [0, previous, count, firstSequence, lowWater, optionBytes, ...options];
     const bytes = Buffer.allocUnsafe(1 + fields.reduce((sum, field) => sum + varintLength(field), 0));
     let at = bytes.writeUInt8(APPEND_VERSION, 0);
     for (const field of fields) at = writeVarint(bytes, at, field);

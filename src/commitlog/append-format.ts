@@ -5,7 +5,7 @@
 
 export const APPEND_VERSION = 1;
 
-/** Upper bound of an append's header: a byte and six varints. */
+/** Upper bound of an append's header: a byte, six varints and an optional field of one more. */
 export const MAX_APPEND_HEADER_BYTES = 64;
 
 /** The fields of an append before its records. */
@@ -17,6 +17,11 @@ export interface AppendHeader {
   readonly firstSequence: number;
   /** Appends below this position may have been trimmed; any other missing append was lost. */
   readonly lowWater: number;
+  /**
+   * No replay needs appends below this position, though they are kept. Undefined: only those that may have been trimmed
+   * are not needed.
+   */
+  readonly replayFrom?: number | undefined;
 }
 
 export const RecordKind = { rows: 1, dropRows: 2 } as const;
@@ -33,6 +38,9 @@ export const MutationKind = {
 
 /** Which ends a deleted range of timestamps has. */
 export const RangeFlag = { start: 1, end: 2 } as const;
+
+/** Optional fields of an append. A reader skips any that it does not know. */
+export const AppendField = { replayFrom: 2 } as const;
 
 /**
  * Optional fields of a record. A reader skips an unknown field with an even number and refuses the log for an odd one.

@@ -2,8 +2,8 @@
  * Whether the appends of a log are all there, in order. Each append names the position of the one before it. Appends
  * that are missing must lie below a low-water mark in the log.
  */
-import { assert, CorruptionError } from '../base/index.ts';
-import type { LogAppend } from '../env/index.ts';
+import { CorruptionError } from '../base/index.ts';
+import type { LogAppend, LogPosition } from '../env/index.ts';
 import type { AppendHeader } from './append-format.ts';
 
 /** What the appends of a part of a log say about those before and after it. */
@@ -21,9 +21,14 @@ export interface PartOrder {
   readonly lowWater: number;
 }
 
+/** Where a reading begins: with the log's first append, at a part of it, or where a replay begins. */
+export type ReadingBegin = 'log' | 'part' | { readonly replayFrom: LogPosition };
+
 /** Takes the appends of a log, or of a part of it, one by one. CorruptionError where one does not follow the others. */
 export class AppendOrder {
   readonly #path: string;
+  /** No append is missing from here on. */
+  readonly #from: LogPosition | undefined;
   /** Undefined until the first append of a part that does not begin with the log. */
   #previous: number | undefined;
   #appends = 0;
@@ -33,10 +38,11 @@ export class AppendOrder {
   #missingBefore = 0;
   #lowWater = 0;
 
-  /** `path` is the log's, for messages. `isWhole`: the first append is to be that of the log. */
-  constructor(path: string, isWhole: boolean) {
+  /** `path` is the log's, for messages. */
+  constructor(path: string, begin: ReadingBegin) {
     this.#path = path;
-    this.#previous = isWhole ? 0 : undefined;
+    this.#previous = begin === 'log' ? 0 : undefined;
+    this.#from = typeof begin === 'object' ? begin.replayFrom : undefined;
   }
 
   get part(): PartOrder {
@@ -59,6 +65,7 @@ export class AppendOrder {
       // the low-water mark of a later append must cover it
       this.#missingBefore = header.previous;
     }
+    if (previous === undefined) this.#begins(header.previous);
     this.#follows(position, header.firstSequence);
     if (this.#appends++ === 0) {
       this.#firstPrevious = header.previous;
@@ -72,8 +79,8 @@ export class AppendOrder {
   /** Takes a later part of the log as a whole. */
   nextPart(part: PartOrder): void {
     if (part.appends === 0) return;
-    const previous = this.#previous;
-    assert(previous !== undefined, 'parts are joined from the beginning of the log on');
+    if (this.#previous === undefined) this.#begins(part.firstPrevious);
+    const previous = this.#previous ?? part.firstPrevious;
     if (part.firstPrevious < previous)
       throw new CorruptionError(this.#path, part.firstPrevious, missing(part.firstPrevious));
     this.#follows(part.firstPrevious, part.firstSequence);
@@ -93,6 +100,11 @@ export class AppendOrder {
         this.#missingBefore,
         `${missing(this.#missingBefore)}; only appends below ${this.#lowWater} were trimmed`,
       );
+  }
+
+  #begins(firstPrevious: number): void {
+    if (this.#from !== undefined && firstPrevious > this.#from)
+      throw new CorruptionError(this.#path, firstPrevious, missing(firstPrevious));
   }
 
   #follows(position: number, firstSequence: number): void {

@@ -3,7 +3,14 @@
  * the sorting of logs.
  */
 export { encodeRows } from './append-encoder.ts';
-export { readAppends, readEncodedAppends, recordsOf, type RecordsOfAppend } from './log-reader.ts';
+export {
+  findReplayStart,
+  readAppends,
+  readEncodedAppends,
+  readReplayedAppends,
+  recordsOf,
+  type RecordsOfAppend,
+} from './log-reader.ts';
 export {
   type EncodedRecord,
   isAfter,

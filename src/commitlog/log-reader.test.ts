@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { CorruptionError } from '../base/index.ts';
 import { type FileSystem, type LogAppend, MemoryFileSystem } from '../env/index.ts';
 import { AppendEncoder } from './append-encoder.ts';
-import { readRecords } from './log-reader.ts';
+import { findReplayStart, readRecords, readReplayedAppends } from './log-reader.ts';
 import { type NewRecord, Origin } from './record.ts';
 
 const PATH = 'log';
@@ -23,13 +23,16 @@ interface Written {
   /** Default: all appends of the log. */
   readonly previous?: number;
   readonly lowWater?: number;
+  readonly replayFrom?: number;
   readonly texts: readonly string[];
 }
 
-function bytesOf({ previous = 0, firstSequence, lowWater = 0, texts }: Written): Buffer {
+function bytesOf({ previous = 0, firstSequence, lowWater = 0, replayFrom, texts }: Written): Buffer {
   const encoder = new AppendEncoder();
   for (const text of texts) encoder.add(record(text));
-  return Buffer.concat(encoder.finish({ previous, count: texts.length, firstSequence, lowWater }) as Uint8Array[]);
+  return Buffer.concat(
+    encoder.finish({ previous, count: texts.length, firstSequence, lowWater, replayFrom }) as Uint8Array[],
+  );
 }
 
 /** Makes a log of the appends; returns their positions. */
@@ -65,7 +68,7 @@ async function read(
 function without(fileSystem: FileSystem, lost: readonly number[]): FileSystem {
   return new Proxy(fileSystem, {
     get: (target, name: keyof FileSystem) => {
-      if (name !== 'readLog') return target[name];
+      if (name !== 'readLog') return (target[name] as () => unknown).bind(target);
       return async function* (path: string, from?: number): AsyncIterable<LogAppend> {
         for await (const append of target.readLog(path, from)) if (!lost.includes(append.position)) yield append;
       };
@@ -156,7 +159,7 @@ describe('reading records', () => {
       }
       const trimmed = new Proxy<FileSystem>(fileSystem, {
         get: (target, name: keyof FileSystem) => {
-          if (name !== 'readLog') return target[name];
+          if (name !== 'readLog') return (target[name] as () => unknown).bind(target);
           return async function* (path: string): AsyncIterable<LogAppend> {
             for await (const append of target.readLog(path)) {
               const i = positions.indexOf(append.position);
@@ -199,5 +202,34 @@ describe('reading records', () => {
       assert.deepEqual([error.file, error.offset], [PATH, positions[1]]);
       assert.deepEqual(texts.slice(0, 2), ['1 a', '2 b']);
     }
+  });
+
+  test('are replayed from the position on that the newest append names', async () => {
+    const sequences = async (fileSystem: FileSystem): Promise<number[]> => {
+      const found: number[] = [];
+      for await (const { records } of readReplayedAppends(fileSystem, PATH))
+        for (const { sequence } of records) found.push(sequence);
+      return found;
+    };
+    const one = (i: number): Written => ({ firstSequence: i, texts: [`${i}`] });
+    const plain = new MemoryFileSystem();
+    const positions = await write(plain, [1, 2, 3, 4, 5].map(one));
+    assert.deepEqual(await sequences(plain), [1, 2, 3, 4, 5]);
+    const kept = new MemoryFileSystem();
+    await write(kept, [...[1, 2, 3].map(one), { ...one(4), replayFrom: positions[1]! }, one(5)]);
+    assert.equal(await findReplayStart(kept, PATH), 0, 'the newest append says nothing');
+    const marked = new MemoryFileSystem();
+    await write(marked, [...[1, 2, 3, 4].map(one), { ...one(5), replayFrom: positions[2]! }]);
+    assert.equal(await findReplayStart(marked, PATH), positions[2]);
+    assert.deepEqual(await sequences(marked), [3, 4, 5]);
+    // what is not needed may be damaged, what is needed may not be missing
+    marked.damage(PATH, positions[0]!);
+    assert.deepEqual(await sequences(marked), [3, 4, 5]);
+    await assert.rejects(sequences(without(marked, [positions[2]!])), /is missing before it/);
+    await assert.rejects(sequences(without(marked, [positions[3]!])), /is missing before it/);
+    const between = new MemoryFileSystem();
+    await write(between, [...[1, 2, 3, 4].map(one), { ...one(5), replayFrom: positions[1]! + 1 }]);
+    assert.deepEqual(await sequences(between), [3, 4, 5], 'no append need be at the position');
+    assert.deepEqual(await sequences(new MemoryFileSystem()), []);
   });
 });

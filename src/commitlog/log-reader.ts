@@ -8,7 +8,7 @@
 import { assert } from '../base/index.ts';
 import type { FileSystem, LogAppend, LogPosition } from '../env/index.ts';
 import { AppendDecoder } from './append-decoder.ts';
-import { AppendOrder } from './append-order.ts';
+import { AppendOrder, type ReadingBegin } from './append-order.ts';
 import type { EncodedRecord, LogRecord } from './record.ts';
 
 export interface PositionedRecord {
@@ -54,7 +54,42 @@ export async function* readEncodedAppends(
   path: string,
   from?: LogPosition,
 ): AsyncIterable<RecordsOfAppend<EncodedRecord>> {
-  const order = new AppendOrder(path, from === undefined);
+  yield* readFrom(fileSystem, path, from, from === undefined ? 'log' : 'part');
+}
+
+/** Like `readEncodedAppends`, without those at the beginning that no replay needs, though they are kept. */
+export async function* readReplayedAppends(
+  fileSystem: Pick<FileSystem, 'readLog' | 'logTail'>,
+  path: string,
+): AsyncIterable<RecordsOfAppend<EncodedRecord>> {
+  const from = await findReplayStart(fileSystem, path);
+  yield* from === 0 ? readEncodedAppends(fileSystem, path) : readFrom(fileSystem, path, from, { replayFrom: from });
+}
+
+/**
+ * Where a replay of the log begins; 0: at its beginning. Of a log that is written to the place may be later when it is
+ * read again.
+ */
+export async function findReplayStart(
+  fileSystem: Pick<FileSystem, 'readLog' | 'logTail'>,
+  path: string,
+): Promise<LogPosition> {
+  const tail = (await fileSystem.logTail?.(path)) ?? 0;
+  let from = 0;
+  // a log that is short is not read twice
+  if (tail > 0)
+    for await (const append of fileSystem.readLog(path, tail))
+      from = Math.max(from, new AppendDecoder(path, append).header.replayFrom ?? 0);
+  return from;
+}
+
+async function* readFrom(
+  fileSystem: Pick<FileSystem, 'readLog'>,
+  path: string,
+  from: LogPosition | undefined,
+  begin: ReadingBegin,
+): AsyncIterable<RecordsOfAppend<EncodedRecord>> {
+  const order = new AppendOrder(path, begin);
   for await (const append of fileSystem.readLog(path, from)) {
     const decoder = new AppendDecoder(path, append);
     order.next(append, decoder.header);

@@ -13,7 +13,7 @@ import {
   withSlotLogs,
 } from '../env/index.ts';
 import { type NewRecord, Origin } from './record.ts';
-import { readRecords } from './log-reader.ts';
+import { readRecords, readReplayedAppends } from './log-reader.ts';
 import { type Appended, ServerLog } from './server-log.ts';
 
 const PATH = 'servers/one/log-a';
@@ -557,6 +557,33 @@ describe('trimming', () => {
         }),
       );
     });
+
+  test('what is kept though no replay needs it is there, and is not replayed', async () => {
+    const fileSystem = new MemoryFileSystem();
+    const log = await ServerLog.open({ fileSystem, path: PATH });
+    const positions: number[] = [];
+    for (let i = 0; i < 10; i++) positions.push(await log.append(record(`${i}`)).append.durable);
+    const replayed = async (): Promise<number[]> => {
+      const sequences: number[] = [];
+      for await (const { records } of readReplayedAppends(fileSystem, PATH))
+        for (const { sequence } of records) sequences.push(sequence);
+      return sequences;
+    };
+    log.trimBefore(positions[6]!, positions[2]);
+    assert.equal((await replayed()).length, 10, 'nothing says so yet');
+    for (let i = 10; i < 12; i++) await log.append(record(`${i}`)).append.durable;
+    await turn();
+    assert.deepEqual((await logged(fileSystem)).map(({ row }) => row)[0], '2');
+    assert.deepEqual(await replayed(), [7, 8, 9, 10, 11, 12]);
+    // nothing is kept any more
+    log.trimBefore(positions[8]!);
+    await log.append(record('12')).append.durable;
+    await turn();
+    assert.deepEqual(await replayed(), [9, 10, 11, 12, 13]);
+    log.trimBefore(Number.MAX_SAFE_INTEGER, positions[9]);
+    await log.append(record('13')).append.durable;
+    assert.deepEqual(await replayed(), [14], 'no append that is still to come is passed over');
+  });
 
   test('all of the log may be trimmed, and no more', async () => {
     const fileSystem = new MemoryFileSystem();

@@ -196,9 +196,10 @@ export class ServerLog {
    */
   trimBefore(position: LogPosition, keptFrom: LogPosition = position): void {
     assert(keptFrom <= position, 'what a replay needs is kept');
-    this.#replayFrom = Math.max(this.#replayFrom, position);
     // never above the append that will record it
-    this.#lowWater = Math.max(this.#lowWater, Math.min(keptFrom, this.#lastPosition + 1));
+    const end = this.#lastPosition + 1;
+    this.#replayFrom = Math.max(this.#replayFrom, Math.min(position, end));
+    this.#lowWater = Math.max(this.#lowWater, Math.min(keptFrom, end));
   }
 
   /** Appends below it may be trimmed. */
@@ -374,6 +375,7 @@ export class ServerLog {
   async #writeBatch(batch: Batch): Promise<void> {
     const { encoder, firstSequence, reserved } = batch;
     const lowWater = this.#lowWater;
+    const replayFrom = this.#replayFrom > lowWater ? this.#replayFrom : undefined;
     const figures = this.#figures;
     const startMs = figures?.clock.monotonicMs() ?? 0;
     try {
@@ -382,7 +384,9 @@ export class ServerLog {
       assert(firstSequence >= this.#nextUnwritten, 'sequence numbers ascend in the log');
       assert(lowWater <= this.#lastPosition + 1, 'no append that is still to come is trimmed');
       this.#nextUnwritten = firstSequence + encoder.count;
-      const parts = encoder.finish({ previous: this.#lastPosition + 1, count: encoder.count, firstSequence, lowWater });
+      const previous = this.#lastPosition + 1;
+      assert(replayFrom === undefined || replayFrom <= previous, 'a replay needs no append that is still to come');
+      const parts = encoder.finish({ previous, count: encoder.count, firstSequence, lowWater, replayFrom });
       if (checksInvariants) assertLength(parts, encoder.sizeBytes);
       const position = await this.#writer.append(parts, { reserved });
       assert(position > this.#lastPosition, 'positions ascend in the log');

@@ -65,11 +65,11 @@ export async function sortLog(options: SortOptions): Promise<number> {
   assert(part.to === undefined || part.to > part.from, 'a part of a log goes from a position to a later one');
   let bytes = 0;
   let pieces = new Pieces(env.clock, rowsAtOnce);
-  let order = new AppendOrder(log, part.from === 0);
+  let order = new AppendOrder(log, part.from === 0 ? 'log' : 'part');
   let from = part.from;
   const write = async (to: LogPosition | undefined): Promise<void> => {
     await writeSorted(options, { from, to }, order, pieces);
-    order = new AppendOrder(log, false);
+    order = new AppendOrder(log, 'part');
     pieces = new Pieces(env.clock, rowsAtOnce);
     from = to ?? from;
   };

@@ -54,14 +54,15 @@ export class SortedLog {
     this.#files = files;
   }
 
-  /** `parts`: from the beginning of the log to its end. */
+  /** `parts`: from the beginning of the log to its end, or from where a replay begins. */
   static async open(log: string, parts: readonly SortedPart[], components: Components): Promise<SortedLog> {
     assert(
-      parts.every(({ from }, i) => from === (i === 0 ? 0 : parts[i - 1]?.to)) && parts.at(-1)?.to === undefined,
-      'the parts of a sorted log follow one another, from its beginning to its end',
+      parts.every(({ from }, i) => i === 0 || from === parts[i - 1]?.to) && parts.at(-1)?.to === undefined,
+      'the parts of a sorted log follow one another, up to its end',
     );
+    const from = parts[0]?.from ?? 0;
     const files: OpenFile[] = [];
-    const order = new AppendOrder(log, true);
+    const order = new AppendOrder(log, from === 0 ? 'log' : { replayFrom: from });
     for (const part of parts) {
       const index = await readSortedIndex(part.path, components);
       if (index.log !== log || index.from !== part.from || index.to !== part.to)

@@ -41,6 +41,7 @@ export {
   type LogCuts,
   type LogPosition,
   type LogWriter,
+  type StorageSpace,
 } from './seams/file-system.ts';
 export type { SlotPage, SlotStore } from './seams/slot-store.ts';
 export { decodeSlotHeader, isMarker, rowsOf, SLOT_HEADER_BYTES, type SlotHeader } from './slots/slot-format.ts';

@@ -8,7 +8,7 @@
  * one server that reads a long log takes no less time than several that sort it.
  */
 import { toBigtableError } from '../base/index.ts';
-import { listSorted, type LogPart } from '../commitlog/index.ts';
+import { findReplayStart, listSorted, type LogPart } from '../commitlog/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
 import { isDeposed, LOGS_DIRECTORY } from '../protocol/index.ts';
 import type { LiveServer } from './live-server.ts';
@@ -112,10 +112,12 @@ export class LogSorting {
       if (!(await servers.isDead(name))) return;
       const readers = servers.all().length;
       const { partBytes, leastBytes, leastBytesOfFew } = this.#sizes;
-      const { sizeBytes, positions } = await fileSystem.cutLog!(log, partBytes);
+      // what is kept for change streams alone is not replayed
+      const from = await findReplayStart(fileSystem, log);
+      const { sizeBytes, positions } = await fileSystem.cutLog!(log, partBytes, from);
       if (sizeBytes < (readers >= MANY_SERVERS ? leastBytes : leastBytesOfFew)) return;
       const startMs = clock.monotonicMs();
-      const parts = await this.#missing(log, positions);
+      const parts = await this.#missing(log, [from, ...positions]);
       const left = await this.#sortParts(name, parts);
       const fields = { server: name, bytes: sizeBytes, parts: parts.length, tookMs: clock.monotonicMs() - startMs };
       if (left === 0) logger.info('the log of a dead server was sorted', fields);
@@ -126,11 +128,10 @@ export class LogSorting {
     }
   }
 
-  /** The parts between the positions, without those that an earlier master has had sorted. */
-  async #missing(log: string, positions: readonly number[]): Promise<LogPart[]> {
+  /** The parts that begin at the positions, without those that an earlier master has had sorted. */
+  async #missing(log: string, begins: readonly number[]): Promise<LogPart[]> {
     const keyOf = ({ from, to }: LogPart): string => `${from} ${to}`;
     const existing = new Set((await listSorted(this.#options.env.fileSystem, log)).map(keyOf));
-    const begins = [0, ...positions];
     return begins.map((from, i) => ({ from, to: begins[i + 1] })).filter((part) => !existing.has(keyOf(part)));
   }
 

@@ -14,7 +14,14 @@ import {
   USER_RANGE,
 } from '../metadata/index.ts';
 import type { RowRange } from '../model/index.ts';
-import { callMaster, callServer, encodePeerFile, PROTOCOL, type ReadMessage } from '../protocol/index.ts';
+import {
+  callMaster,
+  callServer,
+  encodePeerFile,
+  PROTOCOL,
+  type ReadMessage,
+  type TabletRef,
+} from '../protocol/index.ts';
 import { Master } from './index.ts';
 
 const T = `${TABLES}t`;
@@ -202,6 +209,73 @@ describe('assignments', () => {
         const [given] = await rowsOf(cluster, tables);
         await sleep(cluster.clock, 10_000);
         assert.deepEqual((await rowsOf(cluster, tables))[0]?.epoch, given?.epoch);
+      },
+      { servers: 2 },
+    ),
+  );
+
+  for (const killed of [0, 1])
+    test(
+      `are served by the server that METADATA names, though no call of the master arrives (${killed} is dead)`,
+      inCluster(
+        async (cluster, tables) => {
+          const { clock } = cluster;
+          await tables.create('t', { splits: ['m'] });
+          await tables.set('t', 'a', '1');
+          await tables.set('t', 'z', '1');
+          cluster.onCall = ({ method, message, context }) =>
+            method === 'load' && (message as { tablets: readonly TabletRef[] }).tablets[0]?.key.startsWith('00000010')
+              ? within(new Promise(() => {}), context, clock)
+              : undefined;
+          const epochs = (await rowsOf(cluster, tables)).map(({ epoch }) => epoch);
+          await cluster.kill(killed);
+          assert.deepEqual(await tables.rows('t'), ['a', 'z']);
+          const now = await rowsOf(cluster, tables);
+          assert.ok(
+            now.every(({ epoch }, i) => epoch <= epochs[i]! + 1),
+            'none was given away twice',
+          );
+          assert.ok(linesOf(cluster, /no master has told of/) > 0);
+          // nothing is loaded that was let go
+          cluster.onCall = undefined;
+          await sleep(clock, 60_000);
+          await tables.set('t', 'b', '2');
+          assert.deepEqual(await tables.rows('t'), ['a', 'b', 'z']);
+        },
+        { servers: 2 },
+      ),
+    );
+
+  test(
+    'are not loaded by a server because of callers whose locations are stale',
+    inCluster(
+      async (cluster, tables) => {
+        const { clock, env } = cluster;
+        await tables.create('t', { splits: ['m'] });
+        const [row] = await rowsOf(cluster, tables);
+        assert.ok(row?.server);
+        const other = row.server.address === 'server-0' ? 'server-1' : 'server-0';
+        const { tableId } = row;
+        let looks = 0;
+        cluster.onStream = ({ method, message, context }) => {
+          const isLook = method === 'read' && (message as { tableId: string }).tableId !== tableId;
+          if (isLook && context.principal === 'tablet-server') looks++;
+          return undefined;
+        };
+        for (let i = 0; i < 50; i++) {
+          for (let j = 0; j < 20; j++) {
+            const message = { tableId, row: `a${j}`, mutations: [] };
+            await rejectsWith(
+              Code.UNAVAILABLE,
+              callServer(env.transport, other, 'mutateRow', message, tables.context()),
+            );
+          }
+          await sleep(clock, 100);
+        }
+        await sleep(clock, 5000);
+        assert.deepEqual((await rowsOf(cluster, tables)).map(({ epoch }) => epoch)[0], row.epoch);
+        assert.ok(looks > 0 && looks <= 6 * 16, `${looks} looks`);
+        assert.equal(linesOf(cluster, /no master has told of/), 0);
       },
       { servers: 2 },
     ),

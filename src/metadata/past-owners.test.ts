@@ -48,7 +48,13 @@ describe('the past owners of a tablet', () => {
   test('keep the place at which the changes end, where the owner has said so', () => {
     const served = { ...givenTo({ ...ROW, pastOwners: [] }, A, 'logs/a', 1), changesFrom: 7, changesUntil: 9 };
     const next = givenTo(served, B, 'logs/b', 2);
-    assert.deepEqual(next.pastOwners?.at(-1), { server: 'a', epoch: 1, untilMicros: 2, changesFrom: 7, changesUntil: 9 });
+    assert.deepEqual(next.pastOwners?.at(-1), {
+      server: 'a',
+      epoch: 1,
+      untilMicros: 2,
+      changesFrom: 7,
+      changesUntil: 9,
+    });
     assert.equal(next.changesUntil, undefined, 'the next owner has changes to come');
     assert.equal(releasedAt(served, 2).changesUntil, undefined);
   });

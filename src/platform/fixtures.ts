@@ -84,6 +84,10 @@ export function smallDisk(): { freeBytes: number; readonly syscalls: Syscalls } 
     freeBytes: Number.POSITIVE_INFINITY,
     syscalls: {
       ...nodeSyscalls,
+      space: async (path: string) => {
+        const { freeBytes, totalBytes } = await nodeSyscalls.space(path);
+        return { freeBytes: Math.min(disk.freeBytes, freeBytes), totalBytes };
+      },
       write: limited(nodeSyscalls.write),
       writeDurable: limited(nodeSyscalls.writeDurable),
       writeDurableNow: (fd: number, buffers: readonly Uint8Array[], position: number): void => {

@@ -348,7 +348,7 @@ function withFamilyName(mutation: Mutation): Mutation {
 function gone(): BigtableError {
   return new BigtableError(
     Code.OUT_OF_RANGE,
-    'changes that the stream has not delivered are no longer kept: they are older than the retention period of the table, or their bytes were too many for the setting changeLogBytes',
+    'changes that the stream has not delivered are no longer kept: they are older than the retention period of the table, or their bytes were too many for the setting changeLogBytes or for the disk',
   );
 }
 

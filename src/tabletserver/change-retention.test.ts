@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { StorageSpace } from '../env/index.ts';
 import type { TableSchema } from '../model/index.ts';
 import { ChangeRetention } from './change-retention.ts';
 import type { ServedTablet } from './tablet-map.ts';
@@ -16,35 +17,80 @@ class Log {
     return this.newestPosition + 1;
   }
 
+  /** Appends below it were removed. */
+  trimmed = 0;
+
   sizeBytes(from = this.lowWater): number {
-    return this.newestPosition - Math.max(from, this.lowWater);
+    return this.newestPosition - Math.max(from, this.trimmed);
   }
 }
 
-function retentionOf(tables: readonly string[], limitBytes = 1e9) {
+function retentionOf(tables: readonly string[], limitBytes = 1e9, freeBytes = 0) {
   const time = { micros: 1e15 };
   const clock = { nowMicros: () => time.micros };
   const advance = (ms: number): number => (time.micros += ms * 1000);
   const log = new Log();
+  const warnings: string[] = [];
   const served = tables.map((tableId) => ({ tableId }) as ServedTablet);
   const retention = new ChangeRetention({
     log,
     clock,
+    logger: { warn: (message) => void warnings.push(message) },
+    freeBytes,
     tablets: { all: () => served.values() },
     limitBytes,
     schemaOf: (tableId) =>
       ({ changeStream: tableId === 'plain' ? undefined : { retentionMicros: DAY_MICROS } }) as TableSchema,
   });
   /** A trim of all that no replay needs, after `appends` more. */
-  const trim = (appends: number): number => {
+  const trim = (appends: number, space?: StorageSpace): number => {
     log.newestPosition += appends;
-    log.lowWater = retention.keptFrom(log.newestPosition);
+    log.trimmed = log.lowWater;
+    log.lowWater = retention.keptFrom(log.newestPosition, space);
     return log.lowWater;
   };
-  return { advance, served, trim, retention, log };
+  return { advance, served, trim, retention, log, warnings };
 }
 
 describe('the log of a server', () => {
+  test('keeps less for streams where the disk has less free space than the server needs', () => {
+    const { advance, trim, warnings } = retentionOf(['streamed'], 1e9, 50);
+    const hour = (freeBytes: number, totalBytes = 1000): number => {
+      advance(HOUR_MS);
+      return trim(10, { freeBytes, totalBytes });
+    };
+    assert.deepEqual([hour(900), hour(200), hour(50)], [0, 0, 0]);
+    assert.deepEqual(warnings, []);
+    assert.equal(hour(35), 20, '15 bytes are missing, and notes are 10 apart');
+    assert.equal(warnings.length, 1);
+    assert.equal(hour(60), 20);
+    assert.equal(hour(0), 60, 'all that no replay needs goes');
+    assert.deepEqual([hour(0), hour(0)], [70, 80], 'so that the disk is as full as without a stream');
+    assert.equal(hour(10, 40), 80, 'of a small disk a quarter is enough');
+    assert.equal(hour(9, 40), 90);
+  });
+
+  test('keeps what the limit allows of a burst, too', () => {
+    const { trim } = retentionOf(['streamed'], 1000);
+    const marks = Array.from({ length: 30 }, () => trim(100));
+    assert.deepEqual(marks.slice(0, 10), Array(10).fill(0));
+    assert.deepEqual(
+      marks.slice(10),
+      Array.from({ length: 20 }, (_, i) => 100 * (i + 1)),
+    );
+  });
+
+  test('does not lose more than is missing while what was to go is still there', () => {
+    const { advance, trim, retention, log } = retentionOf(['streamed'], 1e9, 50);
+    for (let i = 0; i < 10; i++, advance(HOUR_MS)) trim(10, { freeBytes: 900, totalBytes: 1000 });
+    const space = { freeBytes: 35, totalBytes: 1000 };
+    const before = log.trimmed;
+    assert.equal(trim(10, space), 20);
+    log.trimmed = before;
+    assert.equal(retention.keptFrom(log.newestPosition, space), 20, 'the next append removes it');
+    assert.equal(trim(10, space), 40, 'it was removed, and as much is missing');
+  });
+
   test('is trimmed as far as no replay needs it where no table has a change stream', () => {
     const { trim } = retentionOf(['plain', 'plain']);
     assert.deepEqual([trim(100), trim(100)], [100, 200]);

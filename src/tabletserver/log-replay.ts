@@ -25,9 +25,9 @@ const SORTED_BYTES = 32 << 20;
 /** The time for which a log that was read is kept for tablets that are loaded later. */
 const CLEAR_AFTER_MS = 10_000;
 
-/** A log that was read whole. */
+/** A log that was read whole, as far as replays need it. */
 type ByTable = Map<string, EncodedRecord[]>;
-/** Reads all records of a log. */
+/** Reads all records of a log that a replay may need. */
 export type LogReader = (path: string) => AsyncIterable<RecordsOfAppend<EncodedRecord>>;
 
 /** Returns the sorted form of a log, if there is one. */

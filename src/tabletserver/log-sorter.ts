@@ -6,7 +6,15 @@
  * damaged; a part that is missing is sorted here. One part is sorted at a time, which bounds the memory.
  */
 import { type BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
-import { listSorted, type LogPart, SortedLog, type SortedPart, sortedPath, sortLog } from '../commitlog/index.ts';
+import {
+  findReplayStart,
+  listSorted,
+  type LogPart,
+  SortedLog,
+  type SortedPart,
+  sortedPath,
+  sortLog,
+} from '../commitlog/index.ts';
 import type { Env } from '../env/index.ts';
 import { LOGS_DIRECTORY, logPathOf } from '../protocol/index.ts';
 
@@ -58,12 +66,15 @@ export class LogSorter {
     // an adapter without it has logs that no other server reads
     if (fileSystem.cutLog === undefined) return undefined;
     try {
-      let { parts, missing } = chain(await listSorted(fileSystem, log));
+      const sorted = await listSorted(fileSystem, log);
+      if (sorted.length === 0) return undefined;
+      const from = await findReplayStart(fileSystem, log);
+      let { parts, missing } = chain(sorted, from);
       if (parts.length === 0) return undefined;
       if (missing.length > 0) {
         const server = log.slice(LOGS_DIRECTORY.length);
         for (const part of missing) await this.sort(server, part, MISSING_PART_BYTES);
-        ({ parts, missing } = chain(await listSorted(fileSystem, log)));
+        ({ parts, missing } = chain(await listSorted(fileSystem, log), from));
         if (missing.length > 0) return undefined;
       }
       return await SortedLog.open(log, parts, { fileSystem, checksum: codecs.checksum });
@@ -93,15 +104,16 @@ export function isUnusable({ code }: BigtableError): boolean {
 }
 
 /**
- * Parts that follow one another, of those that there are, and the parts that are missing between them. Nothing is
- * missing if some of the parts are the whole log; two masters may have cut it in different places.
+ * Parts that follow one another, of those that there are, and the parts that are missing between them. `from`: what is
+ * before it is not needed. Nothing is missing if some of the parts are all of the log from there on; two masters may
+ * have cut it in different places.
  */
-export function chain(all: readonly SortedPart[]): { parts: SortedPart[]; missing: LogPart[] } {
-  const whole = wholeFrom(0, all, new Set());
+export function chain(all: readonly SortedPart[], from = 0): { parts: SortedPart[]; missing: LogPart[] } {
+  const whole = wholeFrom(from, all, new Set());
   if (whole !== undefined) return { parts: whole, missing: [] };
   const parts: SortedPart[] = [];
   const missing: LogPart[] = [];
-  let at = 0;
+  let at = from;
   while (at !== END) {
     let next: SortedPart | undefined;
     for (const part of all) {

@@ -10,7 +10,15 @@
  */
 import { assert, BigtableError, checksInvariants, Code, inParallel, toBigtableError } from '../base/index.ts';
 import type { ServerLog } from '../commitlog/index.ts';
-import { type Clock, type Logger, type Metrics, type RequestContext, sleep } from '../env/index.ts';
+import {
+  type Clock,
+  type FileSystem,
+  type Logger,
+  type Metrics,
+  type RequestContext,
+  sleep,
+  type StorageSpace,
+} from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
 import { type FlushLimits, FlushRoom } from './flush-room.ts';
 import { isRace } from './races.ts';
@@ -29,7 +37,7 @@ const RETRY_MS = 1000;
 /** The part of the server's log that the budget needs. */
 export type TrimmableLog = Pick<ServerLog, 'newestPosition' | 'sizeBytes' | 'trimBefore'>;
 /** From which position on appends are kept, when no replay needs those below `position`. */
-export type KeptLog = (position: number) => number;
+export type KeptLog = (position: number, space: StorageSpace | undefined) => number;
 
 /** A trim of the log asks every tablet. With more tablets than this it comes after several flushes. */
 const TABLETS_PER_FLUSH = 256;
@@ -43,6 +51,8 @@ export interface MemtableBudgetOptions {
   readonly log: TrimmableLog;
   /** Default: nothing is kept that no replay needs. */
   readonly keptFrom?: KeptLog;
+  /** Default: the space of the disk is not known. */
+  readonly fileSystem?: Pick<FileSystem, 'space'>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -399,12 +409,14 @@ export class MemtableBudget {
 
   /** `newest`: the newest append when the flush began, so that all records before it were applied long ago. */
   async #trim(newest: number): Promise<void> {
-    const { log, clock, keptFrom } = this.#options;
+    const { log, clock, keptFrom, fileSystem } = this.#options;
     this.#flushesSinceTrim = 0;
     await clock.yield();
+    // a disk that does not tell its space has no bound
+    const space = keptFrom && (await fileSystem?.space?.().catch(() => undefined));
     assert(log.newestPosition >= newest, 'positions of the log ascend');
     let keep = newest;
     for (const { tablet } of this.#tablets) keep = Math.min(keep, tablet.oldestUnflushed ?? newest);
-    log.trimBefore(keep, keptFrom?.(keep));
+    log.trimBefore(keep, keptFrom?.(keep, space));
   }
 }

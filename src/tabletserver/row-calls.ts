@@ -68,6 +68,8 @@ export interface RowCallsOptions {
   readonly schemaOf: (tableId: string) => TableSchema | undefined;
   /** The reason why the tablet of that row could not be loaded, if its files are damaged. */
   readonly damageOver: (tableId: string, row: ByteString) => BigtableError | undefined;
+  /** Called with each row whose tablet is not served here. */
+  readonly onMissed: (tableId: string, row: ByteString) => void;
 }
 
 /** By entry of a batch: undefined = done, or not known yet. */
@@ -99,8 +101,13 @@ export class RowCalls {
 
   #found(tableId: string, row: ByteString): ServedTablet {
     const served = this.#options.tablets.find(tableId, row);
-    if (served === undefined) throw this.#options.damageOver(tableId, row) ?? notServing(tableId, row);
+    if (served === undefined) throw this.#options.damageOver(tableId, row) ?? this.#missed(tableId, row);
     return served;
+  }
+
+  #missed(tableId: string, row: ByteString): BigtableError {
+    this.#options.onMissed(tableId, row);
+    return notServing(tableId, row);
   }
 
   /** The tablet of a row that a client's call is about: the call is counted. */
@@ -279,7 +286,8 @@ export class RowCalls {
     if (first === undefined) return [];
     const served = this.#options.tablets.find(METADATA_TABLE_ID, first);
     const other = keys.find((key) => this.#options.tablets.find(METADATA_TABLE_ID, key) !== served);
-    if (served === undefined || other !== undefined) throw notServing(METADATA_TABLE_ID, other ?? first);
+    if (served === undefined) throw this.#missed(METADATA_TABLE_ID, first);
+    if (other !== undefined) throw notServing(METADATA_TABLE_ID, other);
     return this.#commits.commit(served.tablet, commits, context);
   }
 

@@ -37,6 +37,7 @@ import type { TabletLoader } from './tablet-loader.ts';
 import { kindOf, type ServedTablet, TABLET_KINDS, type TabletMap } from './tablet-map.ts';
 import type { TabletSplits } from './tablet-splits.ts';
 import { Traffic } from './traffic.ts';
+import { MissedLoads } from './missed-loads.ts';
 import { UnclaimedTablets } from './unclaimed-tablets.ts';
 
 export interface ServerCallsOptions {
@@ -73,6 +74,7 @@ export class ServerCalls {
   readonly #passed: PassedCalls;
   readonly #laterSchemas: LaterSchemas;
   readonly #unclaimed: UnclaimedTablets;
+  readonly #missed: MissedLoads;
 
   constructor(options: ServerCallsOptions) {
     const { env, schemas, loader, tablets } = options;
@@ -88,14 +90,18 @@ export class ServerCalls {
       quotas: this.#quotas,
       schemaOf: (tableId) => schemas.byId(tableId),
       damageOver: (tableId, row) => loader.damageOver(tableId, row),
+      onMissed: (tableId, row) => this.#missed.asked(tableId, row),
     });
-    this.#unclaimed = new UnclaimedTablets({ ...options, load: (ref) => this.#load(ref) });
+    const load = (ref: TabletRef): Promise<void> => this.#load(ref);
+    this.#unclaimed = new UnclaimedTablets({ ...options, load });
+    this.#missed = new MissedLoads({ ...options, load });
     this.#passed = new PassedCalls({ ...options, serving: (tableId, row) => this.#rows.serving(tableId, row) });
   }
 
-  /** The server ends: nothing that it has released is taken back. */
+  /** The server ends: nothing that it has released is taken back, and nothing is loaded that no master has told of. */
   stop(): void {
     this.#unclaimed.stop();
+    this.#missed.stop();
   }
 
   handler(): CallHandler {

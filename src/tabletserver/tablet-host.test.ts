@@ -22,7 +22,10 @@ const state = { tableId, range, epoch, files, redo, logs, clips: undefined, last
 const change: TabletCommit = { files, clips: undefined, redo, logs, lastServerMicros: 0 };
 
 /** A host whose commits are answered when the test says so. */
-function fixture(of: MetadataRow = row, schema = METADATA_SCHEMA): { host: ServedTabletHost; answer(...outcomes: CommitOutcome[]): void } {
+function fixture(
+  of: MetadataRow = row,
+  schema = METADATA_SCHEMA,
+): { host: ServedTabletHost; answer(...outcomes: CommitOutcome[]): void } {
   let answer: ((outcomes: CommitOutcome[]) => void) | undefined;
   const services = {
     metadata: { commit: () => new Promise<CommitOutcome[]>((resolve) => (answer = resolve)) },

@@ -6,7 +6,7 @@
  * when its log fails or its lock is lost, and never comes back: a new incarnation replaces it.
  */
 import { assert, type BigtableError, toBigtableError, unavailable } from '../base/index.ts';
-import { readEncodedAppends, ServerLog } from '../commitlog/index.ts';
+import { readReplayedAppends, ServerLog } from '../commitlog/index.ts';
 import { type Env, type RequestContext, requestContext } from '../env/index.ts';
 import { Locator, loggingSchemaCache, MetadataClient, type SchemaCache } from '../locator/index.ts';
 import { logPathOf, PROTOCOL } from '../protocol/index.ts';
@@ -148,7 +148,7 @@ export class TabletServer {
     this.#session = session;
     this.#schemas = loggingSchemaCache(env);
     const retention = retentionOf({ ...env, log, tablets: this.#tablets }, this.#schemas, settings);
-    this.#budget = budgetOf(env, settings, log, (position) => retention.keptFrom(position));
+    this.#budget = budgetOf(env, settings, log, (position, space) => retention.keptFrom(position, space));
     this.#compactions = new CompactionSchedule({
       ...env,
       maxRunning: settings.compactionsAtOnce,
@@ -392,11 +392,13 @@ function budgetOf(env: Env, settings: TabletServerSettings, log: ServerLog, kept
 }
 
 function retentionOf(
-  parts: Pick<ChangeRetentionOptions, 'log' | 'clock' | 'tablets'>,
+  parts: Pick<ChangeRetentionOptions, 'log' | 'clock' | 'logger' | 'tablets'>,
   schemas: SchemaCache,
-  { changeLogBytes: limitBytes = CHANGE_LOG_BYTES }: TabletServerSettings,
+  { changeLogBytes: limitBytes = CHANGE_LOG_BYTES, memtableBytes, logLimitBytes }: TabletServerSettings,
 ): ChangeRetention {
-  return new ChangeRetention({ ...parts, limitBytes, schemaOf: (tableId) => schemas.byId(tableId) });
+  // a log that has reached its limit, and the files of its flushes
+  const freeBytes = 2 * (memtableBytes + logLimitBytes);
+  return new ChangeRetention({ ...parts, limitBytes, freeBytes, schemaOf: (tableId) => schemas.byId(tableId) });
 }
 
 function loadsOf(
@@ -409,7 +411,7 @@ function loadsOf(
 
 function replayOf({ fileSystem, clock }: Env, sorter: LogSorter): LogReplay {
   return new LogReplay(
-    (path) => readEncodedAppends(fileSystem, path),
+    (path) => readReplayedAppends(fileSystem, path),
     (path) => sorter.find(path),
     clock,
   );

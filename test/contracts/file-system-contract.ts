@@ -273,6 +273,34 @@ function logsKeepWhatTheyAcknowledge(contract: Contract): void {
     for (const from of cuts.positions) assert.equal((await readLog(fs, 'log', from))[0]?.position, from);
   });
 
+  contract('the cuts of a part of a log are those of what is there', async (fs) => {
+    if (fs.cutLog === undefined) return;
+    const { positions } = await filledLog(fs, 'log', 20);
+    const { sizeBytes } = await fs.cutLog('log', 1e6);
+    const cuts = await fs.cutLog('log', 1, positions[10]);
+    assert.deepEqual(cuts.positions, positions.slice(11));
+    assert.ok(cuts.sizeBytes < sizeBytes * 0.6, `${cuts.sizeBytes} of ${sizeBytes}`);
+  });
+
+  contract('the tail of a log, if it is known, has its newest append', async (fs) => {
+    if (fs.logTail === undefined) return;
+    assert.equal(await fs.logTail('none'), 0);
+    const log = await fs.openLog('log');
+    assert.equal(await fs.logTail('log'), 0);
+    let last = 0;
+    for (let i = 0; i < 40; i++) {
+      last = await log.append([pattern(20_000, i)]);
+      assert.ok((await fs.logTail('log')) <= last);
+    }
+    await log.trimBefore(last);
+    await log.append([bytes('record')]);
+    const tail = await readLog(fs, 'log', await fs.logTail('log'));
+    assert.equal(tail.at(-1)?.bytes.toString(), 'record');
+    await log.close();
+    await fs.fence('log');
+    assert.deepEqual((await readLog(fs, 'log', await fs.logTail('log'))).at(-1), tail.at(-1));
+  });
+
   contract('every acknowledged append outlives the process, the log closed or not', async (fs, subject) => {
     const { log: closed } = await filledLog(fs, 'logs/closed', 20);
     await closed.close();
@@ -528,6 +556,8 @@ function fullStorageRefuses(contract: Contract): void {
       subject.setFreeBytes(0);
       await fails(log.append([pattern(3_000_000, 1)]), Code.RESOURCE_EXHAUSTED);
       await fails(log.reserve(3_000_000), Code.RESOURCE_EXHAUSTED);
+      const space = await fs.space?.();
+      assert.ok(space === undefined || (space.freeBytes === 0 && space.totalBytes >= 0), 'its space is what is free');
       await fails(writeFile(fs, 'file', pattern(3_000_000, 1)), Code.RESOURCE_EXHAUSTED);
       assert.deepEqual(texts(await readLog(fs, 'log')), numbered(5));
       subject.setFreeBytes(Number.POSITIVE_INFINITY);

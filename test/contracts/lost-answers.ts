@@ -104,7 +104,9 @@ export function filesInTurn(adapters: readonly FileSystem[]): FileSystem {
     openLog: (path) => first.openLog(path),
     fence: (path) => first.fence(path),
     readLog: (path, from) => next().readLog(path, from),
-    ...(first.cutLog && { cutLog: (path, partBytes) => next().cutLog!(path, partBytes) }),
+    ...(first.cutLog && { cutLog: (...call) => next().cutLog!(...call) }),
+    ...(first.logTail && { logTail: (path) => next().logTail!(path) }),
+    ...(first.space && { space: () => next().space!() }),
     listLogs: (prefix) => next().listLogs(prefix),
     deleteLog: (path) => first.deleteLog(path),
   };
@@ -175,7 +177,9 @@ export function filesSentAgain(inner: FileSystem): FileSystem {
     },
     fence: (path) => twice(() => inner.fence(path)),
     readLog: (path, from) => inner.readLog(path, from),
-    ...(inner.cutLog && { cutLog: (path, partBytes) => twice(() => inner.cutLog!(path, partBytes)) }),
+    ...(inner.cutLog && { cutLog: (...call) => twice(() => inner.cutLog!(...call)) }),
+    ...(inner.logTail && { logTail: (path) => twice(() => inner.logTail!(path)) }),
+    ...(inner.space && { space: () => twice(() => inner.space!()) }),
     listLogs: (prefix) => twice(() => inner.listLogs(prefix)),
     deleteLog: (path) => twice(() => inner.deleteLog(path)),
   };

@@ -156,8 +156,8 @@ export const DATABASE_SETTINGS = {
     group: 'Storage',
     brief: 'most bytes of the commit log that are kept for change streams alone',
     doc:
-      'Most bytes of the commit log that are kept for change streams alone. Beyond them the oldest changes are lost to a consumer that has not read ' +
-      'them.',
+      'Most bytes of the commit log that are kept for change streams alone. Beyond them, or where the disk is nearly ' +
+      'full, the oldest changes are lost to a consumer that has not read them.',
   },
   blockSizeBytes: {
     kind: 'bytes',

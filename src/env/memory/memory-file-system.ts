@@ -27,6 +27,7 @@ import {
   type LogAppend,
   type LogPosition,
   type LogWriter,
+  type StorageSpace,
 } from '../seams/file-system.ts';
 
 /**
@@ -103,6 +104,16 @@ export class MemoryFileSystem implements FileSystem {
 
   constructor(options: { readonly faults?: FileFaults } = {}) {
     this.#faults = options.faults;
+  }
+
+  /** Undefined while the disk has no bound. */
+  async space(): Promise<StorageSpace | undefined> {
+    const { freeBytes } = this;
+    if (!Number.isFinite(freeBytes)) return undefined;
+    let totalBytes = freeBytes;
+    for (const content of this.#files.values()) totalBytes += content.length;
+    for (const { appends } of this.#logs.values()) for (const append of appends) totalBytes += append.bytes.length;
+    return { freeBytes, totalBytes };
   }
 
   get counts(): FileSystemCounts {
@@ -223,6 +234,11 @@ export class MemoryFileSystem implements FileSystem {
         this.#logs.set(path, { appends: [], nextPosition: 0, fenced: true, reservedBytes: 0 });
       }
     });
+  }
+
+  async logTail(path: string): Promise<LogPosition> {
+    const appends = await this.#perform('readLog', path, () => this.#logs.get(path)?.appends ?? []);
+    return appends.findLast(({ broken }) => !broken)?.position ?? 0;
   }
 
   async *readLog(path: string, from: LogPosition = 0): AsyncIterable<LogAppend> {

@@ -23,6 +23,12 @@ export interface FileInfo {
   readonly sizeBytes: number;
 }
 
+/** The disk of a file system. */
+export interface StorageSpace {
+  readonly freeBytes: number;
+  readonly totalBytes: number;
+}
+
 /** Writes one write-once file. Exactly one of close and abort ends it. */
 export interface FileWriter {
   /** Resolves when the bytes may be reused by the caller; appends are made one after another. */
@@ -99,6 +105,11 @@ export interface FileSystem {
    * is remote does not implement it, unless it has local copies.
    */
   readNow?(path: string, offset: number, length: number, into?: Buffer): Buffer | undefined;
+  /**
+   * The space of the disk now. It promises nothing: other processes use the disk, and a quota may be less. An adapter
+   * whose storage has no bound, or does not tell it, does not implement it, or returns undefined.
+   */
+  space?(): Promise<StorageSpace | undefined>;
   /** Visible files whose path starts with `prefix`, by path. Logs are not listed. */
   list(prefix: string): Promise<FileInfo[]>;
   /** Removes a file; nothing happens where there is none. */
@@ -114,10 +125,15 @@ export interface FileSystem {
    */
   readLog(path: string, from?: LogPosition): AsyncIterable<LogAppend>;
   /**
-   * Positions that cut the log into parts of about `partBytes`, and about how long it is: a few samples tell both.
-   * An adapter whose logs have one reader at most leaves it out.
+   * Positions that cut the log, from `from` on (default: all of it), into parts of about `partBytes`, and about how
+   * long it is from there: a few samples tell both. An adapter whose logs have one reader at most leaves it out.
    */
-  cutLog?(path: string, partBytes: number): Promise<LogCuts>;
+  cutLog?(path: string, partBytes: number, from?: LogPosition): Promise<LogCuts>;
+  /**
+   * A position at or below that of the log's newest append, near it: few appends are there or above. 0 where the log is
+   * short, or there is none. An adapter without it has logs that are read from their beginning.
+   */
+  logTail?(path: string): Promise<LogPosition>;
   /** Paths of logs that start with `prefix`. */
   listLogs(prefix: string): Promise<string[]>;
   /** Removes a log whole; nothing happens where there is none. */

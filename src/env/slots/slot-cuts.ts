@@ -14,18 +14,19 @@ interface Sample {
   readonly bytes: number;
 }
 
-export async function cutSlots(calls: SlotCalls, log: string, partBytes: number): Promise<LogCuts> {
+export async function cutSlots(calls: SlotCalls, log: string, partBytes: number, from: LogPosition): Promise<LogCuts> {
   const end = await findLogEnd(calls, log);
   if (end === undefined) return { sizeBytes: 0, positions: [] };
   // an append that was slow is in both rows
   const byPosition = new Map<LogPosition, Sample>();
   for (const row of rowsOf(log))
-    for (const sample of await samplesOf(calls, row, end)) byPosition.set(sample.position, sample);
+    for (const sample of await samplesOf(calls, row, { ...end, lowWater: Math.max(end.lowWater, from) }))
+      byPosition.set(sample.position, sample);
   const samples = [...byPosition.values()].sort((a, b) => a.position - b.position);
   const positions: LogPosition[] = [];
   let [sizeBytes, inPart] = [0, 0];
   for (const { position, bytes } of samples) {
-    if (inPart >= partBytes && position > (positions.at(-1) ?? 0)) {
+    if (inPart >= partBytes && position > (positions.at(-1) ?? from)) {
       positions.push(position);
       inPart = 0;
     }

@@ -17,7 +17,7 @@ import { SlotCalls } from './slot-calls.ts';
 import { cutSlots } from './slot-cuts.ts';
 import { rowsOf } from './slot-format.ts';
 import { SlotLogWriter } from './slot-log-writer.ts';
-import { drawNonce, sealRow } from './slot-marks.ts';
+import { drawNonce, findLogEnd, sealRow } from './slot-marks.ts';
 import { readSlots } from './slot-reader.ts';
 
 export interface SlotLogsOptions {
@@ -41,7 +41,7 @@ export interface SlotLogsOptions {
   readonly slotCostBytes?: number;
 }
 
-type Logs = Pick<FileSystem, 'openLog' | 'fence' | 'readLog' | 'cutLog' | 'listLogs' | 'deleteLog'>;
+type Logs = Pick<FileSystem, 'openLog' | 'fence' | 'readLog' | 'cutLog' | 'logTail' | 'listLogs' | 'deleteLog'>;
 
 export class SlotLogs implements Logs {
   readonly #calls: SlotCalls;
@@ -88,8 +88,12 @@ export class SlotLogs implements Logs {
     return readSlots(this.#calls, path, from);
   }
 
-  cutLog(path: string, partBytes: number): Promise<LogCuts> {
-    return cutSlots(this.#calls, path, partBytes);
+  cutLog(path: string, partBytes: number, from: LogPosition = 0): Promise<LogCuts> {
+    return cutSlots(this.#calls, path, partBytes, from);
+  }
+
+  async logTail(path: string): Promise<LogPosition> {
+    return (await findLogEnd(this.#calls, path))?.last ?? 0;
   }
 
   async listLogs(prefix: string): Promise<string[]> {
@@ -126,18 +130,20 @@ export function withSlotLogs(
   options: SlotLogsOptions,
 ): FileSystem {
   const logs = new SlotLogs(store, options);
-  const { readNow } = fileSystem;
+  const { readNow, space } = fileSystem;
   return {
     create: (path) => fileSystem.create(path),
     size: (path) => fileSystem.size(path),
     read: (path, offset, length) => fileSystem.read(path, offset, length),
     ...(readNow && { readNow: readNow.bind(fileSystem) }),
+    ...(space && { space: space.bind(fileSystem) }),
     list: (prefix) => fileSystem.list(prefix),
     delete: (path) => fileSystem.delete(path),
     openLog: (path) => logs.openLog(path),
     fence: (path) => logs.fence(path),
     readLog: (path, from) => logs.readLog(path, from),
-    cutLog: (path, partBytes) => logs.cutLog(path, partBytes),
+    cutLog: (path, partBytes, from) => logs.cutLog(path, partBytes, from),
+    logTail: (path) => logs.logTail(path),
     listLogs: (prefix) => logs.listLogs(prefix),
     deleteLog: (path) => logs.deleteLog(path),
   };

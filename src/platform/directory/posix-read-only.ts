@@ -166,6 +166,7 @@ const READ_ONLY: Syscalls = Object.freeze({
   readNow: nodeSyscalls.readNow,
   diskReads: nodeSyscalls.diskReads,
   fileSize: nodeSyscalls.fileSize,
+  space: nodeSyscalls.space,
   status: nodeSyscalls.status,
   readdir: nodeSyscalls.readdir,
   openDurable: denied,

@@ -21,13 +21,14 @@ import {
   type LogPosition,
   type LogWriter,
   silentLogger,
+  type StorageSpace,
 } from '../../env/index.ts';
 import { Directories } from './posix-directories.ts';
 import { errnoOf, isMissing, systemCall, systemError } from './posix-errors.ts';
 import { PosixFileWriter } from './posix-files.ts';
 import { listFilesOf } from './posix-listing.ts';
 import { FENCE_NAME, NONCE_BYTES } from './posix-log-format.ts';
-import { readLogSegments } from './posix-log-reader.ts';
+import { findLogTail, readLogSegments } from './posix-log-reader.ts';
 import { type LogSetting, type LogWriterSetting, PosixLogWriter } from './posix-log-writer.ts';
 import { DurableWrites } from './posix-durable-writes.ts';
 import { OpenFiles, readOpenFile } from './posix-open-files.ts';
@@ -179,6 +180,10 @@ export class DirectoryFileSystem implements FileSystem {
     );
   }
 
+  async space(): Promise<StorageSpace | undefined> {
+    return await systemCall('the space of the disk', this.#syscalls.space(this.#directories.root));
+  }
+
   list(prefix: string): Promise<FileInfo[]> {
     const directories = this.#directories;
     const sizeOf = (path: string): Promise<number> => this.#syscalls.fileSize(directories.filePath(path));
@@ -238,6 +243,15 @@ export class DirectoryFileSystem implements FileSystem {
     checkFilePath(path);
     try {
       yield* readLogSegments(this.#setting, path, from, () => this.#writers.get(path)?.end);
+    } catch (error) {
+      throw systemError(error, `reading ${path}`);
+    }
+  }
+
+  async logTail(path: string): Promise<LogPosition> {
+    checkFilePath(path);
+    try {
+      return await findLogTail(this.#setting, path);
     } catch (error) {
       throw systemError(error, `reading ${path}`);
     }

@@ -97,6 +97,12 @@ export async function* readLogSegments(
   }
 }
 
+/** As `FileSystem.logTail`. The last segment may have no append yet. */
+export async function findLogTail(setting: LogSetting, path: string): Promise<LogPosition> {
+  const bases = await segmentsOf(setting, path);
+  return bases.length > 2 ? bases.at(-2)! : 0;
+}
+
 /** The segments that hold appends at `from` and above, ascending. */
 async function extentsOf(
   setting: LogSetting,

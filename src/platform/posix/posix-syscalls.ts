@@ -6,6 +6,7 @@
  * (on macOS O_DSYNC does not reach the drive, Node's fdatasync does). Figures: docs/decisions/0004-log-segments.md.
  */
 import * as fs from 'node:fs';
+import type { StorageSpace } from '../../env/index.ts';
 
 export interface DirectoryEntry {
   readonly name: string;
@@ -45,6 +46,8 @@ export interface Syscalls {
   sync(fd: number): Promise<void>;
   fileSize(of: string | number): Promise<number>;
   status(path: string): Promise<FileStatus>;
+  /** The space of the disk on which the path is, for this process. */
+  space(path: string): Promise<StorageSpace>;
   link(from: string, to: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   unlink(path: string): Promise<void>;
@@ -137,6 +140,10 @@ export const nodeSyscalls: Syscalls = Object.freeze({
   truncate: (fd, sizeBytes) => done((callback) => fs.ftruncate(fd, sizeBytes, callback)),
   datasync: (fd) => done((callback) => fs.fdatasync(fd, callback)),
   sync: (fd) => done((callback) => fs.fsync(fd, callback)),
+  space: async (path) => {
+    const { bavail, blocks, bsize } = await promise<fs.StatsFs>((callback) => fs.statfs(path, callback));
+    return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+  },
   fileSize: async (of) => {
     const stats = await promise<fs.Stats>((callback) =>
       typeof of === 'number' ? fs.fstat(of, callback) : fs.stat(of, callback),

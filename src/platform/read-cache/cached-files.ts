@@ -67,13 +67,17 @@ export class CachedFiles implements FileSystem {
   readonly #fetchedBytes: Counter;
   readonly #passedPrefix: string | undefined;
   readonly cutLog?: NonNullable<FileSystem['cutLog']>;
+  readonly logTail?: NonNullable<FileSystem['logTail']>;
+  readonly space?: NonNullable<FileSystem['space']>;
   #unwrittenBytes = 0;
   readonly #filling = new Set<Promise<void>>();
 
   constructor({ store, chunks, slots, metrics, nowMs, syscalls, passedPrefix }: CachedFilesParts) {
     this.#passedPrefix = passedPrefix;
     this.#store = store;
-    if (store.cutLog !== undefined) this.cutLog = (path, partBytes) => store.cutLog!(path, partBytes);
+    if (store.cutLog !== undefined) this.cutLog = (...call) => store.cutLog!(...call);
+    if (store.logTail !== undefined) this.logTail = (path) => store.logTail!(path);
+    if (store.space !== undefined) this.space = () => store.space!();
     this.#chunks = chunks;
     this.#chunkBytes = chunks.chunkBytes;
     this.#passed = new PassedChunks(slots);

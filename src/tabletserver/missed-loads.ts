@@ -1,0 +1,106 @@
+/**
+ * Tablets that METADATA gives to this server, and of which no master has told it: one that died after its commit, and
+ * before its call arrived, leaves them without anyone who serves them until the next master works. Callers ask for
+ * their rows meanwhile, so this server looks whether it should have them (docs/decisions/0090-tablets-taken-back.md).
+ *
+ * Invariants:
+ * - METADATA decides: a tablet is loaded at the epoch that its row names, as at a master's call. Of a tablet that this
+ *   server has released at that epoch the load is refused.
+ * - Its schema is at least as new as it was when the look began, so no confirmed change of it is missed.
+ * - Each second at most MAX_LOOKS rows are looked up, of whatever many callers with stale locations ask for.
+ */
+import { type ByteString, toBigtableError } from '../base/index.ts';
+import type { Env, RequestContext, Timer } from '../env/index.ts';
+import { type AssignedTablet, Locator, type SchemaCache } from '../locator/index.ts';
+import { keyOfRow, METADATA_TABLE_ID } from '../metadata/index.ts';
+import type { TabletRef } from '../protocol/index.ts';
+import type { TabletMap } from './tablet-map.ts';
+
+/** A master's call arrives within milliseconds of its commit, and callers wait for seconds. */
+const LOOK_AFTER_MS = 1000;
+const LOOK_MS = 5000;
+const MAX_LOOKS = 16;
+
+export interface MissedLoadsOptions {
+  readonly env: Env;
+  readonly serverName: string;
+  readonly schemas: Pick<SchemaCache, 'byId' | 'refresh' | 'refreshAll'>;
+  readonly tablets: Pick<TabletMap, 'find'>;
+  readonly serverContext: () => RequestContext;
+  load(ref: TabletRef): Promise<void>;
+}
+
+interface Missed {
+  readonly tableId: string;
+  readonly row: ByteString;
+}
+
+export class MissedLoads {
+  readonly #options: MissedLoadsOptions;
+  readonly #locator: Locator;
+  /** Rows that callers asked for since the last look. */
+  #missed: Missed[] = [];
+  #timer: Timer | undefined;
+  #stopped = false;
+
+  constructor(options: MissedLoadsOptions) {
+    this.#options = options;
+    this.#locator = new Locator(options.env);
+  }
+
+  /** A caller believes that this server has the row's tablet, and it does not serve it. */
+  asked(tableId: string, row: ByteString): void {
+    if (this.#stopped || this.#missed.length === MAX_LOOKS) return;
+    if (this.#missed.some((other) => other.tableId === tableId && other.row === row)) return;
+    this.#missed.push({ tableId, row });
+    this.#timer ??= this.#options.env.clock.timer(LOOK_AFTER_MS, () => this.#lookAll());
+  }
+
+  /** The server loads nothing more by itself. */
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    this.#missed = [];
+  }
+
+  /** Each by itself: a look at a row of a table may wait for a tablet of METADATA that this server should have, too. */
+  #lookAll(): void {
+    this.#timer = undefined;
+    for (const missed of this.#missed.splice(0)) void this.#look(missed);
+  }
+
+  async #look(missed: Missed): Promise<void> {
+    const { tablets, load, env } = this.#options;
+    const isServed = (): boolean => tablets.find(missed.tableId, missed.row) !== undefined;
+    try {
+      if (isServed()) return;
+      const found = await this.#locate(missed);
+      if (this.#stopped || found.server.name !== this.#options.serverName || isServed()) return;
+      if (!(await this.#learnSchema(missed.tableId)) || this.#stopped) return;
+      await load({ key: keyOfRow(found), epoch: found.epoch });
+      env.logger.info('a tablet that no master has told of is served', { tablet: keyOfRow(found), epoch: found.epoch });
+    } catch (thrown) {
+      // it moves, or is gone; a caller that still asks for it has it looked up again
+      if (!this.#stopped)
+        env.logger.info('a tablet that a caller asks for is not looked up', { error: toBigtableError(thrown).message });
+    }
+  }
+
+  /** As METADATA says now. */
+  #locate({ tableId, row }: Missed): Promise<AssignedTablet> {
+    const cached = this.#locator.cached(tableId, row);
+    if (cached !== undefined) this.#locator.drop(cached);
+    const { serverContext, env } = this.#options;
+    const context = { ...serverContext(), deadlineMs: env.clock.monotonicMs() + LOOK_MS };
+    return this.#locator.locate(tableId, row, context);
+  }
+
+  /** False if there is none. */
+  async #learnSchema(tableId: string): Promise<boolean> {
+    const { schemas } = this.#options;
+    if (tableId === METADATA_TABLE_ID) return true;
+    const known = schemas.byId(tableId);
+    await (known === undefined ? schemas.refreshAll() : schemas.refresh(known.name));
+    return schemas.byId(tableId) !== undefined;
+  }
+}
