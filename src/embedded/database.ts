@@ -185,10 +185,11 @@ export class Database {
     });
     if (atOnce !== undefined && typeof atOnce !== 'boolean')
       throw invalidArgument(`deleteTable: atOnce must be true or false, not ${describeValue(atOnce)}`);
-    await this.#calls.write(
-      (service, context) => service.deleteTable(context, fullName, atOnce),
-      callOptionsOf(options),
-    );
+    await this.#calls.write(async (service, context) => {
+      const isKept = await service.deleteTable(context, fullName, atOnce);
+      // what belongs to a table that is kept is kept with it
+      if (!isKept) await forgetResources(service, context, fullName);
+    }, callOptionsOf(options));
   }
 
   /**
