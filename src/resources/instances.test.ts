@@ -8,7 +8,9 @@ import { ByteBudget, type LockService, MemoryLockService, requestContext, Seeded
 import { encodeSchema, schemaPath } from '../metadata/index.ts';
 import { DEFAULT_INSTANCE, DEFAULT_PROJECT, type Instance } from '../model/index.ts';
 import type { InstanceChange, NewAppProfile, NewCluster, NewInstance } from '../service/index.ts';
+import { instancePath } from './instance-file.ts';
 import { Instances } from './instances.ts';
+import { policyPath } from './policy-file.ts';
 
 const context = requestContext({ budget: new ByteBudget(1000) });
 const NAME = 'projects/p/instances/prod';
@@ -131,6 +133,31 @@ describe('instances', () => {
     assert.equal(await outcomeOf(a.deleteInstance(context, NAME)), 'OK');
     assert.equal(await outcomeOf(a.getInstance(context, NAME)), 'NOT_FOUND');
     assert.equal(await outcomeOf(a.deleteInstance(context, NAME)), 'NOT_FOUND');
+  });
+
+  test('creation, and a repeated deletion, have the front doors read the policy of an earlier one again', async () => {
+    const { lockService } = clients(1);
+    const confirmed: (readonly string[])[] = [];
+    let fails = true;
+    const instances = new Instances({
+      lockService,
+      clock: quickClock(),
+      random: new SeededRandom(9),
+      deleteTable: async () => {},
+      onChange: async (_context, paths) => {
+        if (fails) throw new BigtableError(Code.UNAVAILABLE, 'a server does not answer');
+        confirmed.push(paths);
+      },
+    });
+    const both = [instancePath(NAME), policyPath(NAME)];
+    assert.equal(await outcomeOf(instances.createInstance(context, newInstance())), 'UNAVAILABLE');
+    assert.equal(await outcomeOf(instances.deleteInstance(context, NAME)), 'UNAVAILABLE');
+    assert.equal(await outcomeOf(instances.deleteInstance(context, NAME)), 'UNAVAILABLE', 'no door is known to know');
+    fails = false;
+    assert.equal(await outcomeOf(instances.deleteInstance(context, NAME)), 'NOT_FOUND');
+    assert.deepEqual(confirmed, [both]);
+    await instances.createInstance(context, newInstance());
+    assert.deepEqual(confirmed, [both, both]);
   });
 
   test('deletion goes on when it is repeated, and a table that is deleted meanwhile does not stop it', async () => {

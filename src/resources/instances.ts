@@ -34,6 +34,7 @@ import {
   newInstance,
   type NewInstance,
 } from '../service/index.ts';
+import { policyPath } from './policy-file.ts';
 import { removePolicies } from './remove-policies.ts';
 import { decodeInstance, encodeInstance, type InstanceFile, instancePath } from './instance-file.ts';
 
@@ -80,7 +81,7 @@ export class Instances implements InstanceService {
   async createInstance(context: RequestContext, instance: NewInstance): Promise<Instance> {
     checkNewInstance(instance);
     const created = await this.#within(context, this.#create(instance));
-    await this.#parts.onChange(context, [instancePath(instance.name)]);
+    await this.#confirm(context, instance.name);
     return created;
   }
 
@@ -95,7 +96,13 @@ export class Instances implements InstanceService {
 
   async deleteInstance(context: RequestContext, name: string): Promise<void> {
     checkInstanceName(name);
-    await this.#within(context, this.#find(name));
+    try {
+      await this.#within(context, this.#find(name));
+    } catch (thrown) {
+      // an earlier call may have removed it, and not learned that all front doors know
+      if (toBigtableError(thrown).code === Code.NOT_FOUND) await this.#confirm(context, name);
+      throw thrown;
+    }
     if (await this.#within(context, this.#isDefault(name)))
       throw new BigtableError(
         Code.FAILED_PRECONDITION,
@@ -120,6 +127,11 @@ export class Instances implements InstanceService {
     }
     const removed = await this.#within(context, this.#remove(name));
     await this.#parts.onChange(context, removed);
+  }
+
+  /** A front door may still have the policy of an instance of that name that was deleted. */
+  #confirm(context: RequestContext, name: string): Promise<void> {
+    return this.#parts.onChange(context, [instancePath(name), policyPath(name)]);
   }
 
   #within<T>(context: RequestContext, work: Promise<T>): Promise<T> {
