@@ -104,4 +104,26 @@ export const KEPT_BUGS: readonly PlantedBug[] = [
       },
     ],
   },
+  {
+    name: 'K10',
+    title: 'a replay begins with the newest append of a log that keeps nothing for change streams',
+    changes: [
+      {
+        file: 'commitlog/log-reader.ts',
+        text: '.header.replayFrom ?? 0);',
+        wrong: '.header.replayFrom ?? append.position);',
+      },
+    ],
+  },
+  {
+    name: 'K11',
+    title: 'a server that releases a tablet says that its changes end where they begin',
+    changes: [
+      {
+        file: 'tabletserver/tablet-host.ts',
+        text: '? undefined : this.#services.newestPosition() }',
+        wrong: '? undefined : this.#changesFrom }',
+      },
+    ],
+  },
 ];

@@ -265,8 +265,10 @@ export class Assignment {
         const until = this.#options.sorting.sorted(row.logs);
         if (until === undefined) free.push(i);
         else placements[i] = { kind: 'sorting', until };
+      } else {
+        // a server that holds its lock and does not answer may still be serving: its tablets wait for its death
+        servers.isNamed(row.server.name, { key: keyOfRow(row), epoch: row.epoch });
       }
-      // a server that holds its lock and does not answer may still be serving: its tablets wait
     }
     const event = { kind: 'assigned', atMicros: env.clock.nowMicros() } as const;
     // no await between the choice of a server and the commit, so that it is not found dead unseen

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { Cluster, inCluster } from '../../test/cluster.ts';
 import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
 import { BigtableError, Code, unavailable } from '../base/index.ts';
-import { type LockEvent, type LockService, sleep, toPlainError, within } from '../env/index.ts';
+import { type LockEvent, type LockService, notReached, sleep, toPlainError, within } from '../env/index.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
 import {
   keyOfRow,
@@ -245,6 +245,40 @@ describe('assignments', () => {
         { servers: 2 },
       ),
     );
+
+  test(
+    'are recovered at once when a server dies that fell silent while one of them was moved from it',
+    inCluster(
+      async (cluster, tables) => {
+        const { clock } = cluster;
+        const letters = [...'bcdefghi'];
+        await tables.create('t', { splits: letters });
+        for (const row of letters) await tables.set('t', row, '1');
+        // a dead server with tablets of METADATA has all rows looked at
+        const root = await metadataOf(cluster).readRoot(tables.context());
+        const [cut, left] = root?.server?.address === 'server-0' ? [1, 0] : [0, 1];
+        let isCut = false;
+        cluster.onCall = ({ method, address, context }) => {
+          if (context.principal !== 'master') return undefined;
+          if (address === `server-${left}` && method === 'unload') return within(new Promise(() => {}), context, clock);
+          if (address !== `server-${cut}`) return undefined;
+          isCut ||= method === 'unload';
+          return isCut ? Promise.reject(notReached('another process has its address now')) : undefined;
+        };
+        await cluster.startServer();
+        // looks of the master find that it does not answer
+        await sleep(clock, 70_000);
+        assert.ok(isCut);
+        assert.ok(linesOf(cluster, /was not moved/) > 0);
+        assert.equal(linesOf(cluster, /holds its lock and does not answer/), 1);
+        await cluster.kill(cut);
+        const killedMs = clock.monotonicMs();
+        assert.deepEqual(await tables.rows('t'), letters);
+        assert.ok(clock.monotonicMs() - killedMs < 5000, `${clock.monotonicMs() - killedMs} ms`);
+      },
+      { servers: 2 },
+    ),
+  );
 
   test(
     'are not loaded by a server because of callers whose locations are stale',

@@ -16,6 +16,7 @@ import {
   type PeerFile,
   PROTOCOL,
   SERVERS_DIRECTORY,
+  type TabletRef,
   type TabletServerCalls,
 } from '../protocol/index.ts';
 import { LiveServer } from './live-server.ts';
@@ -102,6 +103,11 @@ export class Servers {
   /** True when it holds its lock and does not answer. */
   isSilent(name: string): boolean {
     return this.#silent.has(name);
+  }
+
+  /** A row names the server. If it is silent, and dies, the tablet is one of those that it had. */
+  isNamed(name: string, ref: TabletRef): void {
+    this.#silent.get(name)?.server?.serves(ref);
   }
 
   /** True when a server has the tablet, as far as is known. */

@@ -22,6 +22,7 @@ import {
 } from '../protocol/index.ts';
 import type { RawCallHandler } from '../service/index.ts';
 import { ChangeReader, checkWithin } from './change-reader.ts';
+import { CallTurns } from './call-turns.ts';
 import type { ChangeRetention } from './change-retention.ts';
 import type { CompactionSchedule } from './compaction-schedule.ts';
 import { LaterSchemas } from './later-schemas.ts';
@@ -109,6 +110,7 @@ export class ServerCalls {
     const rows = this.#rows;
     const passed = this.#passed;
     const later = this.#laterSchemas;
+    const turns = new CallTurns(env.clock);
     const handlers: Handlers<TabletServerCalls> = {
       status: this.#fenced(async ({ brief = false }) => this.#status(brief)),
       load: this.#fenced(async ({ tablets, schemas = [] }) => {
@@ -117,10 +119,10 @@ export class ServerCalls {
         return this.#each(tablets, (ref) => this.#load(ref)).finally(() => aftermath.callEnded());
       }),
       unload: this.#fenced(({ tablets, flush }) => this.#each(tablets, (ref) => this.#unload(ref, flush))),
-      mutateRow: later.call((message, context) => rows.mutateRow(message, context)),
-      mutateRows: later.call((message, context) => rows.mutateRows(message, context)),
-      checkAndMutateRow: later.call((message, context) => rows.checkAndMutateRow(message, context)),
-      readModifyWriteRow: later.call((message, context) => rows.readModifyWriteRow(message, context)),
+      mutateRow: later.call(turns.call((message, context) => rows.mutateRow(message, context))),
+      mutateRows: later.call(turns.call((message, context) => rows.mutateRows(message, context))),
+      checkAndMutateRow: later.call(turns.call((message, context) => rows.checkAndMutateRow(message, context))),
+      readModifyWriteRow: later.call(turns.call((message, context) => rows.readModifyWriteRow(message, context))),
       passedWrite: later.call((message, context) => passed.write(message, context)),
       sampleKeys: async ({ tableId, range, partBytes }) => {
         const loading = rows.servingAll(tableId, range).tablet.loadIndexes();
@@ -178,9 +180,9 @@ export class ServerCalls {
       }),
     };
     return callHandler<TabletServerCalls>(handlers, {
-      read: later.stream((message, context) => rows.read(message, context)),
+      read: later.stream(turns.stream((message, context) => rows.read(message, context))),
       passedRead: later.stream((message, context) => passed.read(message, context)),
-      readChanges: later.stream((message, context) => this.#readChanges(message, context)),
+      readChanges: later.stream(turns.stream((message, context) => this.#readChanges(message, context))),
     });
   }
 

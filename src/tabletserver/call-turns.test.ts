@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { ByteBudget, ManualClock, type Priority, type RequestContext, requestContext, sleep } from '../env/index.ts';
+import { inSimulatedTime } from '../../test/simulated-time.ts';
+import { CallTurns } from './call-turns.ts';
+
+const budget = new ByteBudget(1000);
+const of = (priority: Priority, more: object = {}): RequestContext => requestContext({ budget, priority, ...more });
+
+/** Runs the body in simulated time, with a function that makes calls, and a log of those that were carried out. */
+function inTurns(
+  body: (parts: {
+    readonly clock: ManualClock;
+    readonly turns: CallTurns;
+    readonly call: (name: string, context: RequestContext) => Promise<string>;
+    readonly done: string[];
+  }) => Promise<void>,
+): () => Promise<void> {
+  return async () => {
+    const clock = new ManualClock();
+    const turns = new CallTurns(clock);
+    const done: string[] = [];
+    const call = turns.call(async (name: string) => {
+      done.push(name);
+      return name;
+    });
+    const work = body({ clock, turns, call, done });
+    await inSimulatedTime(
+      clock,
+      work,
+      () => '',
+      () => 0,
+    );
+  };
+}
+
+describe('calls of lower priority', () => {
+  test(
+    'begin at once where there are no others',
+    inTurns(async ({ clock, call }) => {
+      const startMs = clock.monotonicMs();
+      for (const priority of ['low', 'medium', 'low', 'high', 'medium'] as const) {
+        await call('x', of(priority));
+        await sleep(clock, 10);
+      }
+      assert.equal(clock.monotonicMs() - startMs, 50);
+    }),
+  );
+
+  test(
+    'wait for those of a higher one, and for no longer than a bounded time',
+    inTurns(async ({ clock, call, done }) => {
+      await call('first', of('low'));
+      let isOver = false;
+      const busy = async (): Promise<void> => {
+        while (!isOver) {
+          await call('high', of('high'));
+          await sleep(clock, 1);
+        }
+      };
+      const load = busy();
+      const waited = async (priority: Priority): Promise<number> => {
+        const startMs = clock.monotonicMs();
+        await call(priority, of(priority));
+        return clock.monotonicMs() - startMs;
+      };
+      const [low, medium, high] = await Promise.all([waited('low'), waited('medium'), waited('high')]);
+      assert.equal(high, 0);
+      assert.ok(medium >= 25 && medium <= 30, `${medium}`);
+      assert.ok(low >= 100 && low <= 105, `${low}`);
+      assert.ok(done.indexOf('medium') < done.indexOf('low'));
+      isOver = true;
+      await load;
+      const late = await waited('low');
+      assert.ok(late <= 4, `${late}: the others have ended`);
+    }),
+  );
+
+  test(
+    'of the middle go before the low ones',
+    inTurns(async ({ clock, call, done }) => {
+      await call('first', of('low'));
+      await call('high', of('high'));
+      const calls = [call('low 1', of('low')), call('medium', of('medium')), call('low 2', of('low'))];
+      await Promise.all(calls);
+      assert.deepEqual(done.slice(2), ['medium', 'low 1', 'low 2']);
+      assert.ok(clock.monotonicMs() < 20);
+    }),
+  );
+
+  test(
+    'end with their deadline, and are not carried out later',
+    inTurns(async ({ clock, call, done }) => {
+      await call('first', of('low'));
+      await call('high', of('high'));
+      const late = call('late', of('low', { deadlineMs: clock.monotonicMs() + 1 }));
+      await assert.rejects(late, /deadline/);
+      await sleep(clock, 1000);
+      assert.deepEqual(done, ['first', 'high']);
+    }),
+  );
+
+  test(
+    'that read go on batch by batch, and end when their reader does',
+    inTurns(async ({ clock, turns, call }) => {
+      let ended = 0;
+      const stream = turns.stream(async function* (count: number) {
+        try {
+          for (let i = 0; i < count; i++) yield i;
+        } finally {
+          ended++;
+        }
+      });
+      await call('first', of('low'));
+      let isOver = false;
+      const busy = (async () => {
+        while (!isOver) {
+          await call('high', of('high'));
+          await sleep(clock, 1);
+        }
+      })();
+      await sleep(clock, 5);
+      const startMs = clock.monotonicMs();
+      const read: number[] = [];
+      for await (const item of stream(3, of('low'))) read.push(item);
+      assert.deepEqual(read, [0, 1, 2]);
+      const tookMs = clock.monotonicMs() - startMs;
+      assert.ok(tookMs >= 300 && tookMs < 420, `${tookMs}`);
+      for await (const _ of stream(3, of('high'))) break;
+      for await (const _ of stream(3, of('low'))) break;
+      assert.equal(ended, 3);
+      isOver = true;
+      await busy;
+    }),
+  );
+});
