@@ -235,8 +235,8 @@ describe('assignments', () => {
             now.every(({ epoch }, i) => epoch <= epochs[i]! + 1),
             'none was given away twice',
           );
-          assert.ok(linesOf(cluster, /no master has told of/) > 0);
-          // nothing is loaded that was let go
+          assert.ok(linesOf(cluster, /no master has announced/) > 0);
+          // nothing is loaded that was released
           cluster.onCall = undefined;
           await sleep(clock, 60_000);
           await tables.set('t', 'b', '2');
@@ -247,14 +247,14 @@ describe('assignments', () => {
     );
 
   test(
-    'are recovered at once when a server dies that fell silent while one of them was moved from it',
+    'are recovered immediately when a server dies that fell silent while one of them was moved from it',
     inCluster(
       async (cluster, tables) => {
         const { clock } = cluster;
         const letters = [...'bcdefghi'];
         await tables.create('t', { splits: letters });
         for (const row of letters) await tables.set('t', row, '1');
-        // a dead server with tablets of METADATA has all rows looked at
+        // after the death of a server with tablets of METADATA all rows are read
         const root = await metadataOf(cluster).readRoot(tables.context());
         const [cut, left] = root?.server?.address === 'server-0' ? [1, 0] : [0, 1];
         let isCut = false;
@@ -309,7 +309,7 @@ describe('assignments', () => {
         await sleep(clock, 5000);
         assert.deepEqual((await rowsOf(cluster, tables)).map(({ epoch }) => epoch)[0], row.epoch);
         assert.ok(looks > 0 && looks <= 6 * 16, `${looks} looks`);
-        assert.equal(linesOf(cluster, /no master has told of/), 0);
+        assert.equal(linesOf(cluster, /no master has announced/), 0);
       },
       { servers: 2 },
     ),

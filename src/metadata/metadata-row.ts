@@ -79,7 +79,7 @@ export interface MetadataRow extends TabletLocation {
    * position or above. Undefined until the owner serves the tablet, and where the table has no change stream.
    */
   readonly changesFrom?: number | undefined;
-  /** Of an owner that has released the tablet: its changes are in appends at this position or below. */
+  /** The owner has released the tablet, and its changes are in appends at this position or below. */
   readonly changesUntil?: number | undefined;
 }
 

@@ -4,7 +4,7 @@
  * on after each batch, when no call of a higher one has been made for a moment.
  *
  * Invariants:
- * - None starves: after a bounded wait a call goes on, whatever else there is.
+ * - None starves: one after the other goes on, each some time after the one before it, whatever else there is.
  * - Calls of the highest priority never wait, and as long as there are no others they cost nothing: not even a look at
  *   the clock.
  *
@@ -13,19 +13,20 @@
 import { assert } from '../base/index.ts';
 import { type Clock, type Priority, PullStream, pullStreamOf, type RequestContext, within } from '../env/index.ts';
 
-/** Callers that wait for their answers send the next call within this time. */
+/** Without a call of a higher priority for so long, one waiting call goes on, and then another one. */
 const QUIET_MS = 2;
+/** Without one for so long, all go on: callers that wait for their answers send the next call within this time. */
+const CALM_MS = 20;
 /** After a call of lower priority the higher ones are noted for so long. */
 const WATCH_MS = 10_000;
-/** The longest wait, of a call or of a batch of a read. */
-const MAX_WAIT_MS = { high: 0, medium: 25, low: 100 } as const;
+/** While higher ones are made all the time, one call, or batch of a read, goes on in this time. */
+const INTERVAL_MS = { medium: 3, low: 10 } as const;
 const RANKS = { high: 0, medium: 1, low: 2 } as const;
 
 type Lower = Exclude<Priority, 'high'>;
 
 interface Waiter {
   readonly priority: Lower;
-  readonly sinceMs: number;
   readonly go: () => void;
 }
 
@@ -35,6 +36,8 @@ export class CallTurns {
   #watchUntilMs = 0;
   /** By rank, when the last call of a priority was made. */
   readonly #lastMs = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  /** When the last one of a priority went on, or began to wait where none did. */
+  readonly #wentMs = { medium: 0, low: 0 };
   /** In the order of their arrival. */
   readonly #waiters: Waiter[] = [];
 
@@ -75,22 +78,28 @@ export class CallTurns {
 
   /** Resolves when it is the turn of a call of that priority. */
   async #turn(priority: Lower, context: RequestContext): Promise<void> {
-    const sinceMs = this.#clock.monotonicMs();
+    const nowMs = this.#clock.monotonicMs();
     this.#isWatching = true;
-    this.#watchUntilMs = sinceMs + WATCH_MS;
-    if (this.#isBusy(priority, sinceMs)) {
+    this.#watchUntilMs = nowMs + WATCH_MS;
+    if (this.#quietMs(priority, nowMs) < CALM_MS) {
+      if (!this.#waiters.some((other) => other.priority === priority)) this.#wentMs[priority] = nowMs;
       const turn = new Promise<void>((go) => {
-        this.#waiters.push({ priority, sinceMs, go });
+        this.#waiters.push({ priority, go });
       });
       if (this.#waiters.length === 1) this.#lookLater();
       await within(turn, context, this.#clock);
     } else if (priority === 'medium') this.#note(RANKS.medium);
   }
 
-  /** True while calls of a higher priority than this one are made. */
-  #isBusy(priority: Lower, nowMs: number): boolean {
-    for (let rank = 0; rank < RANKS[priority]; rank++) if (nowMs - this.#lastMs[rank]! < QUIET_MS) return true;
-    return false;
+  /** The time since a call of a higher priority than this one. */
+  #quietMs(priority: Lower, nowMs: number): number {
+    return nowMs - Math.max(...this.#lastMs.slice(0, RANKS[priority]));
+  }
+
+  /** True if the first that waits, of those of that priority, may go on. */
+  #mayGo(priority: Lower, nowMs: number): boolean {
+    const sinceMs = nowMs - this.#wentMs[priority];
+    return sinceMs >= (this.#quietMs(priority, nowMs) < QUIET_MS ? INTERVAL_MS[priority] : QUIET_MS);
   }
 
   #lookLater(): void {
@@ -103,12 +112,13 @@ export class CallTurns {
     const waiters = this.#waiters.splice(0);
     for (const rank of ['medium', 'low'] as const) {
       for (const waiter of waiters) {
-        const { priority, sinceMs, go } = waiter;
+        const { priority, go } = waiter;
         if (priority !== rank) continue;
-        if (this.#isBusy(priority, nowMs) && nowMs - sinceMs < MAX_WAIT_MS[priority]) {
+        if (this.#quietMs(priority, nowMs) < CALM_MS && !this.#mayGo(priority, nowMs)) {
           this.#waiters.push(waiter);
         } else {
           go();
+          this.#wentMs[priority] = nowMs;
           if (priority === 'medium') this.#note(RANKS.medium);
         }
       }

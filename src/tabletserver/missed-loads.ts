@@ -1,7 +1,8 @@
 /**
- * Tablets that METADATA gives to this server, and of which no master has told it: one that died after its commit, and
- * before its call arrived, leaves them without anyone who serves them until the next master works. Callers ask for
- * their rows meanwhile, so this server looks whether it should have them (docs/decisions/0090-tablets-taken-back.md).
+ * Tablets that METADATA gives to this server, and that no master has announced to it: a master that died after its
+ * commit, and before its call arrived, leaves them without anyone who serves them until the next master works. Calls
+ * for their rows arrive meanwhile, so this server looks whether it should have them
+ * (docs/decisions/0090-tablets-taken-back.md).
  *
  * Invariants:
  * - METADATA decides: a tablet is loaded at the epoch that its row names, as at a master's call. Of a tablet that this
@@ -38,7 +39,7 @@ interface Missed {
 export class MissedLoads {
   readonly #options: MissedLoadsOptions;
   readonly #locator: Locator;
-  /** Rows that callers asked for since the last look. */
+  /** Rows of calls since the last look. */
   #missed: Missed[] = [];
   #timer: Timer | undefined;
   #stopped = false;
@@ -78,7 +79,10 @@ export class MissedLoads {
       if (this.#stopped || found.server.name !== this.#options.serverName || isServed()) return;
       if (!(await this.#learnSchema(missed.tableId)) || this.#stopped) return;
       await load({ key: keyOfRow(found), epoch: found.epoch });
-      env.logger.info('a tablet that no master has told of is served', { tablet: keyOfRow(found), epoch: found.epoch });
+      env.logger.info('a tablet that no master has announced is served', {
+        tablet: keyOfRow(found),
+        epoch: found.epoch,
+      });
     } catch (thrown) {
       // it moves, or is gone; a caller that still asks for it has it looked up again
       if (!this.#stopped)

@@ -99,7 +99,7 @@ export class ServerCalls {
     this.#passed = new PassedCalls({ ...options, serving: (tableId, row) => this.#rows.serving(tableId, row) });
   }
 
-  /** The server ends: nothing that it has released is taken back, and nothing is loaded that no master has told of. */
+  /** The server ends: it takes back nothing that it has released, and loads nothing that no master has announced. */
   stop(): void {
     this.#unclaimed.stop();
     this.#missed.stop();

@@ -193,7 +193,7 @@ export class ServedTabletHost implements TabletHost {
     };
   }
 
-  /** Where the tablet's changes end in the server's log, if none comes after this commit: a replay needs no log then. */
+  /** Where the tablet's changes end in the server's log, if none comes after this commit: no replay needs it then. */
   #endOfChanges({ logs }: TabletCommit): Pick<MetadataRow, 'changesUntil'> {
     if (this.#changesFrom === undefined) return NO_CHANGES;
     return { changesUntil: logs.includes(this.#services.logPath) ? undefined : this.#services.newestPosition() };
