@@ -287,4 +287,15 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
       },
     ],
   },
+  {
+    name: 'N27',
+    title: 'a tablet finds the tokens of writes in its newest memtable alone',
+    changes: [
+      {
+        file: 'tablet/read/token-search.ts',
+        text: 'this.#at < layers.length && !this.isFound',
+        wrong: 'this.#at < Math.min(1, layers.length) && !this.isFound',
+      },
+    ],
+  },
 ];

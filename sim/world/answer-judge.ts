@@ -4,11 +4,11 @@
  *   begun earlier may be answered later: its layers were taken while the lease held.
  * - A lease, as its process sees it, ends before the session.
  * - A write of a row is acknowledged after a record of that row has become durable, unless it changes nothing or writes
- *   are buffered.
+ *   are buffered. One with a token is acknowledged after a record with its token has become durable, at any server.
  */
 import { quote } from '../../src/base/index.ts';
 import type { EncodedRecord } from '../../src/commitlog/index.ts';
-import type { RowMutations } from '../../src/model/index.ts';
+import type { Idempotency, RowMutations } from '../../src/model/index.ts';
 import type { BatchAnswer } from '../../src/protocol/index.ts';
 import { effectiveMutations } from '../../src/service/index.ts';
 import type { SimLockService } from './locks.ts';
@@ -22,6 +22,12 @@ const OF_ROWS = new Set(['mutateRow', 'mutateRows', 'readModifyWriteRow', 'check
 /** The answer means that a change of one row was made. */
 const OF_ONE_ROW = new Set(['mutateRow', 'readModifyWriteRow']);
 
+interface OneRow {
+  readonly tableId: string;
+  readonly row: string;
+  readonly idempotency?: Idempotency | undefined;
+}
+
 export class AnswerJudge {
   readonly #scheduler: Scheduler;
   readonly #locks: SimLockService;
@@ -29,6 +35,8 @@ export class AnswerJudge {
   readonly #isBuffered: boolean;
   /** By process, table and row: when a record of it became durable last. */
   readonly #durableMs = new Map<string, number>();
+  /** By table and row, the tokens of durable records. */
+  readonly #durableTokens = new Set<string>();
 
   constructor(scheduler: Scheduler, locks: SimLockService, verdicts: Verdicts, isBuffered = false) {
     this.#scheduler = scheduler;
@@ -40,8 +48,11 @@ export class AnswerJudge {
   /** An append of the process with these records became durable. */
   appended(process: string, records: readonly EncodedRecord[]): void {
     for (const record of records) {
-      const { tableId, body } = record.decode();
+      const { tableId, body, token } = record.decode();
       if (body.kind !== 'rows') continue;
+      if (token !== undefined)
+        for (const { row } of body.rows)
+          this.#durableTokens.add(`${tableId} ${row} ${Buffer.from(token).latin1Slice()}`);
       for (const { row } of body.rows) this.#durableMs.set(`${process} ${tableId} ${row}`, this.#scheduler.nowMs);
     }
   }
@@ -53,7 +64,8 @@ export class AnswerJudge {
     if (endMs !== undefined && (begunMs > endMs || isChange))
       this.#add(`${process.name} answers ${method}, and its session was over at ${endMs.toFixed(3)} ms`);
     if (!isChange || this.#isBuffered) return;
-    const { tableId, row } = message as { readonly tableId: string; readonly row: string };
+    const { tableId, row, idempotency } = message as OneRow;
+    if (idempotency !== undefined && this.#durableTokens.has(`${tableId} ${row} ${idempotency.token}`)) return;
     const durableMs = this.#durableMs.get(`${process.name} ${tableId} ${row}`);
     if (durableMs === undefined || durableMs < begunMs)
       this.#add(`${process.name} acknowledges ${method} of row ${quote(row)}, which is not durable`);

@@ -2,9 +2,10 @@
  * Counters that clients add to: sums, whose additions read nothing, and increments, which read and write. An addition
  * that was answered counts once, one of unknown outcome once or never, one that failed never. So a read lies between
  * what was answered before it began and what had begun when it ended. What was answered before acknowledged changes were
- * lost does not count.
+ * lost does not count. Some additions have a token: they are sent again when their outcome is unknown, and some when it
+ * is known, and count once.
  */
-import { type Database, RowMutation } from '../../src/embedded/index.ts';
+import { type Database, RowMutation, type Table } from '../../src/embedded/index.ts';
 import type { Random } from '../../src/env/index.ts';
 import { type Outcome, outcomeOf } from '../../test/linearizability/calls.ts';
 import type { Verdicts } from './verdicts.ts';
@@ -19,6 +20,10 @@ const MAX_AMOUNT = 9;
 const FLOOD_ROWS = 6;
 const FLOOD_CHARS = 60_000;
 const FLOOD_PREFIX = 'b-';
+/** The share of additions to sums that have a token, and of those that are sent again though they were answered. */
+const TOKEN_SHARE = 0.4;
+const AGAIN_SHARE = 0.2;
+const MAX_ATTEMPTS = 4;
 /** The share of additions that have others with them. */
 const OTHERS_SHARE = 0.1;
 /** The state of an empty sum. */
@@ -36,10 +41,11 @@ interface Counter {
 type Failure = Exclude<Outcome, { readonly kind: 'answered' }>;
 
 export class Counters {
-  readonly counts = { additions: 0, counterReads: 0, floods: 0 };
+  readonly counts = { additions: 0, additionsAgain: 0, counterReads: 0, floods: 0 };
   readonly #verdicts: Verdicts;
   readonly #random: Random;
   #losses = 0;
+  #tokens = 0;
   readonly #counters: readonly Counter[] = ROWS.flatMap((row) =>
     COLUMNS.map((column): Counter => ({ row, column, answered: 0, begun: 0 })),
   );
@@ -93,14 +99,30 @@ export class Counters {
     const losses = this.#losses;
     this.counts.additions++;
     counter.begun += amount;
-    const failure = await this.#try(async () => {
-      if (column === SUM) return table.apply(this.#addition(row, amount));
+    const increase = async (): Promise<void> => {
       const increment = { family: 'count', qualifier: 'x', change: { kind: 'increment', amount } } as const;
       const [cell] = await table.readModifyWrite(row, [increment]);
       this.#judge(counter, losses === this.#losses ? answered + amount : amount, Number(cell!.int));
-    });
+    };
+    const failure = await (column === SUM ? this.#addTo(table, this.#addition(row, amount)) : this.#try(increase));
     if (failure === undefined) counter.answered += losses === this.#losses ? amount : 0;
     else if (failure.kind === 'failed') counter.begun -= amount;
+  }
+
+  /** With a token it is sent several times. */
+  async #addTo(table: Table, addition: RowMutation): Promise<Failure | undefined> {
+    const send = (): Promise<Failure | undefined> => this.#try(() => table.apply(addition));
+    if (this.#random.float() >= TOKEN_SHARE) return send();
+    addition.withToken(`addition ${this.#tokens++}`);
+    let failure = await send();
+    for (let attempts = 1; attempts < MAX_ATTEMPTS; attempts++) {
+      if (failure?.kind !== 'unknown' && this.#random.float() >= AGAIN_SHARE) break;
+      this.counts.additionsAgain++;
+      const again = await send();
+      // whatever comes of this one, an earlier one may have been made, or was
+      if (again === undefined || failure?.kind === 'failed') failure = again;
+    }
+    return failure;
   }
 
   /** Some have states and inputs of other aggregates with them, which change no counter. */
