@@ -377,6 +377,14 @@ describe('the bytes of an append', () => {
     });
   });
 
+  test('are those of the golden file, with the position from which a replay needs the log', () => {
+    const header = { previous: 3, firstSequence: 300, lowWater: 4096, replayFrom: 2 ** 40 };
+    const written = encode(GOLDEN_RECORDS, header);
+    const golden = goldenFile('commit-log-append-replay-v1.bin', written);
+    assert.equal(written.toString('hex'), golden.toString('hex'));
+    assert.deepEqual(decode(golden).header, { ...header, count: 3 });
+  });
+
   test('optional fields of a later version are skipped, required ones are refused', () => {
     const token = Buffer.from('0205746f6b656e', 'hex');
     const withFields = (fields: string): Buffer => {

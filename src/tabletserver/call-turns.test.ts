@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ByteBudget, ManualClock, type Priority, type RequestContext, requestContext, sleep } from '../env/index.ts';
+import { METADATA_TABLE_ID } from '../metadata/index.ts';
 import { inSimulatedTime } from '../../test/simulated-time.ts';
 import { CallTurns } from './call-turns.ts';
 
@@ -20,10 +21,11 @@ function inTurns(
     const clock = new ManualClock();
     const turns = new CallTurns(clock);
     const done: string[] = [];
-    const call = turns.call(async (name: string) => {
+    const named = turns.call(async ({ name }: { readonly tableId: string; readonly name: string }) => {
       done.push(name);
       return name;
     });
+    const call = (name: string, context: RequestContext): Promise<string> => named({ tableId: 't', name }, context);
     const work = body({ clock, turns, call, done });
     await inSimulatedTime(
       clock,
@@ -123,6 +125,23 @@ describe('calls of lower priority', () => {
       await assert.rejects(late, /deadline/);
       await sleep(clock, 1000);
       assert.deepEqual(done, ['first', 'high']);
+      // and take no turn of another one
+      let isOver = false;
+      const busy = (async () => {
+        while (!isOver) {
+          await call('high', of('high'));
+          await sleep(clock, 1);
+        }
+      })();
+      await sleep(clock, 5);
+      const atMs = clock.monotonicMs();
+      const cancelled = Array.from({ length: 50 }, () => call('late', of('low', { deadlineMs: atMs + 3 })));
+      const last = call('last', of('low'));
+      for (const one of cancelled) await assert.rejects(one, /deadline/);
+      await last;
+      assert.ok(clock.monotonicMs() - atMs < 20, `${clock.monotonicMs() - atMs}`);
+      isOver = true;
+      await busy;
     }),
   );
 
@@ -130,13 +149,14 @@ describe('calls of lower priority', () => {
     'that read go on batch by batch, and end when their reader does',
     inTurns(async ({ clock, turns, call }) => {
       let ended = 0;
-      const stream = turns.stream(async function* (count: number) {
+      const counted = turns.stream(async function* ({ count }: { readonly tableId: string; readonly count: number }) {
         try {
           for (let i = 0; i < count; i++) yield i;
         } finally {
           ended++;
         }
       });
+      const stream = (count: number, context: RequestContext, tableId = 't') => counted({ tableId, count }, context);
       await call('first', of('low'));
       let isOver = false;
       const busy = (async () => {
@@ -156,6 +176,9 @@ describe('calls of lower priority', () => {
       for await (const _ of stream(3, of('high'))) break;
       for await (const _ of stream(3, of('low'))) break;
       assert.equal(ended, 3);
+      const beforeMs = clock.monotonicMs();
+      for await (const _ of stream(100, of('low'), METADATA_TABLE_ID));
+      assert.equal(clock.monotonicMs(), beforeMs, 'a read of METADATA waits for no one');
       isOver = true;
       await busy;
     }),

@@ -7,11 +7,12 @@
  * - None starves: one after the other goes on, each some time after the one before it, whatever else there is.
  * - Calls of the highest priority never wait, and as long as there are no others they cost nothing: not even a look at
  *   the clock.
+ * - No read of METADATA waits: callers of any priority share it.
  *
  * Hot path: every call of a row.
  */
-import { assert } from '../base/index.ts';
 import { type Clock, type Priority, PullStream, pullStreamOf, type RequestContext, within } from '../env/index.ts';
+import { METADATA_TABLE_ID } from '../metadata/index.ts';
 
 /** Without a call of a higher priority for so long, one waiting call goes on, and then another one. */
 const QUIET_MS = 2;
@@ -24,11 +25,7 @@ const INTERVAL_MS = { medium: 3, low: 10 } as const;
 const RANKS = { high: 0, medium: 1, low: 2 } as const;
 
 type Lower = Exclude<Priority, 'high'>;
-
-interface Waiter {
-  readonly priority: Lower;
-  readonly go: () => void;
-}
+type RowCall = { readonly tableId: string };
 
 export class CallTurns {
   readonly #clock: Clock;
@@ -38,15 +35,16 @@ export class CallTurns {
   readonly #lastMs = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
   /** When the last one of a priority went on, or began to wait where none did. */
   readonly #wentMs = { medium: 0, low: 0 };
-  /** In the order of their arrival. */
-  readonly #waiters: Waiter[] = [];
+  /** In the order of their arrival, what lets each go on. */
+  readonly #waiting = { medium: new Set<() => void>(), low: new Set<() => void>() };
+  #isLookDue = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   /** The call as a handler takes it. */
-  call<M, A>(
+  call<M extends RowCall, A>(
     answer: (message: M, context: RequestContext) => Promise<A>,
   ): (message: M, context: RequestContext) => Promise<A> {
     return (message, context) => {
@@ -58,11 +56,11 @@ export class CallTurns {
   }
 
   /** The stream as a handler takes it. */
-  stream<M, I>(
+  stream<M extends RowCall, I>(
     answer: (message: M, context: RequestContext) => AsyncIterable<I>,
   ): (message: M, context: RequestContext) => AsyncIterable<I> {
     return (message, context) => {
-      const { priority } = context;
+      const priority = message.tableId === METADATA_TABLE_ID ? 'high' : context.priority;
       if (priority === 'high' && !this.#isWatching) return answer(message, context);
       const before =
         priority === 'high' ? (): void => this.#note(0) : (): Promise<void> => this.#turn(priority, context);
@@ -81,14 +79,18 @@ export class CallTurns {
     const nowMs = this.#clock.monotonicMs();
     this.#isWatching = true;
     this.#watchUntilMs = nowMs + WATCH_MS;
-    if (this.#quietMs(priority, nowMs) < CALM_MS) {
-      if (!this.#waiters.some((other) => other.priority === priority)) this.#wentMs[priority] = nowMs;
-      const turn = new Promise<void>((go) => {
-        this.#waiters.push({ priority, go });
-      });
-      if (this.#waiters.length === 1) this.#lookLater();
-      await within(turn, context, this.#clock);
-    } else if (priority === 'medium') this.#note(RANKS.medium);
+    if (this.#quietMs(priority, nowMs) >= CALM_MS) {
+      if (priority === 'medium') this.#note(RANKS.medium);
+      return;
+    }
+    const waiting = this.#waiting[priority];
+    if (waiting.size === 0) this.#wentMs[priority] = nowMs;
+    let go = (): void => {};
+    const turn = new Promise<void>((resolve) => (go = resolve));
+    waiting.add(go);
+    this.#lookLater();
+    // one that was cancelled takes no turn of the others
+    await within(turn, context, this.#clock).finally(() => waiting.delete(go));
   }
 
   /** The time since a call of a higher priority than this one. */
@@ -98,32 +100,30 @@ export class CallTurns {
 
   /** True if the first that waits, of those of that priority, may go on. */
   #mayGo(priority: Lower, nowMs: number): boolean {
-    const sinceMs = nowMs - this.#wentMs[priority];
-    return sinceMs >= (this.#quietMs(priority, nowMs) < QUIET_MS ? INTERVAL_MS[priority] : QUIET_MS);
+    const [quietMs, sinceMs] = [this.#quietMs(priority, nowMs), nowMs - this.#wentMs[priority]];
+    return quietMs >= CALM_MS || sinceMs >= (quietMs < QUIET_MS ? INTERVAL_MS[priority] : QUIET_MS);
   }
 
   #lookLater(): void {
+    if (this.#isLookDue) return;
+    this.#isLookDue = true;
     this.#clock.timer(QUIET_MS, () => this.#look());
   }
 
   #look(): void {
-    assert(this.#waiters.length > 0, 'calls wait as long as there is a look to come');
+    this.#isLookDue = false;
     const nowMs = this.#clock.monotonicMs();
-    const waiters = this.#waiters.splice(0);
-    for (const rank of ['medium', 'low'] as const) {
-      for (const waiter of waiters) {
-        const { priority, go } = waiter;
-        if (priority !== rank) continue;
-        if (this.#quietMs(priority, nowMs) < CALM_MS && !this.#mayGo(priority, nowMs)) {
-          this.#waiters.push(waiter);
-        } else {
-          go();
-          this.#wentMs[priority] = nowMs;
-          if (priority === 'medium') this.#note(RANKS.medium);
-        }
+    for (const priority of ['medium', 'low'] as const) {
+      const waiting = this.#waiting[priority];
+      for (const go of waiting) {
+        if (!this.#mayGo(priority, nowMs)) break;
+        waiting.delete(go);
+        go();
+        this.#wentMs[priority] = nowMs;
+        if (priority === 'medium') this.#note(RANKS.medium);
       }
+      if (waiting.size > 0) this.#lookLater();
     }
-    if (this.#waiters.length > 0) this.#lookLater();
   }
 }
 
