@@ -171,14 +171,14 @@ export class LogJudge {
   }
 
   /**
-   * A server has read all of the log of another one, from its beginning or from some position. `wasSealed`: the log was
-   * sealed before.
+   * A server has read all of the log of another one, from its beginning or from some position, which may be above the
+   * newest append. `wasSealed`: the log was sealed before.
    */
-  replayed(log: string, last: number, by: string, wasSealed: boolean): void {
+  replayed(log: string, { from, last }: { from: number; last: number }, by: string, wasSealed: boolean): void {
     const judged = this.#logs.get(log);
     if (judged === undefined || judged.isRemoved) return;
     this.counts.replays++;
-    if (wasSealed && last !== judged.newest)
+    if (wasSealed && from <= judged.newest && last !== judged.newest)
       this.#violated(`${log}: ${by} has read all to ${last}, and not append ${judged.newest}`);
   }
 

@@ -90,7 +90,7 @@ export class SimSlots implements SlotStore {
 /** `fileSystem`, with its appends and replays shown to the judge. Servers' names begin with "server". */
 export function judgedLogs(fileSystem: FileSystem, judge: LogJudge, process: string): FileSystem {
   const own = new Set<string>();
-  const readLog = async function* (path: string, from?: LogPosition): AsyncIterable<LogAppend> {
+  const readLog = async function* (path: string, from: LogPosition = 0): AsyncIterable<LogAppend> {
     if (own.has(path)) {
       // it is trimmed meanwhile; change streams can cope with that
       if (!judge.ownLogsAreRead) judge.onViolation(`${process} reads its own log ${path}`);
@@ -103,7 +103,7 @@ export function judgedLogs(fileSystem: FileSystem, judge: LogJudge, process: str
       last = append.position;
       yield append;
     }
-    if (process.startsWith('server')) judge.replayed(path, last, process, wasSealed);
+    if (process.startsWith('server')) judge.replayed(path, { from, last }, process, wasSealed);
   };
   return {
     ...fileSystem,

@@ -43,7 +43,7 @@ describe('the judge of logs', () => {
     const { judge, late } = await fenced();
     for (const by of [SERVER, 'server-2.1']) {
       for (const position of [1, 2, 3]) judge.appendRead(LOG, append(position, `record ${position}`));
-      judge.replayed(LOG, 3, by, true);
+      judge.replayed(LOG, { from: 0, last: 3 }, by, true);
     }
     // a repetition that lands after a trim
     judge.deleted(ROW, [1]);
@@ -136,14 +136,17 @@ describe('the judge of logs', () => {
   test('a log may be read before it is fenced', async () => {
     const judge = new LogJudge();
     for (const [slot, bytes] of (await slotsOf(2)).entries()) judge.created(ROW, slot, bytes);
-    judge.replayed(LOG, 1, SERVER, judge.isSealed(LOG));
+    judge.replayed(LOG, { from: 0, last: 1 }, SERVER, judge.isSealed(LOG));
     assert.equal(judge.violation, undefined);
   });
 
   test('finds replays that differ, fall short, or read other bytes', async () => {
     const short = (await fenced()).judge;
-    short.replayed(LOG, 2, SERVER, true);
+    short.replayed(LOG, { from: 0, last: 2 }, SERVER, true);
     assert.match(short.violation!, /has read all to 2, and not append 3/);
+    const after = (await fenced()).judge;
+    after.replayed(LOG, { from: 4, last: 0 }, SERVER, true);
+    assert.equal(after.violation, undefined, 'nothing is there or above');
     const other = (await fenced()).judge;
     other.appendRead(LOG, append(2, 'a'));
     other.appendRead(LOG, append(2, 'b'));
