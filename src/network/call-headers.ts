@@ -14,7 +14,7 @@ const APP_PROFILE = 'edubba-app-profile';
 const PRIORITY = 'edubba-priority';
 
 const DEFAULT_PRINCIPAL = 'anonymous';
-const DEFAULT_PRIORITY = 'medium';
+const DEFAULT_PRIORITY = 'high';
 
 /** Headers beyond a peer's limit would end its connection, and the calls of others with it. */
 const MAX_CHARS = 8192;

@@ -36,6 +36,10 @@ function inTurns(
   };
 }
 
+test('a call without an app profile has the highest priority', () => {
+  assert.equal(requestContext({ budget }).priority, 'high');
+});
+
 describe('calls of lower priority', () => {
   test(
     'begin immediately where there are no others',

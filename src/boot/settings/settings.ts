@@ -47,8 +47,8 @@ export interface DatabaseSettings {
    */
   readonly logLimitBytes: number;
   /**
-   * Most bytes of the commit log that are kept for change streams alone. Beyond them the oldest changes are lost to a
-   * consumer that has not read them. Default: 1 GiB; at least 1 MiB.
+   * Most bytes of the commit log that are kept for change streams alone. Beyond them, or where the disk is nearly full,
+   * the oldest changes are lost to a consumer that has not read them. Default: 1 GiB; at least 1 MiB.
    */
   readonly changeLogBytes: number;
   /** Size at which a block of an SSTable is closed. Default: 64 KiB; 1 KiB to 16 MiB. */

@@ -15,7 +15,7 @@ describe('the request context', () => {
       signal: undefined,
       principal: 'anonymous',
       appProfile: '',
-      priority: 'medium',
+      priority: 'high',
       trace: '',
       notes: undefined,
     });

@@ -76,14 +76,14 @@ class PlainContext implements RequestContext {
     this.signal = options.signal;
     this.principal = options.principal ?? 'anonymous';
     this.appProfile = options.appProfile ?? '';
-    this.priority = options.priority ?? 'medium';
+    this.priority = options.priority ?? 'high';
     this.trace = options.trace ?? '';
     this.reservation = options.budget.reservation(options.owner);
     this.notes = options.notes;
   }
 }
 
-/** A context with defaults filled in: no deadline, anonymous, medium priority. */
+/** A context with defaults filled in: no deadline, anonymous, the highest priority. */
 export function requestContext(options: ContextOptions): RequestContext {
   return new PlainContext(options);
 }
@@ -120,7 +120,7 @@ export class CallContext implements RequestContext {
   constructor(options: Omit<ContextOptions, 'signal' | 'appProfile'>) {
     this.deadlineMs = options.deadlineMs ?? Number.POSITIVE_INFINITY;
     this.principal = options.principal ?? 'anonymous';
-    this.priority = options.priority ?? 'medium';
+    this.priority = options.priority ?? 'high';
     this.trace = options.trace ?? '';
     this.reservation = options.budget.reservation(options.owner);
     this.notes = options.notes;
