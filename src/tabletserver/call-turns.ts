@@ -11,6 +11,7 @@
  *
  * Hot path: every call of a row.
  */
+import { assert } from '../base/index.ts';
 import { type Clock, type Priority, PullStream, pullStreamOf, type RequestContext, within } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
 
@@ -85,12 +86,12 @@ export class CallTurns {
     }
     const waiting = this.#waiting[priority];
     if (waiting.size === 0) this.#wentMs[priority] = nowMs;
-    let go = (): void => {};
-    const turn = new Promise<void>((resolve) => (go = resolve));
-    waiting.add(go);
+    let begin = (): void => {};
+    const turn = new Promise<void>((resolve) => (begin = resolve));
+    waiting.add(begin);
     this.#lookLater();
     // one that was cancelled takes no turn of the others
-    await within(turn, context, this.#clock).finally(() => waiting.delete(go));
+    await within(turn, context, this.#clock).finally(() => waiting.delete(begin));
   }
 
   /** The time since a call of a higher priority than this one. */
@@ -111,14 +112,15 @@ export class CallTurns {
   }
 
   #look(): void {
+    assert(this.#isLookDue, 'one look follows another one');
     this.#isLookDue = false;
     const nowMs = this.#clock.monotonicMs();
     for (const priority of ['medium', 'low'] as const) {
       const waiting = this.#waiting[priority];
-      for (const go of waiting) {
+      for (const begin of waiting) {
         if (!this.#mayGo(priority, nowMs)) break;
-        waiting.delete(go);
-        go();
+        waiting.delete(begin);
+        begin();
         this.#wentMs[priority] = nowMs;
         if (priority === 'medium') this.#note(RANKS.medium);
       }

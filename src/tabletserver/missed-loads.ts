@@ -10,7 +10,7 @@
  * - Its schema is at least as new as it was when the look began, so no confirmed change of it is missed.
  * - Each second at most MAX_LOOKS rows are looked up, of whatever many callers with stale locations ask for.
  */
-import { type ByteString, toBigtableError } from '../base/index.ts';
+import { assert, type ByteString, toBigtableError } from '../base/index.ts';
 import type { Env, RequestContext, Timer } from '../env/index.ts';
 import { type AssignedTablet, Locator, type SchemaCache } from '../locator/index.ts';
 import { keyOfRow, METADATA_TABLE_ID } from '../metadata/index.ts';
@@ -67,6 +67,7 @@ export class MissedLoads {
   /** Each by itself: a look at a row of a table may wait for a tablet of METADATA that this server should have, too. */
   #lookAll(): void {
     this.#timer = undefined;
+    assert(!this.#stopped && this.#missed.length <= MAX_LOOKS, 'a server looks up a few rows, as long as it works');
     for (const missed of this.#missed.splice(0)) void this.#look(missed);
   }
 
