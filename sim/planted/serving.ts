@@ -289,13 +289,9 @@ export const SERVING_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'N27',
-    title: 'a tablet finds the tokens of writes in its newest memtable alone',
+    title: 'the log does not keep the tokens of writes: a write that is repeated after a recovery is made twice',
     changes: [
-      {
-        file: 'tablet/read/token-search.ts',
-        text: 'this.#at < layers.length && !this.isFound',
-        wrong: 'this.#at < Math.min(1, layers.length) && !this.isFound',
-      },
+      { file: 'commitlog/append-encoder.ts', text: 'this.#fields(record.token);', wrong: 'this.#fields(undefined);' },
     ],
   },
 ];
