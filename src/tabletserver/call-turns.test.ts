@@ -15,6 +15,8 @@ function inTurns(
     readonly turns: CallTurns;
     readonly call: (name: string, context: RequestContext) => Promise<string>;
     readonly done: string[];
+    /** Calls of high priority, one after the other, until the returned function is called. */
+    readonly load: () => () => Promise<void>;
   }) => Promise<void>,
 ): () => Promise<void> {
   return async () => {
@@ -26,7 +28,20 @@ function inTurns(
       return name;
     });
     const call = (name: string, context: RequestContext): Promise<string> => named({ tableId: 't', name }, context);
-    const work = body({ clock, turns, call, done });
+    const load = (): (() => Promise<void>) => {
+      let isOver = false;
+      const busy = (async () => {
+        while (!isOver) {
+          await call('high', of('high'));
+          await sleep(clock, 1);
+        }
+      })();
+      return () => {
+        isOver = true;
+        return busy;
+      };
+    };
+    const work = body({ clock, turns, call, done, load });
     await inSimulatedTime(
       clock,
       work,
@@ -55,16 +70,9 @@ describe('calls of lower priority', () => {
 
   test(
     'wait for those of a higher one, and go on one after the other',
-    inTurns(async ({ clock, call, done }) => {
+    inTurns(async ({ clock, call, done, load }) => {
       await call('first', of('low'));
-      let isOver = false;
-      const busy = async (): Promise<void> => {
-        while (!isOver) {
-          await call('high', of('high'));
-          await sleep(clock, 1);
-        }
-      };
-      const load = busy();
+      const end = load();
       const waited = async (priority: Priority): Promise<number> => {
         const startMs = clock.monotonicMs();
         await call(priority, of(priority));
@@ -83,8 +91,7 @@ describe('calls of lower priority', () => {
       assert.ok(lower >= 20 && lower <= 26, `${lower}`);
       assert.ok(lowest >= 30 && lowest <= 38, `${lowest}`);
       assert.ok(done.indexOf('medium') < done.indexOf('low'));
-      isOver = true;
-      await load;
+      await end();
       const late = await waited('low');
       assert.ok(late <= 6, `${late}: the others have ended`);
       await sleep(clock, 20);
@@ -122,7 +129,7 @@ describe('calls of lower priority', () => {
 
   test(
     'end with their deadline, and are not carried out later',
-    inTurns(async ({ clock, call, done }) => {
+    inTurns(async ({ clock, call, done, load }) => {
       await call('first', of('low'));
       await call('high', of('high'));
       const late = call('late', of('low', { deadlineMs: clock.monotonicMs() + 1 }));
@@ -130,13 +137,7 @@ describe('calls of lower priority', () => {
       await sleep(clock, 1000);
       assert.deepEqual(done, ['first', 'high']);
       // and take no turn of another one
-      let isOver = false;
-      const busy = (async () => {
-        while (!isOver) {
-          await call('high', of('high'));
-          await sleep(clock, 1);
-        }
-      })();
+      const end = load();
       await sleep(clock, 5);
       const atMs = clock.monotonicMs();
       const cancelled = Array.from({ length: 50 }, () => call('late', of('low', { deadlineMs: atMs + 3 })));
@@ -144,14 +145,13 @@ describe('calls of lower priority', () => {
       for (const one of cancelled) await assert.rejects(one, /deadline/);
       await last;
       assert.ok(clock.monotonicMs() - atMs < 20, `${clock.monotonicMs() - atMs}`);
-      isOver = true;
-      await busy;
+      await end();
     }),
   );
 
   test(
     'that read go on batch by batch, and end when their reader does',
-    inTurns(async ({ clock, turns, call }) => {
+    inTurns(async ({ clock, turns, call, load }) => {
       let ended = 0;
       const counted = turns.stream(async function* ({ count }: { readonly tableId: string; readonly count: number }) {
         try {
@@ -162,13 +162,7 @@ describe('calls of lower priority', () => {
       });
       const stream = (count: number, context: RequestContext, tableId = 't') => counted({ tableId, count }, context);
       await call('first', of('low'));
-      let isOver = false;
-      const busy = (async () => {
-        while (!isOver) {
-          await call('high', of('high'));
-          await sleep(clock, 1);
-        }
-      })();
+      const end = load();
       await sleep(clock, 5);
       const startMs = clock.monotonicMs();
       const read: number[] = [];
@@ -183,8 +177,7 @@ describe('calls of lower priority', () => {
       const beforeMs = clock.monotonicMs();
       for await (const _ of stream(100, of('low'), METADATA_TABLE_ID));
       assert.equal(clock.monotonicMs(), beforeMs, 'a read of METADATA waits for no one');
-      isOver = true;
-      await busy;
+      await end();
     }),
   );
 });

@@ -12,8 +12,9 @@
  * Hot path: every call of a row.
  */
 import { assert } from '../base/index.ts';
-import { type Clock, type Priority, PullStream, pullStreamOf, type RequestContext, within } from '../env/index.ts';
+import { type Clock, type Priority, pullStreamOf, type RequestContext, within } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
+import { GatedStream } from './gated-stream.ts';
 
 /** Without a call of a higher priority for so long, one waiting call goes on, and then another one. */
 const QUIET_MS = 2;
@@ -63,9 +64,8 @@ export class CallTurns {
     return (message, context) => {
       const priority = message.tableId === METADATA_TABLE_ID ? 'high' : context.priority;
       if (priority === 'high' && !this.#isWatching) return answer(message, context);
-      const before =
-        priority === 'high' ? (): void => this.#note(0) : (): Promise<void> => this.#turn(priority, context);
-      return new StreamInTurns(before, () => pullStreamOf(answer(message, context)));
+      const gate = () => (priority === 'high' ? this.#note(0) : this.#turn(priority, context));
+      return new GatedStream(gate, () => pullStreamOf(answer(message, context)));
     };
   }
 
@@ -126,36 +126,5 @@ export class CallTurns {
       }
       if (waiting.size > 0) this.#lookLater();
     }
-  }
-}
-
-/** A stream whose items come one after another, each after its turn. */
-class StreamInTurns<I> extends PullStream<I> {
-  readonly #before: () => void | Promise<void>;
-  readonly #begin: () => PullStream<I>;
-  #items: PullStream<I> | undefined;
-  #hasEnded = false;
-
-  constructor(before: () => void | Promise<void>, begin: () => PullStream<I>) {
-    super();
-    this.#before = before;
-    this.#begin = begin;
-  }
-
-  pull(): I | undefined | Promise<I | undefined> {
-    if (this.#hasEnded) return undefined;
-    const turn = this.#before();
-    return turn === undefined ? this.#next() : turn.then(() => this.#next());
-  }
-
-  end(): void | Promise<void> {
-    this.#hasEnded = true;
-    return this.#items?.end();
-  }
-
-  #next(): I | undefined | Promise<I | undefined> {
-    if (this.#hasEnded) return undefined;
-    this.#items ??= this.#begin();
-    return this.#items.pull();
   }
 }

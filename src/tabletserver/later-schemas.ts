@@ -8,9 +8,10 @@
  * Hot path: a call that names no later version makes no promise.
  */
 import { assert, toBigtableError } from '../base/index.ts';
-import { callRefused, type Clock, PullStream, pullStreamOf, type RequestContext, within } from '../env/index.ts';
+import { callRefused, type Clock, pullStreamOf, type RequestContext, within } from '../env/index.ts';
 import type { SchemaCache } from '../locator/index.ts';
 import type { OfSchema } from '../protocol/index.ts';
+import { GatedStream } from './gated-stream.ts';
 
 type RowCall = OfSchema & { readonly tableId: string };
 
@@ -40,10 +41,18 @@ export class LaterSchemas {
   stream<M extends RowCall, I>(
     answer: (message: M, context: RequestContext) => AsyncIterable<I>,
   ): (message: M, context: RequestContext) => AsyncIterable<I> {
-    return (message, context) =>
-      this.#isBehind(message)
-        ? new LaterStream(this.#reach(message, context), () => pullStreamOf(answer(message, context)))
-        : answer(message, context);
+    return (message, context) => {
+      if (!this.#isBehind(message)) return answer(message, context);
+      let reaching: Promise<void> | undefined = this.#reach(message, context);
+      // where no pull comes, no reader waits for it
+      reaching.catch(() => {});
+      const gate = (): Promise<void> | undefined => {
+        const before = reaching;
+        reaching = undefined;
+        return before;
+      };
+      return new GatedStream(gate, () => pullStreamOf(answer(message, context)));
+    };
   }
 
   /** A table that is not known here is not served here: the call is refused anyway. */
@@ -62,44 +71,5 @@ export class LaterSchemas {
       throw callRefused(`a later schema of table ${name} cannot be read: ${toBigtableError(thrown).message}`);
     });
     await within(reading, context, clock);
-  }
-}
-
-/** A stream that begins when something else is done. */
-class LaterStream<I> extends PullStream<I> {
-  readonly #before: Promise<void>;
-  readonly #begin: () => PullStream<I>;
-  #items: PullStream<I> | undefined;
-  #hasEnded = false;
-
-  constructor(before: Promise<void>, begin: () => PullStream<I>) {
-    super();
-    this.#before = before;
-    this.#begin = begin;
-    // where no pull comes, no reader waits for it
-    before.catch(() => {});
-  }
-
-  pull(): I | undefined | Promise<I | undefined> {
-    if (this.#hasEnded) return undefined;
-    if (this.#items !== undefined) return this.#items.pull();
-    return this.#first();
-  }
-
-  end(): void | Promise<void> {
-    this.#hasEnded = true;
-    return this.#items?.end();
-  }
-
-  async #first(): Promise<I | undefined> {
-    try {
-      await this.#before;
-      if (this.#hasEnded) return undefined;
-      this.#items = this.#begin();
-    } catch (error) {
-      this.#hasEnded = true;
-      throw error;
-    }
-    return this.#items.pull();
   }
 }
