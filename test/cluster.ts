@@ -67,6 +67,8 @@ export interface ClusterOptions {
   readonly limits?: Limits;
   /** Logs are slots, as on storage that many machines share, and those of the dead are sorted. */
   readonly sortedLogs?: SortedLogSizes;
+  /** With `sortedLogs`: as `SlotLogsOptions`. */
+  readonly slotCostBytes?: number;
   /** As `MasterOptions`. */
   readonly keepDeletedMs?: number;
 }
@@ -120,7 +122,9 @@ export class Cluster {
     const fileSystem =
       options.sortedLogs === undefined
         ? this.fileSystem
-        : withSlotLogs(this.fileSystem, this.slots, { clock, random: new SeededRandom(2) });
+        : withSlotLogs(this.fileSystem, this.slots, {
+            ...{ clock, random: new SeededRandom(2), slotCostBytes: options.slotCostBytes ?? 0 },
+          });
     this.env = {
       fileSystem,
       lockService: this.#lockService(this.#locks),

@@ -55,10 +55,10 @@ export class DeadLogs {
 
   async #cut(log: string, partBytes: number, wait: (ms: number) => Promise<void>): Promise<LogCuts> {
     await wait(CUT_READS * FILE_READ_MS);
-    if (!this.#full.has(log)) return { sizeBytes: 0, positions: [] };
+    if (!this.#full.has(log)) return { sizeBytes: 0, callCostBytes: 0, positions: [] };
     const positions: number[] = [];
     for (let at = partBytes; at < LOG_BYTES; at += partBytes) positions.push(at);
     this.#cuts = positions;
-    return { sizeBytes: LOG_BYTES, positions };
+    return { sizeBytes: LOG_BYTES, callCostBytes: 0, positions };
   }
 }

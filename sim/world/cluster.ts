@@ -75,7 +75,7 @@ function drawLimits(random: Random, drawn: TabletServerSettings): Partial<Tablet
 /** Logs of the dead are sorted in many parts, in few, or not at all. */
 function drawSortedLogs(random: Random): SortedLogSizes {
   const partBytes = [1 * KIB, 4 * KIB, 16 * KIB, 64 * MIB][Math.floor(random.float() * 4)]!;
-  return { partBytes, leastBytes: partBytes / 4, leastBytesOfFew: 1.5 * partBytes };
+  return { partBytes, leastBytes: partBytes / 4, leastBytesOfFew: 1.5 * partBytes, leastCallBytes: partBytes };
 }
 
 /** The share of runs in which reads come in small parts. */

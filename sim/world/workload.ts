@@ -25,11 +25,11 @@ import type { Verdicts } from './verdicts.ts';
 const WORK_MS = 61_000;
 /** After the faults have ceased everything is served within this time. */
 const HEALED_MS = 60_000;
-const MAX_THINK_MS = 150;
+const MAX_THINK_MS = 175;
 /** After a call of unknown outcome a client waits longer: too many of them, and a history explains anything. */
 const MAX_THINK_AFTER_UNKNOWN_MS = 2000;
 /** The storage is checked this often. */
-const CHECK_MS = 5000;
+const CHECK_MS = 6000;
 /** What servers serve is judged this often, besides each time that it changes. */
 const CHECK_SERVING_MS = 500;
 /** A call of a master is repeated this often. */

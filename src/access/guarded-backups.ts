@@ -1,6 +1,6 @@
 /**
- * Backups, as far as the caller has rights on them, and on the tables that they are of: who may not read a family of a
- * table may neither back it up nor restore it, because a copy has no policies.
+ * Backups, as far as the caller has rights on them, and on what they are of: who may not read a family of a table may
+ * neither back it up nor restore it, because a copy has no policies.
  */
 import type { RequestContext } from '../env/index.ts';
 import { type Backup, isBackupName, type ListedBackup, type NewBackup, type TableSchema } from '../model/index.ts';
@@ -68,7 +68,12 @@ export class GuardedBackups implements BackupService {
 
   async #checkSource(context: RequestContext, permission: string, backup: string): Promise<void> {
     this.#gate.rights.check(context, permission, backup);
-    this.#checkFamilies(context, (await this.#backups.getBackup(context, backup)).table);
+    const { rights } = this.#gate;
+    if (rights.isOpen) return;
+    const { table } = await this.#backups.getBackup(context, backup);
+    const source = await this.#backups.sourceOf?.(context, backup);
+    if (source === undefined || !rights.readsBackup(context.principal, source))
+      throw denied(context.principal, 'bigtable.tables.readRows', table);
   }
 
   #checkFamilies(context: RequestContext, table: string): void {

@@ -5,9 +5,9 @@
  * policy, everyone may do everything, unless the database has owners: they may do everything, others what policies
  * give.
  */
-import { BigtableError, Code, quote, unavailable } from '../base/index.ts';
+import { BigtableError, Code, ownOf, quote, unavailable } from '../base/index.ts';
 import type { RequestContext } from '../env/index.ts';
-import { DEFAULT_PARENT, type Policy, type TableSchema } from '../model/index.ts';
+import { type BackupSource, DEFAULT_PARENT, type Policy, type TableSchema } from '../model/index.ts';
 import {
   type FamilyRight,
   parseResourceName,
@@ -113,6 +113,29 @@ export class Rights {
   /** True where the principal may read every family of the table, directly. */
   readsAll(principal: string, table: string): boolean {
     return this.onFamilies(principal, 'read', table, '').kind === 'all';
+  }
+
+  /**
+   * True where the principal may read every family that the backup has. Of those that the table still has, its policies
+   * say who may; of others, those of the backup's time.
+   */
+  readsBackup(principal: string, { schema, policies }: BackupSource): boolean {
+    if (this.isOpen || this.#isOwner(principal)) return true;
+    const { name: table, id, families } = schema;
+    const now = this.#source.schemaOf(table);
+    const areOfTable = now === undefined || now.id === id;
+    const current = this.onFamilies(principal, 'read', table, '');
+    const permission = PERMISSIONS_OF_RIGHTS.read.table;
+    const replaced = { resource: table, policy: policies.find(({ family }) => family === undefined) };
+    const onTable = this.#inChain(principal, permission, parseResourceName(table)?.chain ?? [], replaced);
+    const isOpenTable = onTable === undefined && this.#owners === undefined;
+    return Object.values(families).every(({ name, generation }) => {
+      if (areOfTable && !coversFamily(current, name)) return false;
+      const living = areOfTable && now !== undefined ? ownOf(now.families, name) : undefined;
+      if (living !== undefined && (living.generation ?? 0) === (generation ?? 0)) return true;
+      const policy = policies.find(({ family }) => family === name);
+      return onTable === true || (policy === undefined ? isOpenTable : gives(policy, principal, permission));
+    });
   }
 
   /** The families of a table on which the principal has the right, through the view of that name or, '', directly. */

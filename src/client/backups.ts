@@ -2,7 +2,7 @@
 import { BigtableError, Code, notFound, toBigtableError } from '../base/index.ts';
 import { type Env, listFiles, type RequestContext, type SmallFile, within, writeSettled } from '../env/index.ts';
 import { type BackupFile, backupNameOf, backupPath, decodeBackup, encodeBackup } from '../metadata/index.ts';
-import type { Backup, Limits, ListedBackup, NewBackup, TableSchema } from '../model/index.ts';
+import type { Backup, BackupSource, Limits, ListedBackup, NewBackup, TableSchema } from '../model/index.ts';
 import type { Policies } from '../resources/index.ts';
 import {
   type BackupChange,
@@ -59,6 +59,12 @@ export class Backups implements BackupService {
     checkBackupName(name);
     const { file } = await this.#within(context, this.#find(name));
     return backupOf(file, this.#parts.env.clock.nowMicros());
+  }
+
+  async sourceOf(context: RequestContext, name: string): Promise<BackupSource> {
+    checkBackupName(name);
+    const { schema, policies } = (await this.#within(context, this.#find(name))).file;
+    return { schema, policies };
   }
 
   async listBackups(context: RequestContext, prefix: string): Promise<readonly ListedBackup[]> {
@@ -147,7 +153,7 @@ export class Backups implements BackupService {
 
 /** A hot backup whose time has come is a standard one. */
 function backupOf(file: BackupFile, nowMicros: number): Backup {
-  const { id: _id, schema: _schema, write: _write, ...backup } = file;
+  const { id: _id, schema: _schema, policies: _policies, write: _write, ...backup } = file;
   const isStandard = backup.hotToStandardMicros !== undefined && backup.hotToStandardMicros <= nowMicros;
   return isStandard ? { ...backup, kind: 'standard' } : backup;
 }

@@ -26,8 +26,9 @@ import {
   keyOfRow,
   type MetadataRow,
 } from '../metadata/index.ts';
-import { isBackupName, type NewBackup, type TableSchema } from '../model/index.ts';
+import { isBackupName, type NewBackup, type SourcePolicy, type TableSchema } from '../model/index.ts';
 import { BACKUP_POLICY, type MasterCalls, type TabletBackup, type TabletRef } from '../protocol/index.ts';
+import { mergePolicies, policiesOfTable } from '../resources/index.ts';
 import type { Assignment } from './assignment.ts';
 import { withoutQuotas } from './family-changes.ts';
 import type { LiveServer } from './live-server.ts';
@@ -40,6 +41,8 @@ import { Turns } from './turns.ts';
 const ATTEMPT_MS = 500;
 /** The attempts end after this. */
 const ATTEMPTS_MS = 60_000;
+/** A file of the lock service may have more, but for what clients change in it. */
+const MAX_FILE_BYTES = 1_000_000;
 /** Clients may change the times of a backup that is being deleted. */
 const MAX_DELETIONS = 10;
 
@@ -110,19 +113,21 @@ export class Backups {
         const { table, schema, sourceBackup } = source;
         const created: BackupFile = {
           ...{ id, name, table, sourceBackup, kind, expireMicros, hotToStandardMicros, schema },
+          policies: await source.policies(),
           state: 'creating',
           startMicros: env.clock.nowMicros(),
           sizeBytes: 0,
           write: env.random.uniqueName(),
         };
         const path = backupPath(name);
-        const version = await writeSettled(env, path, encodeBackup(created), { version: 0, lock });
+        const version = await writeSettled(env, path, contentsOf(created), { version: 0, lock });
         try {
           const sizeBytes = await source.keep(id, context);
-          const ready = { ...created, state: 'ready', endMicros: env.clock.nowMicros(), sizeBytes } as const;
+          const policies = mergePolicies(created.policies, await source.policies());
+          const ready = { ...created, state: 'ready', endMicros: env.clock.nowMicros(), sizeBytes, policies } as const;
           assert(this.#creating.has(id), 'a backup is ready while it is being created');
           assert(sizeBytes >= 0, 'a backup has a size');
-          const contents = encodeBackup({ ...ready, write: env.random.uniqueName() });
+          const contents = contentsOf({ ...ready, write: env.random.uniqueName() });
           await writeSettled(env, path, contents, { version, lock });
         } catch (thrown) {
           await this.#remove({ file: created, version }, context).catch(() => this.#options.onRowsLeft());
@@ -224,21 +229,23 @@ export class Backups {
   }
 
   async #source({ source }: NewBackup, deadlineMs: number) {
-    const { schemas } = this.#options;
+    const { schemas, env } = this.#options;
     if (isBackupName(source)) {
       const { file } = await this.#ready(source);
       const keep = async (id: string, context: RequestContext): Promise<number> => {
         await this.#copyRows(file, id, true, context);
         return file.sizeBytes;
       };
-      return { table: file.table, schema: file.schema, sourceBackup: source, keep };
+      const policies = async (): Promise<readonly SourcePolicy[]> => file.policies;
+      return { table: file.table, schema: file.schema, policies, sourceBackup: source, keep };
     }
     const known = await schemas.read(source);
     if (known === undefined) throw noTable(source);
     const { schema } = known;
     const keep = (id: string, context: RequestContext): Promise<number> =>
       this.#keepTable(schema, id, deadlineMs, context);
-    return { table: source, schema, sourceBackup: undefined, keep };
+    const policies = (): Promise<readonly SourcePolicy[]> => policiesOfTable(env.lockService, schema);
+    return { table: source, schema, policies, sourceBackup: undefined, keep };
   }
 
   /** Tries again while tablets are on their way between servers, or are split or merged. Returns the size in bytes. */
@@ -374,6 +381,17 @@ export class Backups {
       onRowsLeft();
     });
   }
+}
+
+/** RESOURCE_EXHAUSTED where the policies make it too long for a file of the lock service. */
+function contentsOf(file: BackupFile): Buffer {
+  const contents = encodeBackup(file);
+  if (contents.length > MAX_FILE_BYTES)
+    throw new BigtableError(
+      Code.RESOURCE_EXHAUSTED,
+      `the schema and the policies of ${file.table} take ${contents.length} bytes, and a backup may keep ${MAX_FILE_BYTES}`,
+    );
+  return contents;
 }
 
 function byStart(a: TabletBackup, b: TabletBackup): number {

@@ -8,7 +8,7 @@ import { callMaster, LOGS_DIRECTORY, type TabletServerCalls } from '../protocol/
 
 const SPLITS = Array.from({ length: 29 }, (_, i) => `r${i + 10}`);
 const ROWS = ['a', ...SPLITS];
-const SIZES = { partBytes: 20_000, leastBytes: 5000, leastBytesOfFew: 30_000 };
+const SIZES = { partBytes: 20_000, leastBytes: 5000, leastBytesOfFew: 30_000, leastCallBytes: 30_000 };
 const OPTIONS = { servers: 4, sortedLogs: SIZES };
 
 type SortCall = TabletServerCalls['sortLog']['message'];
@@ -167,6 +167,20 @@ describe('the log of a dead server', () => {
         assert.deepEqual(calls, []);
       },
       { servers: 3, sortedLogs: { ...SIZES, leastBytesOfFew: 1 << 20 } },
+    ),
+  );
+
+  test(
+    'is sorted, though it is short, where each of its appends costs a call',
+    inCluster(
+      async (cluster, tables) => {
+        const dead = await fill(cluster, tables);
+        const calls = sortCalls(cluster);
+        await cluster.kill(dead);
+        await rowsAre(tables);
+        assert.ok(calls.length > 0);
+      },
+      { servers: 3, sortedLogs: { ...SIZES, leastBytesOfFew: 1 << 20 }, slotCostBytes: 4096 },
     ),
   );
 });

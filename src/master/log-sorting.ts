@@ -22,10 +22,17 @@ export interface SortedLogSizes {
   readonly leastBytes: number;
   /** The same where fewer than MANY_SERVERS read it. */
   readonly leastBytesOfFew: number;
+  /** Not one whose short appends cost so much besides: each server would call the store for each of them. */
+  readonly leastCallBytes: number;
 }
 
 /** A log at its limit, by default, is read by a few servers in less time than they take to sort it. */
-const SIZES: SortedLogSizes = { partBytes: 32 << 20, leastBytes: 12 << 20, leastBytesOfFew: 72 << 20 };
+const SIZES: SortedLogSizes = {
+  partBytes: 32 << 20,
+  leastBytes: 12 << 20,
+  leastBytesOfFew: 72 << 20,
+  leastCallBytes: 4 << 20,
+};
 /** A server may keep this much more than the size of a part in memory: cuts are estimates, and rows are noted. */
 const MEMORY_SHARE = 4 / 3;
 const MANY_SERVERS = 4;
@@ -38,7 +45,7 @@ export interface LogSortingOptions {
   readonly env: Env;
   readonly servers: Servers;
   readonly context: () => RequestContext;
-  /** Default: parts of 32 MiB, of logs of 12 MiB and, where few servers read them, 72 MiB. */
+  /** Default: parts of 32 MiB, of logs of 12 MiB and, where few servers read them, 72 MiB; of 4 MiB that calls cost. */
   readonly sizes?: SortedLogSizes | undefined;
 }
 
@@ -111,11 +118,12 @@ export class LogSorting {
       // only a fenced log ends
       if (!(await servers.isDead(name))) return;
       const readers = servers.all().length;
-      const { partBytes, leastBytes, leastBytesOfFew } = this.#sizes;
+      const { partBytes, leastBytes, leastBytesOfFew, leastCallBytes } = this.#sizes;
       // what is kept for change streams alone is not replayed
       const from = await findReplayStart(fileSystem, log);
-      const { sizeBytes, positions } = await fileSystem.cutLog!(log, partBytes, from);
-      if (sizeBytes < (readers >= MANY_SERVERS ? leastBytes : leastBytesOfFew)) return;
+      const { sizeBytes, callCostBytes, positions } = await fileSystem.cutLog!(log, partBytes, from);
+      const isCostly = readers > 1 && callCostBytes >= leastCallBytes;
+      if (!isCostly && sizeBytes < (readers >= MANY_SERVERS ? leastBytes : leastBytesOfFew)) return;
       const startMs = clock.monotonicMs();
       const parts = await this.#missing(log, [from, ...positions]);
       const left = await this.#sortParts(name, parts);

@@ -316,6 +316,42 @@ describe('assignments', () => {
   );
 
   test(
+    'are looked up once while a load that a master has announced takes its time',
+    inCluster(
+      async (cluster, tables) => {
+        const { clock } = cluster;
+        await tables.create('t');
+        await tables.set('t', 'a', '1');
+        const [row] = await rowsOf(cluster, tables);
+        assert.ok(row?.server);
+        // the load reads the whole row, a look its location
+        let [looks, held] = [0, 0];
+        cluster.onStream = ({ method, message, context, go }) => {
+          const read = message as ReadMessage;
+          if (method !== 'read' || read.tableId !== METADATA_TABLE_ID || context.principal !== 'tablet-server')
+            return undefined;
+          const { start = '' } = read.ranges[0] ?? {};
+          if (!start.startsWith(row.tableId)) return undefined;
+          if (read.filter !== undefined) {
+            looks++;
+            return undefined;
+          }
+          held++;
+          return (async function* (): AsyncGenerator<unknown> {
+            await sleep(clock, 3500);
+            yield* go();
+          })();
+        };
+        await cluster.kill(row.server.address === 'server-0' ? 0 : 1);
+        assert.deepEqual(await tables.rows('t'), ['a']);
+        assert.ok(held > 0 && looks <= 2, `${held} reads held, ${looks} looks`);
+        assert.equal(linesOf(cluster, /no master has announced/), 0);
+      },
+      { servers: 2 },
+    ),
+  );
+
+  test(
     'log once why a tablet cannot be loaded, and once that it is',
     inCluster(async (cluster, tables) => {
       await tables.create('t');

@@ -4,8 +4,9 @@
  * docs/formats/metadata.md.
  */
 import { assert } from '../base/index.ts';
-import type { Backup, TableSchema } from '../model/index.ts';
-import { encodeDocument, PlainObject } from './plain-json.ts';
+import type { Backup, BackupSource, SourcePolicy } from '../model/index.ts';
+import { encodeDocument, FEATURE_BACKUP_POLICIES, PlainObject } from './plain-json.ts';
+import { readBindings } from './policy-bindings.ts';
 import { decodeSchema, encodeSchema, readRestoredFrom } from './schema-file.ts';
 
 const BACKUP_DIRECTORY = 'backups/';
@@ -21,17 +22,19 @@ export function backupNameOf(path: string): string {
   return path.slice(BACKUP_DIRECTORY.length);
 }
 
-export interface BackupFile extends Backup {
+export interface BackupFile extends Backup, BackupSource {
   /** That of its rows in METADATA. */
   readonly id: string;
-  /** The schema of its table at that time. */
-  readonly schema: TableSchema;
   /** The unique name of the write that made this file. */
   readonly write: string;
 }
 
-export function encodeBackup({ schema, ...fields }: BackupFile): Buffer {
-  return encodeDocument({ ...fields, schema: encodeSchema(schema).toString('utf8') });
+export function encodeBackup({ schema, policies, ...fields }: BackupFile): Buffer {
+  const isProtected = policies.length > 0;
+  return encodeDocument(
+    { ...fields, ...(isProtected && { policies }), schema: encodeSchema(schema).toString('utf8') },
+    isProtected ? FEATURE_BACKUP_POLICIES : 0,
+  );
 }
 
 /** Checks every field: CorruptionError names the one that is wrong. */
@@ -50,6 +53,11 @@ export function decodeBackup(path: string, bytes: Uint8Array): BackupFile {
     ...(object.has('hotToStandardMicros') && { hotToStandardMicros: object.count('hotToStandardMicros') }),
     sizeBytes: object.count('sizeBytes'),
     schema: decodeSchema(path, Buffer.from(object.text('schema'), 'utf8')),
+    policies: object.has('policies') ? object.objects('policies').map(readPolicy) : [],
     write: object.text('write'),
   };
+}
+
+function readPolicy(object: PlainObject): SourcePolicy {
+  return { ...(object.has('family') && { family: object.text('family') }), bindings: readBindings(object) };
 }

@@ -63,4 +63,5 @@ export {
 export { assertDisjoint, assertPartition, continues } from './partition.ts';
 export { ownersSince } from './past-owners.ts';
 export { encodeDocument, PlainObject } from './plain-json.ts';
+export { readBindings } from './policy-bindings.ts';
 export { decodeSchema, encodeSchema, schemaPath } from './schema-file.ts';

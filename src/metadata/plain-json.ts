@@ -17,8 +17,11 @@ export const FEATURE_BACKUP = 2;
 export const FEATURE_PAST_OWNERS = 4;
 /** The table is deleted and kept: a reader that ignores that removes its rows. */
 export const FEATURE_KEPT_TABLE = 8;
+/** The backup has policies: a reader that ignores them shows what they keep from callers. */
+export const FEATURE_BACKUP_POLICIES = 16;
 /** Feature bits this program knows. */
-const KNOWN_FEATURES = FEATURE_CLIPS | FEATURE_BACKUP | FEATURE_PAST_OWNERS | FEATURE_KEPT_TABLE;
+const KNOWN_FEATURES =
+  FEATURE_CLIPS | FEATURE_BACKUP | FEATURE_PAST_OWNERS | FEATURE_KEPT_TABLE | FEATURE_BACKUP_POLICIES;
 
 /** `requires`: feature bits that a reader of the document must know. */
 export function encodeDocument(fields: Readonly<Record<string, unknown>>, requires = 0): Buffer {

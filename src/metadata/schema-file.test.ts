@@ -156,7 +156,7 @@ describe('schema files', () => {
       /quotaBytes should be a count/,
     ],
     ['a later format', { ...good, format: 9 }, /format 9/],
-    ['unknown features', { ...good, requires: 16 }, /needs features 0x10/],
+    ['unknown features', { ...good, requires: 2 ** 30 }, /needs features 0x40000000/],
     ['no object', [], /an object/],
   ];
   for (const [what, document, message] of bad) {

@@ -12,6 +12,7 @@ export {
   type RestoredFrom,
   type UnreadableBackup,
 } from './backup.ts';
+export type { BackupSource, SourcePolicy } from './backup-source.ts';
 export {
   type ChangeBatch,
   type ChangePosition,

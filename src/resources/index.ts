@@ -10,4 +10,5 @@ export { forgetFiles, keepFiles, returnFiles } from './kept-files.ts';
 export { Policies } from './policies.ts';
 export { ownerText, PolicyCache } from './policy-cache.ts';
 export { Resources } from './resources.ts';
+export { mergePolicies, policiesOfTable } from './table-policies.ts';
 export { ViewCache } from './view-cache.ts';

@@ -1,7 +1,7 @@
 /**
  * The policy of a resource as a file of the lock service: `policies/<full name>`. Format: docs/formats/policies.md.
  */
-import { encodeDocument, PlainObject } from '../metadata/index.ts';
+import { encodeDocument, PlainObject, readBindings } from '../metadata/index.ts';
 import type { PolicyBinding } from '../model/index.ts';
 
 const POLICY_DIRECTORY = 'policies/';
@@ -28,7 +28,7 @@ export function decodePolicy(path: string, bytes: Uint8Array): PolicyFile {
   const object = PlainObject.parse(path, bytes);
   return {
     owner: object.text('owner'),
-    bindings: object.objects('bindings').map((each) => ({ role: each.text('role'), members: each.texts('members') })),
+    bindings: readBindings(object),
     write: object.text('write'),
   };
 }

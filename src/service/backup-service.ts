@@ -1,6 +1,6 @@
 /** Backups of tables (API: google.bigtable.admin.v2.BigtableTableAdmin). */
 import type { RequestContext } from '../env/index.ts';
-import type { Backup, ListedBackup, NewBackup, TableSchema } from '../model/index.ts';
+import type { Backup, BackupSource, ListedBackup, NewBackup, TableSchema } from '../model/index.ts';
 
 export interface BackupChange {
   readonly expireMicros?: number | undefined;
@@ -13,6 +13,11 @@ export interface BackupService {
   createBackup(context: RequestContext, backup: NewBackup): Promise<Backup>;
   /** NOT_FOUND where there is none, DATA_LOSS where its file cannot be read. */
   getBackup(context: RequestContext, name: string): Promise<Backup>;
+  /**
+   * What it is of: for those who check rights before this service. Undefined where that is done elsewhere. Errors as
+   * `getBackup`.
+   */
+  sourceOf?(context: RequestContext, name: string): Promise<BackupSource>;
   /** Those whose names begin so, by name, also those that cannot be read. */
   listBackups(context: RequestContext, prefix: string): Promise<readonly ListedBackup[]>;
   updateBackup(context: RequestContext, name: string, change: BackupChange): Promise<Backup>;

@@ -8,12 +8,14 @@
  * - METADATA decides: a tablet is loaded at the epoch that its row names, as at a master's call. Of a tablet that this
  *   server has released at that epoch the load is refused.
  * - Its schema is at least as new as it was when the look began, so no confirmed change of it is missed.
- * - Each second at most MAX_LOOKS rows are looked up, of whatever many callers with stale locations ask for.
+ * - Each second at most MAX_LOOKS rows are looked up, of whatever many callers with stale locations ask for; none of a
+ *   tablet that was found to be on its way here.
  */
 import { assert, type ByteString, toBigtableError } from '../base/index.ts';
 import type { Env, RequestContext, Timer } from '../env/index.ts';
 import { type AssignedTablet, Locator, type SchemaCache } from '../locator/index.ts';
 import { keyOfRow, METADATA_TABLE_ID } from '../metadata/index.ts';
+import { rangeContains } from '../model/index.ts';
 import type { TabletRef } from '../protocol/index.ts';
 import type { TabletMap } from './tablet-map.ts';
 
@@ -28,6 +30,8 @@ export interface MissedLoadsOptions {
   readonly schemas: Pick<SchemaCache, 'byId' | 'refresh' | 'refreshAll'>;
   readonly tablets: Pick<TabletMap, 'find'>;
   readonly serverContext: () => RequestContext;
+  /** True while the tablet is loaded at that epoch. */
+  isLoading(ref: TabletRef): boolean;
   load(ref: TabletRef): Promise<void>;
 }
 
@@ -41,6 +45,10 @@ export class MissedLoads {
   readonly #locator: Locator;
   /** Rows of calls since the last look. */
   #missed: Missed[] = [];
+  /** Rows that are looked up now. */
+  readonly #looking = new Set<Missed>();
+  /** Tablets that were found to be this server's, until they are loaded. */
+  readonly #coming = new Set<AssignedTablet>();
   #timer: Timer | undefined;
   #stopped = false;
 
@@ -52,7 +60,9 @@ export class MissedLoads {
   /** A caller believes that this server has the row's tablet, and it does not serve it. */
   asked(tableId: string, row: ByteString): void {
     if (this.#stopped || this.#missed.length === MAX_LOOKS) return;
-    if (this.#missed.some((other) => other.tableId === tableId && other.row === row)) return;
+    const isSame = (other: Missed): boolean => other.tableId === tableId && other.row === row;
+    if (this.#missed.some(isSame) || [...this.#looking].some(isSame)) return;
+    if ([...this.#coming].some((tablet) => tablet.tableId === tableId && rangeContains(tablet.range, row))) return;
     this.#missed.push({ tableId, row });
     this.#timer ??= this.#options.env.clock.timer(LOOK_AFTER_MS, () => this.#lookAll());
   }
@@ -72,22 +82,38 @@ export class MissedLoads {
   }
 
   async #look(missed: Missed): Promise<void> {
-    const { tablets, load, env } = this.#options;
+    const { tablets, env } = this.#options;
     const isServed = (): boolean => tablets.find(missed.tableId, missed.row) !== undefined;
+    this.#looking.add(missed);
     try {
       if (isServed()) return;
       const found = await this.#locate(missed);
+      this.#looking.delete(missed);
       if (this.#stopped || found.server.name !== this.#options.serverName || isServed()) return;
-      if (!(await this.#learnSchema(missed.tableId)) || this.#stopped) return;
-      await load({ key: keyOfRow(found), epoch: found.epoch });
-      env.logger.info('a tablet that no master has announced is served', {
-        tablet: keyOfRow(found),
-        epoch: found.epoch,
-      });
+      await this.#load(found);
     } catch (thrown) {
       // it moves, or is gone; a caller that still asks for it has it looked up again
       if (!this.#stopped)
-        env.logger.info('a tablet that a caller asks for is not looked up', { error: toBigtableError(thrown).message });
+        env.logger.debug('a tablet that a caller asks for is not looked up', {
+          error: toBigtableError(thrown).message,
+        });
+    } finally {
+      this.#looking.delete(missed);
+    }
+  }
+
+  /** Callers who ask for its rows meanwhile have nothing looked up. */
+  async #load(found: AssignedTablet): Promise<void> {
+    const { load, isLoading, env } = this.#options;
+    const ref = { key: keyOfRow(found), epoch: found.epoch };
+    this.#coming.add(found);
+    try {
+      if (isLoading(ref)) return await load(ref);
+      if (!(await this.#learnSchema(found.tableId)) || this.#stopped) return;
+      await load(ref);
+      env.logger.info('a tablet that no master has announced is served', { tablet: ref.key, epoch: ref.epoch });
+    } finally {
+      this.#coming.delete(found);
     }
   }
 

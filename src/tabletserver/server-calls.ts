@@ -95,7 +95,7 @@ export class ServerCalls {
     });
     const load = (ref: TabletRef): Promise<void> => this.#load(ref);
     this.#unclaimed = new UnclaimedTablets({ ...options, load });
-    this.#missed = new MissedLoads({ ...options, load });
+    this.#missed = new MissedLoads({ ...options, load, isLoading: (ref) => loader.isLoading(ref) });
     this.#passed = new PassedCalls({ ...options, serving: (tableId, row) => this.#rows.serving(tableId, row) });
   }
 

@@ -80,6 +80,11 @@ export class TabletLoader {
     this.#stopped = true;
   }
 
+  /** True from the call that loads the tablet at that epoch until it has ended. */
+  isLoading({ key, epoch }: TabletRef): boolean {
+    return this.#loading.get(key)?.epoch === epoch;
+  }
+
   /** Resolves when the tablet is served at that epoch. */
   async load(ref: TabletRef, context: RequestContext): Promise<void> {
     const { key, epoch } = ref;

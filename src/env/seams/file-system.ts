@@ -54,6 +54,8 @@ export interface LogAppend {
 
 export interface LogCuts {
   readonly sizeBytes: number;
+  /** What short appends count besides that where calls are slow (`LogWriter.sizeBytes`). */
+  readonly callCostBytes: number;
   /** Ascending. The first part begins with the log, the last one ends with it. */
   readonly positions: readonly LogPosition[];
 }

@@ -8,8 +8,8 @@ import { SlotLogs } from './slot-logs.ts';
 
 const LOG = 'logs/server';
 
-function logsOn(store: MemorySlotStore): SlotLogs {
-  return new SlotLogs(store, { clock: quickClock(), random: new SeededRandom(1) });
+function logsOn(store: MemorySlotStore, slotCostBytes = 0): SlotLogs {
+  return new SlotLogs(store, { clock: quickClock(), random: new SeededRandom(1), slotCostBytes });
 }
 
 async function fill(logs: SlotLogs, sizes: readonly number[]): Promise<void> {
@@ -65,12 +65,25 @@ describe('the cuts of a log of slots', () => {
 
   test('leave out what was trimmed, and a log that does not exist has none', async () => {
     const logs = logsOn(new MemorySlotStore());
-    assert.deepEqual(await logs.cutLog(LOG, 10), { sizeBytes: 0, positions: [] });
+    assert.deepEqual(await logs.cutLog(LOG, 10), { sizeBytes: 0, callCostBytes: 0, positions: [] });
     const log = await logs.openLog(LOG);
     for (let i = 0; i < 10; i++) await log.append([Buffer.alloc(100)]);
     await log.trimBefore(6);
     await log.append([Buffer.alloc(100)]);
     await log.close();
-    assert.deepEqual(await logs.cutLog(LOG, 250), { sizeBytes: 600, positions: [9] });
+    assert.deepEqual(await logs.cutLog(LOG, 250), { sizeBytes: 600, callCostBytes: 0, positions: [9] });
+  });
+
+  test('tell what short slots cost where calls are slow', async () => {
+    const sizes = [100, 5000, 900];
+    const logs = logsOn(new MemorySlotStore(), 1000);
+    await fill(logs, sizes);
+    assert.deepEqual(await logs.cutLog(LOG, 1e6), { sizeBytes: 6000, callCostBytes: 1000, positions: [] });
+    // as the writer counts them, but for headers
+    const long = Array.from({ length: 3000 }, (_, i) => 50 + (i % 100));
+    const many = logsOn(new MemorySlotStore(), 1000);
+    await fill(many, long);
+    const { sizeBytes, callCostBytes } = await many.cutLog(LOG, 1e6);
+    assert.ok(Math.abs(sizeBytes + callCostBytes - 3_000_000) < 100_000, `${sizeBytes} + ${callCostBytes}`);
   });
 });

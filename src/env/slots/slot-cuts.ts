@@ -12,11 +12,13 @@ interface Sample {
   readonly position: LogPosition;
   /** Bytes of the slots that it stands for. */
   readonly bytes: number;
+  /** What they count besides. */
+  readonly callCostBytes: number;
 }
 
 export async function cutSlots(calls: SlotCalls, log: string, partBytes: number, from: LogPosition): Promise<LogCuts> {
   const end = await findLogEnd(calls, log);
-  if (end === undefined) return { sizeBytes: 0, positions: [] };
+  if (end === undefined) return { sizeBytes: 0, callCostBytes: 0, positions: [] };
   // an append that was slow is in both rows
   const byPosition = new Map<LogPosition, Sample>();
   for (const row of rowsOf(log))
@@ -24,16 +26,17 @@ export async function cutSlots(calls: SlotCalls, log: string, partBytes: number,
       byPosition.set(sample.position, sample);
   const samples = [...byPosition.values()].sort((a, b) => a.position - b.position);
   const positions: LogPosition[] = [];
-  let [sizeBytes, inPart] = [0, 0];
-  for (const { position, bytes } of samples) {
+  let [sizeBytes, inPart, costBytes] = [0, 0, 0];
+  for (const { position, bytes, callCostBytes } of samples) {
     if (inPart >= partBytes && position > (positions.at(-1) ?? from)) {
       positions.push(position);
       inPart = 0;
     }
     sizeBytes += bytes;
     inPart += bytes;
+    costBytes += callCostBytes;
   }
-  return { sizeBytes, positions };
+  return { sizeBytes, callCostBytes: costBytes, positions };
 }
 
 async function samplesOf(
@@ -52,7 +55,9 @@ async function samplesOf(
     for (const header of headers) {
       // markers, and what was trimmed, are no part of it
       if (header?.kind !== 'append' || !header.nonce.equals(nonce) || header.sequence < lowWater) continue;
-      samples.push({ position: header.sequence, bytes: header.payloadBytes * step });
+      const { sequence: position, payloadBytes } = header;
+      const callCostBytes = Math.max(0, calls.slotCostBytes - payloadBytes) * step;
+      samples.push({ position, bytes: payloadBytes * step, callCostBytes });
     }
   }
   return samples;
