@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { inCluster } from '../../test/cluster.ts';
 import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
 import { BigtableError, Code } from '../base/index.ts';
-import { Metrics } from '../env/index.ts';
+import { Metrics, notReached, sleep } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from './index.ts';
 import { commitOfRow, keyOfRow, METADATA_TABLE_ID, metadataKey, ROOT_KEY, USER_RANGE } from '../metadata/index.ts';
 import { isNotServing, notServing } from '../protocol/index.ts';
@@ -68,6 +68,35 @@ describe('the locator', () => {
       await Promise.all([...'abcdefgh'].map((row) => locator.locate(id, row, db.context())));
       assert.equal(roundTrips(), 3);
     }),
+  );
+
+  test(
+    'callers that miss while METADATA is not served ask for it a few times in all',
+    inCluster(
+      async (cluster, db) => {
+        const { clock } = cluster;
+        await db.create('t', { splits: ['m'] });
+        const id = await tableId(db, 't');
+        const { locator, roundTrips } = newLocator(db);
+        cluster.onStream = () =>
+          (async function* (): AsyncGenerator<unknown> {
+            throw notReached('the server has gone');
+          })();
+        const before = roundTrips();
+        const failed = async (row: string): Promise<void> => {
+          for (let i = 0; i < 10; i++) {
+            await rejectsWith(Code.UNAVAILABLE, locator.locate(id, row, db.context()));
+            await sleep(clock, 10);
+          }
+        };
+        await Promise.all([...'abcdefghijklmnopqrstuvwxyz'].map((row) => failed(row)));
+        assert.ok(roundTrips() - before <= 3 * 7, `${roundTrips() - before} round trips`);
+        cluster.onStream = undefined;
+        await sleep(clock, 50);
+        await locator.locate(id, 'a', db.context());
+      },
+      { servers: 2 },
+    ),
   );
 
   test(

@@ -4,7 +4,9 @@
  * "not serving" drops the location and requests it again.
  *
  * Invariant: of the callers that miss in one table one climbs, under its own context, and the others wait for it, each
- * under its own. However that climb ends, the waiting callers check again, and one of them climbs anew.
+ * under its own. If it ends because METADATA is not served, or the lock service does not answer, they fail as it does,
+ * and so do those that come soon after: each would ask the same again. Otherwise they check again, and one of them
+ * climbs anew.
  *
  * Three round trips if nothing is known, at most six if all that is known is stale: `locator.roundTrips` counts them.
  */
@@ -40,6 +42,8 @@ export const ROOT_PATH = 'root';
 const PREFETCHED = 10;
 /** A location takes about 300 bytes: 30 MB. */
 const CACHE_ENTRIES = 100_000;
+/** A failed climb answers other callers for this long. */
+const FAILURE_MS = 50;
 /** Stale entries dropped on one level before the caller has to wait. */
 const ATTEMPTS = 3;
 const LOCATION_ONLY: RowFilter = { kind: 'familyNameRegex', regex: LOCATION_FAMILY };
@@ -66,8 +70,10 @@ export interface LocatorOptions {
 export class Locator {
   readonly #options: LocatorOptions;
   readonly #cache: LocationCache;
-  /** By table: a climb under way, which other callers that miss wait for. */
-  readonly #climbs = new Map<string, Promise<void>>();
+  /** By table: a climb under way, which other callers that miss wait for. Its failure, if it is theirs, too. */
+  readonly #climbs = new Map<string, Promise<BigtableError | undefined>>();
+  /** By table: the last climb, where it failed. */
+  readonly #failures = new Map<string, { readonly error: BigtableError; readonly atMs: number }>();
 
   constructor(options: LocatorOptions) {
     this.#options = options;
@@ -104,28 +110,45 @@ export class Locator {
     for (;;) {
       const known = before ? this.#cache.findBefore(tableId, row) : this.#cache.find(tableId, row!);
       if (known !== undefined) return known;
+      const { clock } = this.#options;
+      const last = this.#failures.get(climb);
+      if (last !== undefined && clock.monotonicMs() - last.atMs < FAILURE_MS) throw last.error;
       const other = this.#climbs.get(climb);
       if (other === undefined) return this.#climbForAll(climb, target, context);
-      await within(other, context, this.#options.clock);
+      const failure = await within(other, context, clock);
+      if (failure !== undefined) throw failure;
     }
   }
 
   async #climbForAll(name: string, target: Target, context: RequestContext): Promise<AssignedTablet> {
     assert(!this.#climbs.has(name), 'one caller climbs for a table at a time');
-    let done = (): void => {};
+    this.#failures.delete(name);
+    let failure: BigtableError | undefined;
+    let done = (_failure: BigtableError | undefined): void => {};
     this.#climbs.set(name, new Promise((resolve) => (done = resolve)));
     try {
-      return await this.#climb(target, context);
+      return await this.#climb(target, context, (error) => (failure = error));
     } finally {
+      if (failure !== undefined) this.#failures.set(name, { error: failure, atMs: this.#options.clock.monotonicMs() });
       this.#climbs.delete(name);
-      done();
+      done(failure);
     }
   }
 
-  async #climb(target: Target, context: RequestContext): Promise<AssignedTablet> {
-    const found = isRoot(target) ? await this.#readRoot(context) : await this.#readAbove(target, context);
+  /** `onShared`: called with a failure that callers for other rows have, too. */
+  async #climb(
+    target: Target,
+    context: RequestContext,
+    onShared: (error: BigtableError) => void,
+  ): Promise<AssignedTablet> {
+    const { tableId, row = '' } = target;
+    const reading = isRoot(target) ? this.#readRoot(context) : this.#readAbove(target, context);
+    const found = await reading.catch((thrown: unknown) => {
+      if (thrown instanceof BigtableError && thrown.code === Code.UNAVAILABLE) onShared(thrown);
+      throw thrown;
+    });
     const { server } = found;
-    if (server === undefined) throw notLocated(target.tableId, target.row ?? '');
+    if (server === undefined) throw notLocated(tableId, row);
     const location = { ...found, server };
     this.#cache.add(location);
     return location;

@@ -11,6 +11,7 @@ import {
   Metrics,
   requestContext,
   SeededRandom,
+  sleep,
 } from '../env/index.ts';
 import {
   commitOfRow,
@@ -109,6 +110,8 @@ describe('a client of METADATA', () => {
       cluster.onStream = () => {
         throw new BigtableError(Code.DATA_LOSS, 'damaged');
       };
+      // the failure of the last look at METADATA is over
+      await sleep(cluster.clock, 50);
       await rejectsWith(Code.DATA_LOSS, unknown.commit([touch(before, 'c')], tables.context()));
       await rejectsWith(Code.DATA_LOSS, unknown.readRow(keyOfRow(before), tables.context()));
     }),
