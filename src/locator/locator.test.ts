@@ -90,9 +90,9 @@ describe('the locator', () => {
           }
         };
         await Promise.all([...'abcdefghijklmnopqrstuvwxyz'].map((row) => failed(row)));
-        assert.ok(roundTrips() - before <= 3 * 7, `${roundTrips() - before} round trips`);
+        assert.ok(roundTrips() - before <= 3 * 4, `${roundTrips() - before} round trips`);
         cluster.onStream = undefined;
-        await sleep(clock, 50);
+        await sleep(clock, 100);
         await locator.locate(id, 'a', db.context());
       },
       { servers: 2 },
@@ -226,7 +226,7 @@ describe('a locator without an answer', () => {
         throw notServing(METADATA_TABLE_ID, '');
       };
       await assert.rejects(locator.locate(id, 'a', db.context()), (error) => isNotServing(error as BigtableError));
-      assert.ok(refusals >= 3 && refusals <= 9, `${refusals}`);
+      assert.equal(refusals, 1, 'what was just found is not read again');
       cluster.onStream = () => {
         throw new BigtableError(Code.DATA_LOSS, 'damaged');
       };

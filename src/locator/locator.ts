@@ -43,7 +43,7 @@ const PREFETCHED = 10;
 /** A location takes about 300 bytes: 30 MB. */
 const CACHE_ENTRIES = 100_000;
 /** A failed climb answers other callers for this long. */
-const FAILURE_MS = 50;
+const FAILURE_MS = 100;
 /** Stale entries dropped on one level before the caller has to wait. */
 const ATTEMPTS = 3;
 const LOCATION_ONLY: RowFilter = { kind: 'familyNameRegex', regex: LOCATION_FAMILY };
@@ -106,7 +106,7 @@ export class Locator {
   async #locate(target: Target, context: RequestContext): Promise<AssignedTablet> {
     const { tableId, row, before } = target;
     assert(before || row !== undefined, 'a location is that of a row, or of the rows below one');
-    const climb = isRoot(target) ? ROOT_PATH : tableId;
+    const climb = climbOf(tableId, row);
     for (;;) {
       const known = before ? this.#cache.findBefore(tableId, row) : this.#cache.find(tableId, row!);
       if (known !== undefined) return known;
@@ -129,10 +129,16 @@ export class Locator {
     try {
       return await this.#climb(target, context, (error) => (failure = error));
     } finally {
-      if (failure !== undefined) this.#failures.set(name, { error: failure, atMs: this.#options.clock.monotonicMs() });
+      if (failure !== undefined) this.#failed(name, failure);
       this.#climbs.delete(name);
       done(failure);
     }
+  }
+
+  /** Callers that climb soon after are answered by this. */
+  #failed(climb: string, error: BigtableError): void {
+    assert(error.code === Code.UNAVAILABLE, 'what another attempt may mend is shared');
+    this.#failures.set(climb, { error, atMs: this.#options.clock.monotonicMs() });
   }
 
   /** `onShared`: called with a failure that callers for other rows have, too. */
@@ -166,7 +172,8 @@ export class Locator {
   async #readAbove({ tableId, row, from, before }: Target, context: RequestContext): Promise<TabletLocation> {
     let start = from;
     for (let attempt = 1; ; ) {
-      const above = await this.locate(METADATA_TABLE_ID, start, context);
+      const cached = this.#cache.find(METADATA_TABLE_ID, start);
+      const above = cached ?? (await this.locate(METADATA_TABLE_ID, start, context));
       try {
         const found = await this.#readLocations(above, start, context);
         const { end } = above.range;
@@ -187,8 +194,10 @@ export class Locator {
           if (server !== undefined) this.#cache.add({ ...rest, server });
         return first;
       } catch (error) {
-        if (!(error instanceof BigtableError && isNotServing(error)) || attempt++ === ATTEMPTS) throw error;
+        if (!(error instanceof BigtableError && isNotServing(error))) throw error;
         this.#cache.drop(above);
+        if (cached === undefined) this.#failed(climbOf(METADATA_TABLE_ID, start), error);
+        if (cached === undefined || attempt++ === ATTEMPTS) throw error;
       }
     }
   }
@@ -210,6 +219,11 @@ export class Locator {
   }
 }
 
-function isRoot({ tableId, row }: Target): boolean {
+function isRoot({ tableId, row }: Pick<Target, 'tableId' | 'row'>): boolean {
   return tableId === METADATA_TABLE_ID && row !== undefined && rangeContains(ROOT_RANGE, row);
+}
+
+/** What callers for other rows wait for, too. */
+function climbOf(tableId: string, row: ByteString | undefined): string {
+  return isRoot({ tableId, row }) ? ROOT_PATH : tableId;
 }

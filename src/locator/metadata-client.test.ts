@@ -111,7 +111,7 @@ describe('a client of METADATA', () => {
         throw new BigtableError(Code.DATA_LOSS, 'damaged');
       };
       // the failure of the last look at METADATA is over
-      await sleep(cluster.clock, 50);
+      await sleep(cluster.clock, 100);
       await rejectsWith(Code.DATA_LOSS, unknown.commit([touch(before, 'c')], tables.context()));
       await rejectsWith(Code.DATA_LOSS, unknown.readRow(keyOfRow(before), tables.context()));
     }),
