@@ -72,7 +72,7 @@ export class Locator {
   readonly #cache: LocationCache;
   /** By table: a climb under way, which other callers that miss wait for. Its failure, if it is theirs, too. */
   readonly #climbs = new Map<string, Promise<BigtableError | undefined>>();
-  /** By table: the last climb, where it failed. */
+  /** By table: the last climb, where it failed, for a moment. */
   readonly #failures = new Map<string, { readonly error: BigtableError; readonly atMs: number }>();
 
   constructor(options: LocatorOptions) {
@@ -137,8 +137,10 @@ export class Locator {
 
   /** Callers that climb soon after are answered by this. */
   #failed(climb: string, error: BigtableError): void {
-    assert(error.code === Code.UNAVAILABLE, 'what another attempt may mend is shared');
-    this.#failures.set(climb, { error, atMs: this.#options.clock.monotonicMs() });
+    assert(isOfAll(error), 'what is of one caller is not shared');
+    const nowMs = this.#options.clock.monotonicMs();
+    for (const [other, { atMs }] of this.#failures) if (nowMs - atMs >= FAILURE_MS) this.#failures.delete(other);
+    this.#failures.set(climb, { error, atMs: nowMs });
   }
 
   /** `onShared`: called with a failure that callers for other rows have, too. */
@@ -150,7 +152,7 @@ export class Locator {
     const { tableId, row = '' } = target;
     const reading = isRoot(target) ? this.#readRoot(context) : this.#readAbove(target, context);
     const found = await reading.catch((thrown: unknown) => {
-      if (thrown instanceof BigtableError && thrown.code === Code.UNAVAILABLE) onShared(thrown);
+      if (thrown instanceof BigtableError && isOfAll(thrown)) onShared(thrown);
       throw thrown;
     });
     const { server } = found;
@@ -196,7 +198,7 @@ export class Locator {
       } catch (error) {
         if (!(error instanceof BigtableError && isNotServing(error))) throw error;
         this.#cache.drop(above);
-        if (cached === undefined) this.#failed(climbOf(METADATA_TABLE_ID, start), error);
+        if (cached === undefined && isOfAll(error)) this.#failed(climbOf(METADATA_TABLE_ID, start), error);
         if (cached === undefined || attempt++ === ATTEMPTS) throw error;
       }
     }
@@ -221,6 +223,11 @@ export class Locator {
 
 function isRoot({ tableId, row }: Pick<Target, 'tableId' | 'row'>): boolean {
   return tableId === METADATA_TABLE_ID && row !== undefined && rangeContains(ROOT_RANGE, row);
+}
+
+/** METADATA, or the lock service, is not available: the caller's own time, rows and budget have other codes. */
+function isOfAll({ code }: BigtableError): boolean {
+  return code === Code.UNAVAILABLE;
 }
 
 /** What callers for other rows wait for, too. */
