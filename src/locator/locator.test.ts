@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { inCluster } from '../../test/cluster.ts';
 import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
 import { BigtableError, Code } from '../base/index.ts';
-import { Metrics, notReached, sleep } from '../env/index.ts';
+import { Metrics, notReached, pullStreamOf, sleep } from '../env/index.ts';
 import { Locator, MetadataClient, SchemaCache } from './index.ts';
 import { commitOfRow, keyOfRow, METADATA_TABLE_ID, metadataKey, ROOT_KEY, USER_RANGE } from '../metadata/index.ts';
 import { isNotServing, notServing } from '../protocol/index.ts';
@@ -79,9 +79,7 @@ describe('the locator', () => {
         const id = await tableId(db, 't');
         const { locator, roundTrips } = newLocator(db);
         cluster.onStream = () =>
-          (async function* (): AsyncGenerator<unknown> {
-            throw notReached('the server has gone');
-          })();
+          pullStreamOf({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(notReached('it has gone')) }) });
         const before = roundTrips();
         const failed = async (row: string): Promise<void> => {
           for (let i = 0; i < 10; i++) {

@@ -22,7 +22,7 @@ export interface SortedLogSizes {
   readonly leastBytes: number;
   /** The same where fewer than MANY_SERVERS read it. */
   readonly leastBytesOfFew: number;
-  /** Not one whose short appends cost so much besides: each server would call the store for each of them. */
+  /** A shorter log is sorted, too, if its short appends cost this much: each server would call the store for each. */
   readonly leastCallBytes: number;
 }
 

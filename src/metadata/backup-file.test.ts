@@ -34,8 +34,8 @@ const requiresOf = (contents: Buffer): number =>
 
 describe('the file of a backup', () => {
   test('is read as it was written, with policies and without', () => {
+    // maps of names have no prototype
     for (const one of [file, { ...file, policies }])
-      // maps of names have no prototype
       assert.deepEqual(structuredClone(decodeBackup(backupPath(NAME), encodeBackup(one))), one);
   });
 

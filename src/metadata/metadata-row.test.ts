@@ -116,7 +116,12 @@ describe('rows of METADATA', () => {
 
   const broken: [string, string, (document: Record<string, unknown>) => void, RegExp][] = [
     ['a later format', 'location', (document) => (document['format'] = 2), /format 2 is not known/],
-    ['unknown features', 'files', (document) => (document['requires'] = 2 ** 40 + 2 ** 20), /needs features 0x10000100000/],
+    [
+      'unknown features',
+      'files',
+      (document) => (document['requires'] = 2 ** 40 + 2 ** 20),
+      /needs features 0x10000100000/,
+    ],
     ['a missing field', 'location', (document) => delete document['epoch'], /epoch should be a count, not undefined/],
     ['a negative count', 'location', (document) => (document['version'] = -1), /version should be a count/],
     [

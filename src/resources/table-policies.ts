@@ -5,10 +5,7 @@ import { ownerText } from './policy-cache.ts';
 import { decodePolicy, type PolicyFile, policyPath } from './policy-file.ts';
 
 /** One that cannot be read gives nothing to anyone. */
-export async function policiesOfTable(
-  lockService: LockService,
-  schema: TableSchema,
-): Promise<SourcePolicy[]> {
+export async function policiesOfTable(lockService: LockService, schema: TableSchema): Promise<SourcePolicy[]> {
   const { name: table, families } = schema;
   const own = policyPath(table);
   const ofFamilies = `${own}/columnFamilies/`;
