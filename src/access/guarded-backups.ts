@@ -70,10 +70,9 @@ export class GuardedBackups implements BackupService {
     this.#gate.rights.check(context, permission, backup);
     const { rights } = this.#gate;
     if (rights.isOpen) return;
-    const { table } = await this.#backups.getBackup(context, backup);
     const source = await this.#backups.sourceOf?.(context, backup);
     if (source === undefined || !rights.readsBackup(context.principal, source))
-      throw denied(context.principal, 'bigtable.tables.readRows', table);
+      throw denied(context.principal, 'bigtable.tables.readRows', source?.schema.name ?? backup);
   }
 
   #checkFamilies(context: RequestContext, table: string): void {
