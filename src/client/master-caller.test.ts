@@ -146,6 +146,23 @@ describe('a call to the master', () => {
     );
 
   test(
+    'that is cancelled, as a paused master does not answer, has the address read again for the next one',
+    inWorld(async (world) => {
+      const { clock } = world;
+      await world.serve('a', never);
+      await world.serve('b', async () => 'done');
+      await world.become('a');
+      const cancelled = new AbortController();
+      const call = world.caller.call('sweep', {}, { ...world.context(), signal: cancelled.signal });
+      clock.timer(1000, () => cancelled.abort());
+      await rejectsWith(Code.CANCELLED, call);
+      await world.become('b');
+      assert.equal(await world.sweep(), 'done');
+      assert.deepEqual(world.calls, ['a', 'b']);
+    }),
+  );
+
+  test(
     'that fails otherwise does not',
     inWorld(async (world) => {
       await world.serve('a', () => Promise.reject(new Error('broken')));

@@ -28,6 +28,9 @@ import { isMisdirected, type Router } from './router.ts';
 /** While a call is under way, the interval at which the master's file is read. */
 const CHECK_MS = 5000;
 
+/** A paused master does not answer, so its callers' time is over, or they give up before. */
+const MAY_BE_REPLACED: ReadonlySet<Code> = new Set([Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED, Code.CANCELLED]);
+
 export interface MasterCallerOptions {
   readonly env: Pick<Env, 'clock' | 'transport' | 'lockService' | 'requestBudget'>;
   readonly router: Pick<Router, 'retryPolicy'>;
@@ -57,9 +60,7 @@ export class MasterCaller {
         master = this.#known ??= await this.#find(context);
         return await this.#callUntilReplaced(master, method, message, context);
       } catch (error) {
-        const { code } = toBigtableError(error);
-        const mayBeReplaced = code === Code.UNAVAILABLE || code === Code.DEADLINE_EXCEEDED;
-        if (mayBeReplaced && this.#known === master) this.#known = undefined;
+        if (MAY_BE_REPLACED.has(toBigtableError(error).code) && this.#known === master) this.#known = undefined;
         if (!isMisdirected(error)) throw error;
         await retries.wait(error);
       }

@@ -206,6 +206,7 @@ export class NetworkTransport implements Transport {
       ...(tls && { tls: tls.client }),
       prepare: async (socket: Socket) => void (await greetServer(socket, identity, secret)),
       connectMs,
+      failsFast: true,
       maxPauseMs: MAX_PAUSE_MS,
       keepAliveMs,
       keepAliveTimeoutMs: keepAliveMs,

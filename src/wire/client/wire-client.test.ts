@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import * as grpc from '@grpc/grpc-js';
@@ -334,6 +334,55 @@ describe('WireClient and its limits', () => {
     }
     client.close();
     await server.close(0);
+  });
+
+  test('of a peer that takes connections and says nothing is not waited for twice, where calls are to fail fast', async () => {
+    const peer = await ownServer();
+    let isSilent = true;
+    const sockets: Socket[] = [];
+    const proxy = createServer((socket) => {
+      sockets.push(socket);
+      socket.on('error', () => {});
+      if (isSilent) return socket.resume();
+      const beyond = connect(peer.port, '127.0.0.1');
+      socket.on('close', () => beyond.destroy());
+      socket.pipe(beyond).pipe(socket);
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    const { port } = proxy.address() as { port: number };
+    const clock = new ManualClock();
+    const client = clientOf(port, { clock, connectMs: 3000, maxPauseMs: 100, failsFast: true });
+    const call = (timeoutMs: number) =>
+      client.unary('/t/Echo', Buffer.of(1), plain({ deadlineMs: clock.monotonicMs() + timeoutMs }));
+    const first = call(1000);
+    first.catch(() => {});
+    await until(() => sockets.length === 1);
+    clock.advance(1500);
+    await assert.rejects(first, { code: Code.DEADLINE_EXCEEDED });
+    const waiting = call(10_000);
+    clock.advance(1500);
+    await assert.rejects(waiting, { code: Code.UNAVAILABLE, message: /no connection within 3000 ms/ });
+    for (let i = 2; i < 5; i++) {
+      do {
+        clock.advance(150);
+        // the clock stands still: a call that waited would never end
+        await assert.rejects(call(1000), { code: Code.UNAVAILABLE, message: /no connection within 3000 ms/ });
+        await systemClock.yield();
+      } while (sockets.length < i);
+      clock.advance(3000);
+    }
+    isSilent = false;
+    for (let isAnswered = false; !isAnswered; clock.advance(1)) {
+      isAnswered = await call(1000).then(
+        () => true,
+        () => false,
+      );
+      await systemClock.yield();
+    }
+    client.close();
+    for (const socket of sockets) socket.destroy();
+    proxy.close();
+    await peer.close();
   });
 });
 

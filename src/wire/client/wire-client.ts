@@ -55,6 +55,12 @@ export interface WireClientOptions {
   readonly connectMs?: number;
   /** The longest pause between attempts to connect. Default: 5 s. */
   readonly maxPauseMs?: number;
+  /**
+   * True: after an attempt to connect that had no answer in its time, calls fail as it did, without waiting, until an
+   * attempt, which each of them makes, succeeds. Otherwise calls with less time than that would never learn that the
+   * peer is gone. Default: false.
+   */
+  readonly failsFast?: boolean;
   /** A connection with calls that is silent for this long is sent a PING (default 60 s), */
   readonly keepAliveMs?: number;
   /** and closed when it does not answer within this (default 20 s). */
@@ -86,6 +92,8 @@ export class WireClient implements RpcClient {
   #failures = 0;
   #pausedUntilMs = 0;
   #lastError: BigtableError | undefined;
+  /** An attempt to connect had no answer in its time, and none has succeeded since. */
+  #isSilent = false;
   #isClosed = false;
 
   /** Nothing is sent before the first call. */
@@ -216,7 +224,12 @@ export class WireClient implements RpcClient {
   // connections
 
   #connect(): void {
-    if (this.#connection || this.#connecting || this.#isClosed) return;
+    if (this.#connection || this.#isClosed) return;
+    if (!this.#connecting) this.#tryToConnect();
+    if (this.#isSilent && this.#lastError && this.#options.failsFast) this.#failWaiting(this.#lastError);
+  }
+
+  #tryToConnect(): void {
     const { clock, address, connectMs = CONNECT_MS } = this.#options;
     if (this.#lastError && clock.monotonicMs() < this.#pausedUntilMs) return this.#failWaiting(this.#lastError);
     const target = parseAddress(address);
@@ -226,7 +239,10 @@ export class WireClient implements RpcClient {
       );
     const socket = this.#openSocket(target);
     this.#connecting = socket;
-    const timer = clock.timer(connectMs, () => socket.destroy(new Error(`no connection within ${connectMs} ms`)));
+    const timer = clock.timer(connectMs, () => {
+      this.#isSilent = true;
+      socket.destroy(new Error(`no connection within ${connectMs} ms`));
+    });
     let message = cannotReach(address, 'it closed the connection');
     socket.once('error', (error) => {
       message = connectError(address, error);
@@ -285,6 +301,7 @@ export class WireClient implements RpcClient {
         this.#connecting = undefined;
         this.#failures = 0;
         this.#lastError = undefined;
+        this.#isSilent = false;
         if (this.#isClosed) return connection.drain('the client is closed');
         this.#connection = connection;
         this.#pump();
