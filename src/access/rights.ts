@@ -128,13 +128,14 @@ export class Rights {
     const permission = PERMISSIONS_OF_RIGHTS.read.table;
     const replaced = { resource: table, policy: policies.find(({ family }) => family === undefined) };
     const onTable = this.#inChain(principal, permission, parseResourceName(table)?.chain ?? [], replaced);
-    const isOpenTable = onTable === undefined && this.#owners === undefined;
+    const before = this.#among(principal, permission, onTable, () =>
+      policies.flatMap(({ family, bindings }) => (family === undefined ? [] : [[family, { bindings }] as const])),
+    );
     return Object.values(families).every(({ name, generation }) => {
       if (areOfTable && !coversFamily(current, name)) return false;
       const living = areOfTable && now !== undefined ? ownOf(now.families, name) : undefined;
-      if (living !== undefined && (living.generation ?? 0) === (generation ?? 0)) return true;
-      const policy = policies.find(({ family }) => family === name);
-      return onTable === true || (policy === undefined ? isOpenTable : gives(policy, principal, permission));
+      const isLiving = living !== undefined && (living.generation ?? 0) === (generation ?? 0);
+      return isLiving || coversFamily(before, name);
     });
   }
 
@@ -161,10 +162,23 @@ export class Rights {
       view !== '' && viewPermission !== undefined
         ? this.#inChain(principal, viewPermission, [...chain, view])
         : this.#inChain(principal, permission, chain);
+    return this.#among(principal, permission, onTable, () => this.#source.ofFamilies(table));
+  }
+
+  /**
+   * The families on which the principal has the permission, by policies of families. `onTable`: whether a policy of the
+   * table, or of what contains it, gives it; undefined: there is none.
+   */
+  #among(
+    principal: string,
+    permission: string,
+    onTable: boolean | undefined,
+    ofFamilies: () => Iterable<readonly [string, Policy]>,
+  ): FamilyRights {
     if (onTable === true) return ALL;
     const isOpenTable = onTable === undefined && this.#owners === undefined;
     const families = new Set<string>();
-    for (const [family, policy] of this.#source.ofFamilies(table))
+    for (const [family, policy] of ofFamilies())
       if (gives(policy, principal, permission) !== isOpenTable) families.add(family);
     if (!isOpenTable) return { kind: 'only', families };
     return families.size === 0 ? ALL : { kind: 'allBut', families };
