@@ -23,6 +23,8 @@ import { goMissing, goProgram } from './lib/tools.mjs';
 helpIfAsked(import.meta.url);
 
 const HISTORIES = 5000;
+/** Porcupine searches without a limit of states, so it may run out of time on a history of many unknown outcomes. */
+const MAX_WITHOUT_VERDICT = 10;
 const FORMS = ['server', 'threads', 'embedded'];
 const MAX_ROWS = 16;
 const MIN_CLIENTS = 8;
@@ -86,13 +88,18 @@ async function compareWithPorcupine() {
   if (status !== 0) return report.fail('Porcupine', err.slice(-2000));
   const theirs = out.trimEnd().split('\n');
   const ours = histories.map((history) => String(new Checker('').take(history) === undefined));
-  const different = ours.findIndex((verdict, i) => verdict !== theirs[i]);
+  const withoutVerdict = theirs.filter((verdict) => verdict === 'unknown').length;
+  const different = ours.findIndex((verdict, i) => verdict !== theirs[i] && theirs[i] !== 'unknown');
   const bad = ours.filter((verdict) => verdict === 'false').length;
   report.check(
-    different < 0 && theirs.length === HISTORIES && bad > HISTORIES / 10 && bad < HISTORIES,
+    different < 0 &&
+      theirs.length === HISTORIES &&
+      withoutVerdict <= MAX_WITHOUT_VERDICT &&
+      bad > HISTORIES / 10 &&
+      bad < HISTORIES,
     'the verdicts of Porcupine',
     different < 0
-      ? `${HISTORIES} histories, ${bad} of them not linearizable`
+      ? `${HISTORIES} histories, ${bad} of them not linearizable, ${withoutVerdict} without a verdict of Porcupine in time`
       : `ours ${ours[different]}, theirs ${theirs[different]}, seed ${seed}:\n${histories[different].join('\n')}`,
   );
 }
