@@ -24,9 +24,9 @@ const FOLDERS = {
   grpc: ['generated', 'bytes', 'rpc', 'convert', 'codec', 'client', 'server'],
   // what tablet and server are to each other / files and memtables by age / the merged read / rows, log / compactions
   tablet: ['contract', 'layers', 'read', 'write', 'compact'],
-  // tables of settings / looks at a directory, and its repair / one database, here or elsewhere / a server's threads /
-  // processes of a cluster
-  boot: ['settings', 'directory', 'open', 'threads', 'cluster'],
+  // tables of settings / looks at a directory, and its repair / stores by their addresses / one database, here or
+  // elsewhere / a server's threads / processes of a cluster
+  boot: ['settings', 'directory', 'store', 'open', 'threads', 'cluster'],
   // what users write and see / how a call ends and fails / reads and changes of rows / options of tables and families
   embedded: ['values', 'calls', 'rows', 'schema'],
   // how answers are printed / words that commands take / settings of a server / programs that serve / the rest: commands by theme

@@ -142,7 +142,7 @@ export const ROOMS = [
     floor: 7,
     room: 'master',
     what: 'assigns tablets, creates and deletes tables, sweeps files',
-    imports: ['base', 'commitlog', 'env', 'locator', 'metadata', 'model', 'protocol', 'resources'],
+    imports: ['base', 'commitlog', 'env', 'locator', 'metadata', 'model', 'protocol', 'resources', 'sstable'],
   },
   {
     floor: 7,

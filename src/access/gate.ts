@@ -22,6 +22,21 @@ export class Gate {
     throw denied(context.principal, permission, resource);
   }
 
+  /** PERMISSION_DENIED where the caller is no operator: it may not do everything. */
+  checkOperator(context: RequestContext, call: string): void {
+    if (!this.rights.isOperator(context.principal))
+      this.refuse(context, call, 'bigtable.instances.update', 'the database');
+  }
+
+  /** Carries out a change for an operator, and logs its outcome. */
+  operate<T>(context: RequestContext, call: string, resource: string, work: () => Promise<T>): Promise<T> {
+    return this.#audit.change(context, call, resource, async () => {
+      if (!this.rights.isOperator(context.principal))
+        throw denied(context.principal, 'bigtable.instances.update', 'the database');
+      return work();
+    });
+  }
+
   /** Carries out a change that needs the permission, and logs its outcome. */
   change<T>(
     context: RequestContext,

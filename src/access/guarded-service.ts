@@ -37,6 +37,7 @@ import {
   type PolicyStore,
   type QuotaChange,
   type RawCallPasser,
+  type ExportService,
   type ReadRequest,
   type ResourceStore,
   type Service,
@@ -46,6 +47,7 @@ import { Audit, isRefusal } from './audit.ts';
 import { Gate } from './gate.ts';
 import { GuardedBackups } from './guarded-backups.ts';
 import { GuardedChanges } from './guarded-changes.ts';
+import { GuardedExports } from './guarded-exports.ts';
 import { GuardedHotTablets } from './guarded-hot-tablets.ts';
 import { GuardedInstances } from './guarded-instances.ts';
 import { GuardedMemoryLayers } from './guarded-memory-layers.ts';
@@ -79,6 +81,7 @@ export function guardOf(options: GuardOptions): GuardedService | undefined {
 export class GuardedService implements Service {
   readonly operations: OperationStore | undefined;
   readonly backups: BackupService | undefined;
+  readonly exports: ExportService | undefined;
   readonly changes: ChangeService | undefined;
   readonly instances: InstanceService | undefined;
   readonly hotTablets: HotTabletService | undefined;
@@ -107,6 +110,7 @@ export class GuardedService implements Service {
     this.appProfiles = service.appProfiles;
     this.operations = service.operations && new GuardedOperations(service.operations, rights);
     this.backups = service.backups && new GuardedBackups(service.backups, this.#gate);
+    this.exports = service.exports && new GuardedExports(service.exports, this.#gate);
     this.changes = service.changes && new GuardedChanges(service.changes, this.#gate);
     this.instances = service.instances && new GuardedInstances(service.instances, this.#gate);
     this.hotTablets = service.hotTablets && new GuardedHotTablets(service.hotTablets, this.#gate);
@@ -266,13 +270,13 @@ export class GuardedService implements Service {
   }
 
   async *compactTables(context: RequestContext, table?: string): AsyncGenerator<CompactionProgress, void> {
-    if (table === undefined) this.#checkOperator(context, 'CompactTables');
+    if (table === undefined) this.#gate.checkOperator(context, 'CompactTables');
     else this.#gate.check(context, 'CompactTables', 'bigtable.tables.update', table);
     yield* this.#service.compactTables(context, table);
   }
 
   async flush(context: RequestContext): Promise<void> {
-    this.#checkOperator(context, 'Flush');
+    this.#gate.checkOperator(context, 'Flush');
     return this.#service.flush(context);
   }
 
@@ -329,7 +333,7 @@ export class GuardedService implements Service {
   }
 
   async counters(context: RequestContext): Promise<Readonly<Record<string, number>>> {
-    this.#checkOperator(context, 'GetCounters');
+    this.#gate.checkOperator(context, 'GetCounters');
     return this.#service.counters(context);
   }
 
@@ -355,11 +359,6 @@ export class GuardedService implements Service {
   #checkKeys(context: RequestContext, call: string, table: string): void {
     this.#gate.check(context, call, 'bigtable.tables.sampleRowKeys', table);
     if (!this.#rows.hasAll(context, 'read', table)) this.#gate.refuse(context, call, 'bigtable.tables.readRows', table);
-  }
-
-  #checkOperator(context: RequestContext, call: string): void {
-    if (!this.#rights.isOperator(context.principal))
-      this.#gate.refuse(context, call, 'bigtable.instances.update', 'the database');
   }
 
   /** Notes refusals of calls on data. */

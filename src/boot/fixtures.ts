@@ -68,23 +68,29 @@ export const STORING: ReadonlySet<FileOperation> = new Set([
 /** One database after another on the same storage. */
 export class World {
   fileSystem: MemoryFileSystem;
+  /** The backup store, to which a process whose power fails writes no more. */
+  backupStore: MemoryFileSystem;
   readonly messages: string[] = [];
   readonly #options: WorldOptions;
   #starts = 0;
 
   constructor(options: WorldOptions = {}) {
     this.#options = options;
-    this.fileSystem = new MemoryFileSystem(options.faults ? { faults: options.faults } : {});
+    const faults = options.faults ? { faults: options.faults } : {};
+    this.fileSystem = new MemoryFileSystem(faults);
+    this.backupStore = new MemoryFileSystem(faults);
   }
 
   async env(): Promise<Env> {
     const note = (message: string, fields?: object): void =>
       void this.messages.push(`${message} ${JSON.stringify(fields ?? {})}`);
     const codecs = nativeCodecs();
+    const { backupStore } = this;
     const { clock = systemClock } = this.#options;
     const logger: Logger = { ...silentLogger, info: note, warn: note, error: note };
     return {
       fileSystem: this.fileSystem,
+      backupStore: async () => backupStore,
       lockService: await openLocalLockService(this.fileSystem),
       transport: new LocalTransport(clock),
       clock,
@@ -106,6 +112,7 @@ export class World {
   /** The power fails. Everything started before is dead; the next start finds the durable state. */
   crash(choice: CrashChoice = 'nothing'): void {
     this.fileSystem = this.fileSystem.crash(choice);
+    this.backupStore = this.backupStore.crash(choice);
   }
 }
 

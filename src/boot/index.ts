@@ -4,7 +4,7 @@
  */
 export { checkDirectory } from './directory/check-directory.ts';
 export type { CertificateFiles, ClusterAccess } from './cluster/cluster-access.ts';
-export { isBucket } from './cluster/store-address.ts';
+export { isBucket } from './store/store-address.ts';
 export { connectCluster, startMaster, startTabletServer } from './cluster/on-demand.ts';
 export type { RoleClusterOptions, RunningMaster, RunningTabletServer } from './cluster/start-roles.ts';
 export { connect, type Connection, type ConnectOptions as ServerAccess } from './open/connect.ts';

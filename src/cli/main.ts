@@ -19,6 +19,7 @@ import { addRowCommands } from './commands/row-commands.ts';
 import { addServeCommand } from './serve/serve-command.ts';
 import { addSettingsCommand } from './settings/settings-command.ts';
 import { addBackupCommands } from './commands/backup-commands.ts';
+import { addExportCommands } from './commands/export-commands.ts';
 import { addInstanceCommands } from './commands/instance-commands.ts';
 import { addLoadCommands } from './commands/load-commands.ts';
 import { addQuotaCommands } from './commands/quota-commands.ts';
@@ -99,6 +100,7 @@ function commandLine(terminal: Terminal, json = false): Command {
   addInstanceCommands(program, terminal);
   program.commandsGroup('Backups:');
   addBackupCommands(program, terminal);
+  addExportCommands(program, terminal);
   program.commandsGroup('Rights:');
   addPolicyCommands(program, terminal);
   program.commandsGroup('Rows:');

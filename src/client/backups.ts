@@ -46,13 +46,18 @@ export class Backups implements BackupService {
   async createBackup(context: RequestContext, backup: NewBackup): Promise<Backup> {
     checkNewBackup(backup, this.#parts.env.clock.nowMicros());
     const { name } = backup;
+    await this.checkRoom(context, name);
+    await this.#parts.master.call('createBackup', backup, context);
+    return this.getBackup(context, name);
+  }
+
+  /** NOT_FOUND where its cluster does not exist, RESOURCE_EXHAUSTED where the instance may have no more backups. */
+  async checkRoom(context: RequestContext, name: string): Promise<void> {
     const { instance } = parseResourceName(name)!;
     await this.#parts.checkCluster(context, instance, clusterOf(name));
     const all = backupPath(`${instance}/clusters/`);
     if ((await this.#within(context, listFiles(this.#parts.env.lockService, all))).length >= MAX_BACKUPS)
       throw new BigtableError(Code.RESOURCE_EXHAUSTED, `${instance} has ${MAX_BACKUPS} backups, and may have no more`);
-    await this.#parts.master.call('createBackup', backup, context);
-    return this.getBackup(context, name);
   }
 
   async getBackup(context: RequestContext, name: string): Promise<Backup> {

@@ -59,6 +59,7 @@ import type {
   TableChange,
 } from '../service/index.ts';
 import { Backups } from './backups.ts';
+import { Exports } from './exports.ts';
 import { CallPasser } from './call-passer.ts';
 import { ChangeStreams } from './change-streams.ts';
 import { checkConsistencyToken, consistencyToken } from './consistency-token.ts';
@@ -98,6 +99,7 @@ const SAMPLE_PART_BYTES = 8 * 1024 * 1024;
 export class Client implements Service {
   readonly operations: OperationFiles;
   readonly backups: Backups;
+  readonly exports: Exports;
   readonly changes: ChangeStreams;
   readonly hotTablets: HotTablets;
   readonly instances: Instances;
@@ -157,6 +159,7 @@ export class Client implements Service {
       checkCluster: this.#checkCluster.bind(this),
       restored: (name) => this.#schemas.refresh(name),
     });
+    this.exports = new Exports({ clock: env.clock, master: this.#master, backups: this.backups });
     this.changes = new ChangeStreams({ ...env, router: this.#router, limits });
     this.hotTablets = new HotTablets({ env, checkCluster: this.#checkCluster.bind(this) });
     this.#reads = { router: this.#router, transport: env.transport, clock: env.clock, random: env.random, limits };

@@ -27,6 +27,7 @@ import {
   partOf,
   type Service,
 } from '../service/index.ts';
+import { BackupStore } from './backup-store.ts';
 import { CALL_OPTIONS, type CallOptions, callOptionsOf, takeOptions, type ThenOptions } from './calls/call-options.ts';
 import { forCaller } from './calls/caller-error.ts';
 import { Calls } from './calls/calls.ts';
@@ -100,6 +101,8 @@ const DELETE_TABLE_OPTIONS = { ...CALL_OPTIONS, atOnce: 'free' } satisfies Optio
 const COMPACT_OPTIONS = { ...CALL_OPTIONS, onProgress: 'free' } satisfies OptionTable<CompactOptions>;
 
 export class Database {
+  /** Where backups are exported to, and imported from. */
+  readonly backupStore: BackupStore;
   readonly #calls: Calls;
   readonly #hooks: DatabaseHooks;
 
@@ -107,6 +110,7 @@ export class Database {
   constructor(calls: Calls, hooks: DatabaseHooks) {
     this.#calls = calls;
     this.#hooks = hooks;
+    this.backupStore = new BackupStore(calls);
   }
 
   /** Creates a table. ALREADY_EXISTS if there is one of that name; INVALID_ARGUMENT for an unknown option. */

@@ -9,6 +9,7 @@ export type {
   Autoscaling,
   Backup,
   DeletedTable,
+  ExportedBackup,
   FamilySchema,
   FamilyTotals,
   FamilyTraffic,
@@ -17,12 +18,15 @@ export type {
   Granularity,
   GroupCompression,
   ListedBackup,
+  ListedExport,
   LocalityGroup,
   TableSchema,
   TableTotals,
   TableUsage,
   UnreadableBackup,
+  UnreadableExport,
 } from '../model/index.ts';
+export { BackupStore, type ExportBackupOptions } from './backup-store.ts';
 export { BatchError, type BatchFailure } from './calls/batch-error.ts';
 export { CallEndedError } from './calls/call-end.ts';
 export type { CallOptions } from './calls/call-options.ts';

@@ -18,6 +18,11 @@ export interface Env {
   readonly codecs: Codecs;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /**
+   * The store that backups are exported to, apart from `fileSystem`; it is opened at the first call. Undefined: none is
+   * set.
+   */
+  readonly backupStore?: (() => Promise<FileSystem>) | undefined;
   /** The budget of requests in flight and answers not yet sent. */
   readonly requestBudget: ByteBudget;
 }

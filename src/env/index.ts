@@ -29,6 +29,7 @@ export {
   WriteWait,
 } from './calls/context.ts';
 export { ContextWait, isEndless, within } from './calls/context-wait.ts';
+export { openBackupStore } from './calls/backup-store.ts';
 export type { Env } from './env.ts';
 export { checkFilePath } from './seams/file-path.ts';
 export {

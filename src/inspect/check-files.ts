@@ -4,7 +4,7 @@
  */
 import { BigtableError, Code, type CorruptionError, quote, toBigtableError } from '../base/index.ts';
 import type { FileInfo } from '../env/index.ts';
-import type { SsTable } from '../sstable/index.ts';
+import { type SsTable, writtenPath } from '../sstable/index.ts';
 import type { Findings } from './findings.ts';
 import { openTable, type SsTableComponents } from './ss-table.ts';
 
@@ -42,7 +42,7 @@ export async function checkFile(
   } finally {
     table.close();
   }
-  if (lineage !== undefined && lineage.path !== path)
+  if (lineage !== undefined && lineage.path !== writtenPath(path))
     findings.add(path, 0, `another file stands in its place, which was written as ${lineage.path}`);
   return { group, newest, lineage };
 }

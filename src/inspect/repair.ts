@@ -28,7 +28,7 @@ import {
   USER_RANGE,
 } from '../metadata/index.ts';
 import { DEFAULT_PARENT, type RowRange, storageFamily, type TableSchema } from '../model/index.ts';
-import { describeSsTable, type SsTableLayout } from '../sstable/index.ts';
+import { describeSsTable, isImportedPath, type SsTableLayout } from '../sstable/index.ts';
 import type { CheckComponents, LockFilesChecked } from './check.ts';
 import { keptTables } from './kept-tables.ts';
 import { type FileTarget, RebuiltTablet } from './rebuilt-tablet.ts';
@@ -216,6 +216,7 @@ async function readLayouts(components: CheckComponents, unsaved: string[]): Prom
       const { lineage } = layout.properties;
       if (lineage === undefined || placedFile(layout) === undefined)
         lose(path, 'it does not name the table it belongs to');
+      else if (isImportedPath(path)) lose(path, 'it was imported with a backup, and names the table that it had there');
       else if (lineage.path !== path)
         lose(path, `it was written as ${lineage.path} and stands in another file's place`);
       // blocks are read once, in order, where entries are read, so the cache is small

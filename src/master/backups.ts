@@ -26,11 +26,19 @@ import {
   keyOfRow,
   type MetadataRow,
 } from '../metadata/index.ts';
-import { isBackupName, type NewBackup, type SourcePolicy, type TableSchema } from '../model/index.ts';
+import {
+  type ExportedBackup,
+  isBackupName,
+  type NewBackup,
+  type NewImport,
+  type SourcePolicy,
+  type TableSchema,
+} from '../model/index.ts';
 import { BACKUP_POLICY, type MasterCalls, type TabletBackup, type TabletRef } from '../protocol/index.ts';
 import { mergePolicies, policiesOfTable } from '../resources/index.ts';
 import type { Assignment } from './assignment.ts';
 import { withoutQuotas } from './family-changes.ts';
+import type { ExportedBackups } from './exported-backups.ts';
 import type { LiveServer } from './live-server.ts';
 import type { Servers } from './servers.ts';
 import { noTable, type TableAdmin } from './table-admin.ts';
@@ -55,10 +63,23 @@ export interface BackupsOptions {
   readonly assignment: Assignment;
   readonly tables: TableAdmin;
   readonly ids: TableIds;
+  readonly exports: ExportedBackups;
   /** Does the work while no sweep runs. */
   readonly betweenSweeps: <T>(work: () => Promise<T>) => Promise<T>;
   /** Called when rows of a deleted backup are left: `finish` is due. */
   readonly onRowsLeft: () => void;
+}
+
+/** What a backup is made of. */
+interface Source {
+  readonly table: string;
+  readonly schema: TableSchema;
+  /** The schema is of another database. */
+  readonly isForeign?: true;
+  readonly sourceBackup: string | undefined;
+  readonly policies: () => Promise<readonly SourcePolicy[]>;
+  /** Writes the rows of the backup of that id. Returns the size in bytes. */
+  readonly keep: (id: string, context: RequestContext) => Promise<number>;
 }
 
 interface Known {
@@ -96,7 +117,29 @@ export class Backups {
   }
 
   /** ALREADY_EXISTS where there is one of that name, unless its creation was cut short. */
-  create(wanted: NewBackup, { deadlineMs, ...rest }: RequestContext): Promise<void> {
+  create(wanted: NewBackup, context: RequestContext): Promise<void> {
+    return this.#create(wanted, () => this.#source(wanted, context.deadlineMs), context);
+  }
+
+  /** As `create`, of a backup in the backup store. */
+  import({ from, ...rest }: NewImport, context: RequestContext): Promise<void> {
+    return this.#create({ ...rest, kind: 'standard' }, () => this.#exported(from), context);
+  }
+
+  /** Copies the backup to the backup store. NOT_FOUND without it, FAILED_PRECONDITION where it is not ready. */
+  async export(name: string, id: string, context: RequestContext): Promise<ExportedBackup> {
+    const { assignment, exports } = this.#options;
+    const { file } = await this.#ready(name);
+    const rows = await assignment.rowsOf(file.id, context);
+    checkRows(file, rows, await this.#read(name));
+    return exports.export(file, rows, id, context);
+  }
+
+  #create(
+    wanted: Omit<NewBackup, 'source'>,
+    sourceOf: () => Promise<Source>,
+    { deadlineMs: _callers, ...rest }: RequestContext,
+  ): Promise<void> {
     // what was begun is finished, or taken back, also after the caller's deadline
     const context = { ...rest, deadlineMs: Number.POSITIVE_INFINITY };
     return this.#turns.inTurn(wanted.name, async () => {
@@ -105,12 +148,14 @@ export class Backups {
       if (before?.file.state === 'ready') throw exists(wanted.name);
       if (before !== undefined) await this.#remove(before, context);
       const { env, lock, ids } = this.#options;
-      const source = await this.#source(wanted, deadlineMs);
+      const source = await sourceOf();
       const id = await ids.next();
       this.#creating.add(id);
       try {
         const { name, kind, expireMicros, hotToStandardMicros } = wanted;
-        const { table, schema, sourceBackup } = source;
+        const { table, sourceBackup } = source;
+        // a table here that has the same id by chance is another
+        const schema = source.isForeign ? { ...source.schema, id } : source.schema;
         const created: BackupFile = {
           ...{ id, name, table, sourceBackup, kind, expireMicros, hotToStandardMicros, schema },
           policies: await source.policies(),
@@ -228,7 +273,7 @@ export class Backups {
     }
   }
 
-  async #source({ source }: NewBackup, deadlineMs: number) {
+  async #source({ source }: NewBackup, deadlineMs: number): Promise<Source> {
     const { schemas, env } = this.#options;
     if (isBackupName(source)) {
       const { file } = await this.#ready(source);
@@ -246,6 +291,24 @@ export class Backups {
       this.#keepTable(schema, id, deadlineMs, context);
     const policies = (): Promise<readonly SourcePolicy[]> => policiesOfTable(env.lockService, schema);
     return { table: source, schema, policies, sourceBackup: undefined, keep };
+  }
+
+  async #exported(exportId: string): Promise<Source> {
+    const { exports, assignment, betweenSweeps } = this.#options;
+    const manifest = await exports.read(exportId);
+    const { table, backup: sourceBackup, schema, policies, sizeBytes } = manifest;
+    const keep = async (id: string, context: RequestContext): Promise<number> => {
+      const commit = (rows: readonly MetadataRow[]): Promise<unknown> =>
+        betweenSweeps(() =>
+          assignment.createRows(
+            rows.map((row) => ({ ...row, version: 0, commitId: '' })),
+            context,
+          ),
+        );
+      await exports.import(manifest, id, commit, context);
+      return sizeBytes;
+    };
+    return { table, schema, isForeign: true, policies: async () => policies, sourceBackup, keep };
   }
 
   /** Tries again while tablets are on their way between servers, or are split or merged. Returns the size in bytes. */
@@ -317,14 +380,7 @@ export class Backups {
     const { assignment, betweenSweeps } = this.#options;
     return betweenSweeps(async () => {
       const rows = await assignment.rowsOf(id, context);
-      // a deletion removes the file first: as long as it exists all rows do
-      if ((await this.#read(name))?.file.id !== id) throw noBackup(name);
-      assert(
-        rows.every(({ isOfBackup: is, epoch }) => is && epoch === 0),
-        'a backup is read from rows that no server has had',
-      );
-      if (!isWhole(rows))
-        throw new BigtableError(Code.DATA_LOSS, `backup ${name} has lost rows of METADATA: it cannot be used`);
+      checkRows({ id, name }, rows, await this.#read(name));
       const copies = rows.map((row) => ({
         ...row,
         tableId: newId,
@@ -392,6 +448,25 @@ function contentsOf(file: BackupFile): Buffer {
       `the schema and the policies of ${file.table} take ${contents.length} bytes, and a backup may keep ${MAX_FILE_BYTES}`,
     );
   return contents;
+}
+
+/**
+ * NOT_FOUND where the backup was deleted since the rows were read, DATA_LOSS where these are not all of its rows.
+ * `now`: the backup of that name after that.
+ */
+function checkRows(
+  { id, name }: Pick<BackupFile, 'id' | 'name'>,
+  rows: readonly MetadataRow[],
+  now: Known | undefined,
+): void {
+  // a deletion removes the file first: as long as it exists all rows do
+  if (now?.file.id !== id) throw noBackup(name);
+  assert(
+    rows.every(({ isOfBackup: is, epoch }) => is && epoch === 0),
+    'a backup is read from rows that no server has had',
+  );
+  if (!isWhole(rows))
+    throw new BigtableError(Code.DATA_LOSS, `backup ${name} has lost rows of METADATA: it cannot be used`);
 }
 
 function byStart(a: TabletBackup, b: TabletBackup): number {

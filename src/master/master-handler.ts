@@ -11,6 +11,7 @@ import {
 } from '../protocol/index.ts';
 import { ownCalls } from './own-calls.ts';
 import type { Backups } from './backups.ts';
+import type { ExportedBackups } from './exported-backups.ts';
 import type { SweepResult } from './sweep.ts';
 import type { TableAdmin } from './table-admin.ts';
 
@@ -24,6 +25,7 @@ export interface MasterHandlerOptions {
   /** Throws while METADATA was not served yet. */
   readonly checkIsReady: () => void;
   readonly backups: Backups;
+  readonly exports: ExportedBackups;
   readonly confirmDoorFiles: (paths: readonly string[], context: RequestContext) => Promise<void>;
   readonly merge: (table: string, row: ByteString) => Promise<void>;
   /** Counts what tables with a quota take. */
@@ -51,7 +53,7 @@ export function masterHandler(options: MasterHandlerOptions): CallHandler {
 }
 
 function handlersOf(options: MasterHandlerOptions): Handlers<MasterCalls> {
-  const { env, name, tables, backups, context: ownContext, checkIsReady, merge, sweep, sweepLater, onSplit } = options;
+  const { env, name, tables, backups, exports, context: ownContext, checkIsReady, merge, sweep, sweepLater } = options;
   /** Calls that read or change METADATA are refused until it is served for the first time. */
   const whenReady =
     <T, A>(call: (message: T, context: RequestContext) => Promise<A>) =>
@@ -89,9 +91,25 @@ function handlersOf(options: MasterHandlerOptions): Handlers<MasterCalls> {
       return undefined;
     }),
     restoreTable: whenReady((message, context) => backups.restore(message, context)),
+    exportBackup: whenReady(({ backup, id }) => backups.export(backup, id, ownContext())),
+    listExports: async () => {
+      const all = await exports.list();
+      return {
+        exports: all.filter((one) => one.state === 'ready'),
+        unreadable: all.filter(({ state }) => state === 'unreadable').map(({ id }) => id),
+      };
+    },
+    importBackup: whenReady(async (message, context) => {
+      await backups.import(message, context);
+      return undefined;
+    }),
+    deleteExport: whenReady(async ({ id }) => {
+      await exports.delete(id);
+      return undefined;
+    }),
     tabletSplit: async (message) => {
       checkAddressed(message, name);
-      onSplit(message.server, message.tablets);
+      options.onSplit(message.server, message.tablets);
       return undefined;
     },
     filesLeft: async (message) => {

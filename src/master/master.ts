@@ -32,6 +32,7 @@ import {
 } from '../protocol/index.ts';
 import { Assignment } from './assignment.ts';
 import { AssignmentQueue } from './assignment-queue.ts';
+import { ExportedBackups } from './exported-backups.ts';
 import { AutomatedBackups } from './automated-backups.ts';
 import { Backups } from './backups.ts';
 import { Balancer } from './balancer.ts';
@@ -123,6 +124,7 @@ export class Master {
   readonly #tables: TableAdmin;
   readonly #deletions: Deletions;
   readonly #backups: Backups;
+  readonly #exports: ExportedBackups;
   readonly #automatedBackups: AutomatedBackups;
   readonly #usage: UsageCounts;
   #stopServing: (() => Promise<void>) | undefined;
@@ -214,8 +216,10 @@ export class Master {
       keepDeletedMs: options.keepDeletedMs ?? 0,
       onRowsLeft: () => this.#schedule.later('finish deletions', RETRY_MS),
     });
+    this.#exports = new ExportedBackups(owned);
     this.#backups = new Backups({
       ...owned,
+      exports: this.#exports,
       tables: this.#tables,
       betweenSweeps: (work) => this.#schedule.oneByOne('sweep', work),
       onRowsLeft: () => this.#schedule.later('finish backups', RETRY_MS),
@@ -428,7 +432,10 @@ export class Master {
   }
 
   #sweep(): Promise<SweepResult> {
-    return this.#schedule.oneByOne('sweep', () => sweep(this.#env, this.#metadata, this.#servers, this.#context()));
+    const isArriving = (path: string): boolean => this.#exports.isArriving(path);
+    return this.#schedule.oneByOne('sweep', () =>
+      sweep(this.#env, this.#metadata, this.#servers, isArriving, this.#context()),
+    );
   }
 
   async #work(what: Work): Promise<void> {
@@ -496,6 +503,7 @@ export class Master {
       name: this.#lock.sessionId,
       tables: this.#tables,
       backups: this.#backups,
+      exports: this.#exports,
       context: () => this.#context(),
       checkIsReady: () => this.#checkIsReady(),
       confirmDoorFiles: (paths, context) =>

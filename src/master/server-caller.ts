@@ -61,7 +61,7 @@ export class ServerCaller {
    * A call that may take minutes, and that joins its own work when it is repeated: called again for as long as the
    * server answers a status. `onStall`: called after each half a minute.
    */
-  async callUntilDone<M extends 'load' | 'unload' | 'flush' | 'sortLog' | 'backUpTablets'>(
+  async callUntilDone<M extends 'load' | 'unload' | 'flush' | 'sortLog' | 'backUpTablets' | 'copyFile'>(
     server: ServerName,
     method: M,
     message: Message<M>,

@@ -85,7 +85,10 @@ describe('a sweep of many files', () => {
     const env = { fileSystem, metrics: new Metrics() } as unknown as Env;
     const context = requestContext({ budget: new ByteBudget(1 << 20) });
     const sinceMs = clock.monotonicMs();
-    const { files } = await inSimulatedTime(clock, sweep(env, metadata, servers, context));
+    const { files } = await inSimulatedTime(
+      clock,
+      sweep(env, metadata, servers, () => false, context),
+    );
     const tookMs = clock.monotonicMs() - sinceMs;
     assert.equal(files, GARBAGE);
     assert.deepEqual(

@@ -34,10 +34,13 @@ export async function sweep(
   env: Env,
   metadata: MetadataClient,
   servers: Servers,
+  /** No row lists such a file yet, and a backup that is being imported will. */
+  isArriving: (path: string) => boolean,
   context: RequestContext,
 ): Promise<SweepResult> {
   const { fileSystem } = env;
-  const files = new Map((await fileSystem.list(FILES_DIRECTORY)).map(({ path, sizeBytes }) => [path, sizeBytes]));
+  const found = (await fileSystem.list(FILES_DIRECTORY)).filter(({ path }) => !isArriving(path));
+  const files = new Map(found.map(({ path, sizeBytes }) => [path, sizeBytes]));
   // before the logs: that of a file that is listed is listed, too, if it still exists
   const sorted = await fileSystem.list(SORTED_DIRECTORY);
   const owners = (await fileSystem.listLogs(LOGS_DIRECTORY)).map((path) => path.slice(LOGS_DIRECTORY.length));

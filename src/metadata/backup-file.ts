@@ -53,9 +53,14 @@ export function decodeBackup(path: string, bytes: Uint8Array): BackupFile {
     ...(object.has('hotToStandardMicros') && { hotToStandardMicros: object.count('hotToStandardMicros') }),
     sizeBytes: object.count('sizeBytes'),
     schema: decodeSchema(path, Buffer.from(object.text('schema'), 'utf8')),
-    policies: object.has('policies') ? object.objects('policies').map(readPolicy) : [],
+    policies: readPolicies(object),
     write: object.text('write'),
   };
+}
+
+/** The policies of the table and of its families. */
+export function readPolicies(object: PlainObject): readonly SourcePolicy[] {
+  return object.has('policies') ? object.objects('policies').map(readPolicy) : [];
 }
 
 function readPolicy(object: PlainObject): SourcePolicy {

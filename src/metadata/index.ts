@@ -39,6 +39,18 @@ export {
   USER_RANGE,
 } from './keys.ts';
 export {
+  decodeExport,
+  decodeExportedRows,
+  encodeExport,
+  encodeExportedRows,
+  type ExportedFile,
+  type ExportedRows,
+  exportFilesPath,
+  type ExportManifest,
+  exportIdOf,
+  exportPath,
+} from './exported-backup-file.ts';
+export {
   decodeEvents,
   decodeHistory,
   decodeLocation,

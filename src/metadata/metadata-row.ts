@@ -173,6 +173,19 @@ export function decodeRootFile(contents: Uint8Array): MetadataRow {
   return { ...readLocation(object, METADATA_TABLE_ID, object.bytes('end')), ...readFiles(object) };
 }
 
+/** The row of a backup as one document. It leaves the id of the backup out. */
+export function encodeBackupRow(row: MetadataRow): Buffer {
+  assert(row.isOfBackup && row.pastOwners === undefined, 'a backup has no change stream');
+  const fields = { end: row.range.end, ...locationFields(row), ...filesFields(row) };
+  return encodeDocument(fields, featuresOf(row) | FEATURE_BACKUP);
+}
+
+/** `tableId`: the id of the backup. */
+export function decodeBackupRow(object: PlainObject, tableId: string): MetadataRow {
+  const end = object.has('end') ? object.bytes('end') : undefined;
+  return { ...readLocation(object, tableId, end), ...readFiles(object) };
+}
+
 function locationFields({
   range,
   server,

@@ -13,6 +13,7 @@ export {
   type UnreadableBackup,
 } from './backup.ts';
 export type { BackupSource, SourcePolicy } from './backup-source.ts';
+export type { ExportedBackup, ListedExport, NewImport, UnreadableExport } from './exported-backup.ts';
 export {
   type ChangeBatch,
   type ChangePosition,

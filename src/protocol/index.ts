@@ -38,6 +38,7 @@ export type {
   ReadMessage,
   ServerStatus,
   SchemaRef,
+  FileCopy,
   TabletBackup,
   TabletRef,
   TabletServerCalls,

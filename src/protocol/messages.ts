@@ -13,9 +13,11 @@ import type { MetadataCommit, MetadataKey, MetadataRow } from '../metadata/index
 import type {
   Cell,
   ChangeBatch,
+  ExportedBackup,
   FamilyUsage,
   HotTablet,
   NewBackup,
+  NewImport,
   ReadBatch,
   ReadModifyWriteRule,
   RowMutations,
@@ -163,6 +165,13 @@ export interface TabletBackup {
   readonly sizeBytes: number;
 }
 
+/** A file that was copied. */
+export interface FileCopy {
+  readonly sizeBytes: number;
+  /** CRC-32C of the whole file. */
+  readonly checksum: number;
+}
+
 /** What the families of a table take. */
 export interface TableFamilies {
   readonly tableId: string;
@@ -301,6 +310,18 @@ export interface TabletServerCalls {
     message: FromMaster & { readonly tablets: readonly TabletRef[] };
     answer: readonly TabletBackup[];
   };
+  /**
+   * Copies an SSTable to the backup store, where the whole of it is verified, or from there. Repeating it is harmless:
+   * `copyPath` is the name of one copy of one file. DATA_LOSS where the file is damaged, NOT_FOUND where there is none.
+   */
+  copyFile: {
+    message: FromMaster & {
+      readonly direction: 'export' | 'import';
+      readonly path: string;
+      readonly copyPath: string;
+    };
+    answer: FileCopy;
+  };
   /** The schema file was changed: answers once the server has read it. */
   schemaChanged: { message: FromMaster & { readonly tableName: string }; answer: undefined };
   /** Files of the lock service that front doors follow were changed: answers once the server's own has read them. */
@@ -355,6 +376,24 @@ export interface MasterCalls {
   deleteBackup: { message: { readonly name: string }; answer: undefined };
   /** Creates a table from a backup. */
   restoreTable: { message: { readonly name: string; readonly backup: string }; answer: TableSchema };
+  /**
+   * Copies a backup to the backup store, under that id. Repeating it after a failure goes on. ALREADY_EXISTS where
+   * another backup has that id there.
+   */
+  exportBackup: { message: { readonly backup: string; readonly id: string }; answer: ExportedBackup };
+  /** Makes a backup of an exported one. */
+  importBackup: { message: NewImport; answer: undefined };
+  /** Lists the backups of the backup store, by id. */
+  listExports: {
+    message: Record<string, never>;
+    answer: {
+      readonly exports: readonly ExportedBackup[];
+      /** The ids of those that cannot be read. */
+      readonly unreadable: readonly string[];
+    };
+  };
+  /** Removes a backup from the backup store. */
+  deleteExport: { message: { readonly id: string }; answer: undefined };
   /** Deletes files and logs that nothing refers to. Answers how many. */
   sweep: { message: Record<string, never>; answer: { readonly files: number; readonly logs: number } };
 }

@@ -1,6 +1,6 @@
 /** The checks of backups that are the same for all doors. Limits are Cloud Bigtable's. */
 import { type BigtableError, invalidArgument, quote } from '../base/index.ts';
-import type { Backup, NewBackup } from '../model/index.ts';
+import type { Backup, NewBackup, NewImport } from '../model/index.ts';
 import type { BackupChange } from './backup-service.ts';
 import { parseResourceName } from './resource-names.ts';
 
@@ -34,6 +34,21 @@ export function checkNewBackup(backup: NewBackup, nowMicros: number): void {
   if (source.kind === 'table' && source.instance !== parseResourceName(backup.name)?.instance)
     throw wrong('source_table', `table ${quote(backup.source, 300)} must be in the instance of its backup`);
   checkTimes(backup, { ...backup, startMicros: nowMicros });
+}
+
+export function checkNewImport({ name, from, expireMicros }: NewImport, nowMicros: number): void {
+  checkBackupName(name);
+  checkExportId(from);
+  checkTimes({ expireMicros }, { kind: 'standard', startMicros: nowMicros });
+}
+
+/** The id of a backup in the backup store. */
+export function checkExportId(id: string): void {
+  if (!BACKUP_ID.test(id))
+    throw wrong(
+      'id',
+      `the id ${quote(id)} of an exported backup must be 1 to 50 characters of [-_.a-zA-Z0-9], and begin with none of [-.]`,
+    );
 }
 
 export function checkBackupChange(change: BackupChange, backup: Backup): void {

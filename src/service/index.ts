@@ -7,7 +7,7 @@ export { AuthorizedView, clipSamples, type FamilySubset, type SubsetView } from 
 export type { BackupChange, BackupService } from './backup-service.ts';
 export type { ChangeService, ChangeStreamRequest, StreamEvent, StreamToken } from './change-service.ts';
 export { checkDropRowRange, checkGcRule, checkModifyFamilies, checkNewTable, checkUpdateTable } from './check-admin.ts';
-export { checkBackupChange, checkBackupName, checkNewBackup } from './check-backups.ts';
+export { checkBackupChange, checkBackupName, checkExportId, checkNewBackup, checkNewImport } from './check-backups.ts';
 export { checkQuota, checkTabletBound } from './check-control.ts';
 export {
   checkCheckAndMutateRow,
@@ -24,6 +24,7 @@ export { checkClusterName, checkInstanceChange, checkInstanceName, checkNewInsta
 export { checkMember, checkPolicy } from './check-policies.ts';
 export { checkMutations, checkRules, effectiveMutations } from './check-schema.ts';
 export type { CompactionProgress, ControlService, QuotaChange } from './control-service.ts';
+export type { ExportService } from './export-service.ts';
 export { forgetResources } from './forget-resources.ts';
 export { changedInstance, newInstance, partOf } from './instance-changes.ts';
 export {

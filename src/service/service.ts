@@ -28,6 +28,7 @@ import type { AppProfileRules } from './app-profile-rules.ts';
 import type { BackupService } from './backup-service.ts';
 import type { ChangeService } from './change-service.ts';
 import type { ControlService } from './control-service.ts';
+import type { ExportService } from './export-service.ts';
 import type { HotTabletService } from './hot-tablet-service.ts';
 import type { InstanceService } from './instance-service.ts';
 import type { MemoryLayerService } from './memory-layer-service.ts';
@@ -154,6 +155,8 @@ export interface Service extends DataService, AdminService, ControlService {
   readonly operations?: OperationStore | undefined;
   /** Undefined where they cannot be reached. */
   readonly backups?: BackupService | undefined;
+  /** Undefined where they cannot be reached. */
+  readonly exports?: ExportService | undefined;
   /** Undefined where they cannot be reached. */
   readonly changes?: ChangeService | undefined;
   /** Undefined where they cannot be reached. */

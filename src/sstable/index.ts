@@ -7,6 +7,7 @@
 export { BlockCache } from './cache/block-cache.ts';
 export { describeSsTable, type SsTableLayout } from './layout.ts';
 export type { FileLineage, RecordPoint } from './format/lineage.ts';
+export { importedPath, isImportedPath, writtenPath } from './imported-path.ts';
 export { IndexCache } from './cache/index-cache.ts';
 export { MemoryBudget } from './cache/memory-budget.ts';
 export { totalEntries } from './format/properties.ts';

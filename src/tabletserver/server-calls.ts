@@ -25,6 +25,7 @@ import { ChangeReader, checkWithin } from './change-reader.ts';
 import { CallTurns } from './call-turns.ts';
 import type { ChangeRetention } from './change-retention.ts';
 import type { CompactionSchedule } from './compaction-schedule.ts';
+import { FileCopier } from './file-copier.ts';
 import { LaterSchemas } from './later-schemas.ts';
 import type { LoadAftermath } from './load-aftermath.ts';
 import type { LoadHistory } from './load-history.ts';
@@ -76,6 +77,7 @@ export class ServerCalls {
   readonly #laterSchemas: LaterSchemas;
   readonly #unclaimed: UnclaimedTablets;
   readonly #missed: MissedLoads;
+  readonly #copier: FileCopier;
 
   constructor(options: ServerCallsOptions) {
     const { env, schemas, loader, tablets } = options;
@@ -83,6 +85,7 @@ export class ServerCalls {
     this.#traffic = new Traffic((tableId) => schemas.byId(tableId));
     this.#quotas = new Quotas(tablets);
     this.#laterSchemas = new LaterSchemas({ schemas, clock: env.clock });
+    this.#copier = new FileCopier(env);
     this.#fence = new MasterFence(options.serverName, options.onMaster);
     this.#rows = new RowCalls({
       ...options,
@@ -170,6 +173,7 @@ export class ServerCalls {
         return undefined;
       }),
       backUpTablets: this.#fenced(({ tablets }) => Promise.all(tablets.map((ref) => this.#backUp(ref)))),
+      copyFile: this.#fenced((message) => this.#copier.copy(message)),
       schemaChanged: this.#fenced(async ({ tableName }) => {
         await this.#schemaChanged(tableName);
         return undefined;

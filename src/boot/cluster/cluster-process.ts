@@ -26,8 +26,9 @@ import { inlineWorkers } from '../open/open-database.ts';
 import { type ClusterAccess, readAccess } from './cluster-access.ts';
 import { claimStore } from './cluster-identity.ts';
 import type { OpenParts } from './open-parts.ts';
-import { openStore } from './store.ts';
-import { isBucket } from './store-address.ts';
+import { backupStoreOf } from '../store/backup-store.ts';
+import { openStore } from '../store/store.ts';
+import { isBucket } from '../store/store-address.ts';
 import type { StoreJob } from './store-compaction-worker.ts';
 
 export interface ClusterOptions extends ClusterAccess {
@@ -44,6 +45,8 @@ export interface ClusterOptions extends ClusterAccess {
   /** 0: it compacts nothing. */
   readonly compactionsAtOnce: number;
   readonly metrics: Metrics;
+  /** As the setting of a database. */
+  readonly backupStore: string | undefined;
 }
 
 export type ClusterRole = 'master' | 'tabletserver';
@@ -78,6 +81,8 @@ export async function openClusterProcess(
   const lockService = parts.add(await openEtcdLockService(etcd));
   const store = parts.add(await openStore(files, { maxOpenFiles }));
   await claimStore(lockService, store.identity, { lock: options.lock, files });
+  const backupStore = backupStoreOf(options.backupStore, store.identity);
+  if (backupStore !== undefined) parts.add(backupStore);
   const workers = parts.add(storeWorkers({ store, address: files, maxOpenFiles, compactionsAtOnce, logger, codecs }));
   const fileSystem = await readThroughCache(options, store, parts);
   const peersBudget = new ByteBudget(requestBytes);
@@ -93,7 +98,8 @@ export async function openClusterProcess(
   parts.add({ close: () => transport.close(GRACE_MS) });
   const listening = own.nameOf(await transport.listen(own.host, own.port));
   const requestBudget = new ByteBudget(requestBytes);
-  const env = { ...machine, fileSystem, lockService, transport, workers, codecs, requestBudget };
+  const adapters = { fileSystem, lockService, transport, workers, backupStore: backupStore?.open };
+  const env = { ...machine, ...adapters, codecs, requestBudget };
   return { env, address: `${listening}/${role}`, listening };
 }
 

@@ -7,7 +7,7 @@ import { openTogether } from './open-parts.ts';
 import { TabletServerRole } from './tablet-server-role.ts';
 
 /** Without what follows from the settings of a database. */
-export type RoleClusterOptions = Omit<ClusterOptions, 'requestBytes' | 'compactionsAtOnce'>;
+export type RoleClusterOptions = Omit<ClusterOptions, 'requestBytes' | 'compactionsAtOnce' | 'backupStore'>;
 
 export interface RunningTabletServer extends Pick<TabletServerRole, 'service' | 'passer' | 'decoder'> {
   readonly env: Env;
@@ -26,9 +26,9 @@ export async function startTabletServer(
   given?: Partial<DatabaseSettings>,
 ): Promise<RunningTabletServer> {
   const settings = checkSettings(given);
-  const { requestBytes, compactionsAtOnce } = settings;
+  const { requestBytes, compactionsAtOnce, backupStore } = settings;
   return openTogether(async (parts) => {
-    const all = { ...options, requestBytes, compactionsAtOnce };
+    const all = { ...options, requestBytes, compactionsAtOnce, backupStore };
     const { env, address, listening } = await openClusterProcess(all, 'tabletserver', parts);
     const { service, passer, decoder } = parts.add(await TabletServerRole.start({ env, address, settings }));
     return { service, passer, decoder, env, clusterAddress: listening };
@@ -41,7 +41,8 @@ export interface RunningMaster {
   close(): Promise<void>;
 }
 
-export interface MasterOptions extends Partial<Pick<DatabaseSettings, 'requestBytes' | 'keepDeletedMs'>> {
+export interface MasterOptions
+  extends Partial<Pick<DatabaseSettings, 'requestBytes' | 'keepDeletedMs' | 'backupStore'>> {
   /** Called when it has the lock, and when it has lost it. */
   readonly onChange?: MasterRoleOptions['onChange'];
 }
@@ -51,9 +52,9 @@ export async function startMaster(
   options: RoleClusterOptions,
   { onChange, ...given }: MasterOptions = {},
 ): Promise<RunningMaster> {
-  const { requestBytes, keepDeletedMs } = checkSettings(given);
+  const { requestBytes, keepDeletedMs, backupStore } = checkSettings(given);
   return openTogether(async (parts) => {
-    const all = { ...options, requestBytes, compactionsAtOnce: 0 };
+    const all = { ...options, requestBytes, compactionsAtOnce: 0, backupStore };
     const { env, address, listening } = await openClusterProcess(all, 'master', parts);
     parts.add(new MasterRole({ env, address, keepDeletedMs, ...(onChange && { onChange }) }));
     return { clusterAddress: listening };

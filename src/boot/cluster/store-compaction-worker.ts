@@ -4,7 +4,7 @@
  */
 import { nativeCodecs, systemClock } from '../../platform/index.ts';
 import { type CompactionJob, type CompactionResult, compactFiles } from '../../tablet/index.ts';
-import { openStore } from './store.ts';
+import { openStore } from '../store/store.ts';
 
 export interface StoreJob {
   /** The store's address. */

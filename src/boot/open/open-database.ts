@@ -33,6 +33,7 @@ import {
 } from '../../platform/index.ts';
 import type { Service } from '../../service/index.ts';
 import { COMPACTION_TASK, type CompactionJob, type CompactionTools, compactFiles } from '../../tablet/index.ts';
+import { type BackupStore, backupStoreOf } from '../store/backup-store.ts';
 import { type DirectoryJob, run as compactInDirectory } from './compaction-worker.ts';
 import { Database, type DatabaseOptions } from './database.ts';
 import { openFilesLimit } from './descriptors.ts';
@@ -103,8 +104,10 @@ export async function openDatabase(options: OpenOptions): Promise<OpenDatabase> 
   const storage = await (readOnly
     ? readOnlyStorage(options, clock)
     : storageOf(options, { clock, logger, compactionsAtOnce: settings.compactionsAtOnce }));
+  const backupStore = backupStoreOf(settings.backupStore);
   const env: Env = {
     ...storage.adapters,
+    backupStore: backupStore?.open,
     transport: new LocalTransport(clock),
     clock,
     random,
@@ -113,8 +116,19 @@ export async function openDatabase(options: OpenOptions): Promise<OpenDatabase> 
     metrics: options.metrics ?? new Metrics(),
     requestBudget: new ByteBudget(settings.requestBytes),
   };
-  const opened = await startOn(storage, { env, settings });
+  const opened = await startOn(releasedWith(storage, backupStore), { env, settings });
   return readOnly ? { ...opened, service: new ReadOnlyService(opened.service) } : opened;
+}
+
+/** The storage, with which the backup store is released. */
+export function releasedWith({ adapters, release }: Storage, backupStore: BackupStore | undefined): Storage {
+  return {
+    adapters,
+    release: async () => {
+      await backupStore?.close();
+      await release();
+    },
+  };
 }
 
 /** Starts a database over the storage, which is released with it. */

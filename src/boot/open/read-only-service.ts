@@ -15,6 +15,7 @@ import type {
 } from '../../model/index.ts';
 import type {
   BackupService,
+  ExportService,
   CompactionProgress,
   InstanceService,
   KeySample,
@@ -96,6 +97,19 @@ export class ReadOnlyService implements Service {
         updateBackup: refused,
         deleteBackup: refused,
         restoreTable: refused,
+      }
+    );
+  }
+
+  /** Undefined where the service under it has none. */
+  get exports(): ExportService | undefined {
+    const { exports } = this.#service;
+    return (
+      exports && {
+        exportBackup: (context, backup, id) => exports.exportBackup(context, backup, id),
+        listExports: (context) => exports.listExports(context),
+        importBackup: refused,
+        deleteExport: refused,
       }
     );
   }

@@ -77,6 +77,11 @@ export interface DatabaseSettings {
    */
   readonly keepDeletedMs: number;
   /**
+   * Where backups are exported to: a directory, or `s3://BUCKET/PREFIX?endpoint=URL&region=NAME`, apart from the
+   * database. All processes of a cluster need it. Default: none.
+   */
+  readonly backupStore: string | undefined;
+  /**
    * Limits of the API. `cloud`: those of Cloud Bigtable. `default`: wider, with row keys up to 64 KiB as in the paper.
    * Default: default; default or cloud.
    */
@@ -213,6 +218,15 @@ export const DATABASE_SETTINGS = {
     group: 'Storage',
     doc: 'How long deleted tables are kept, so that they can be restored; 0 keeps none. Their files take space meanwhile.',
   },
+  backupStore: {
+    kind: 'text',
+    placeholder: 'place',
+    group: 'Storage',
+    brief: 'where backups are exported to: a directory, or s3://BUCKET/PREFIX',
+    doc:
+      'Where backups are exported to: a directory, or `s3://BUCKET/PREFIX?endpoint=URL&region=NAME`, apart from the ' +
+      'database. All processes of a cluster need it.',
+  },
   limits: {
     kind: 'choice',
     choices: ['default', 'cloud'],
@@ -257,7 +271,8 @@ export function checkSettings(given: Partial<DatabaseSettings> = {}): DatabaseSe
   checkOptions(given, OPTIONS, 'settings', 'setting');
   const settings = NAMES.map((name) => {
     const value = given[name] === undefined ? DEFAULT_SETTINGS[name] : given[name];
-    if (isValueOf(DATABASE_SETTINGS[name], value)) return [name, value];
+    // one without a default may be left out
+    if (value === undefined || isValueOf(DATABASE_SETTINGS[name], value)) return [name, value];
     throw invalidArgument(`setting ${name} must be ${wantedValue(DATABASE_SETTINGS[name])}, not ${plainText(value)}`);
   });
   return Object.freeze(Object.fromEntries(settings) as DatabaseSettings);

@@ -6,7 +6,8 @@
 import { resolve } from 'node:path';
 import { ByteBudget, LocalTransport, type Logger, Metrics, type MetricsReport, silentLogger } from '../../env/index.ts';
 import { nativeCodecs, PortTransport, systemClock, systemRandom } from '../../platform/index.ts';
-import { directoryStorage, type OpenDatabase, startOn } from '../open/open-database.ts';
+import { directoryStorage, type OpenDatabase, releasedWith, startOn } from '../open/open-database.ts';
+import { backupStoreOf } from '../store/backup-store.ts';
 import { ThreadPool } from './thread-pool.ts';
 import { checkSettings, checkShares, type DatabaseSettings } from '../settings/settings.ts';
 
@@ -49,8 +50,10 @@ export async function openThreadedDatabase(options: ThreadedOptions): Promise<Th
     compactionsAtOnce: settings.compactionsAtOnce,
     tabletServers,
   });
+  const backupStore = backupStoreOf(settings.backupStore);
   const env = {
     ...storage.adapters,
+    backupStore: backupStore?.open,
     transport: new PortTransport(new LocalTransport(systemClock)),
     clock: systemClock,
     random: systemRandom,
@@ -60,7 +63,7 @@ export async function openThreadedDatabase(options: ThreadedOptions): Promise<Th
     requestBudget: new ByteBudget(settings.requestBytes),
   };
   const threads = new ThreadPool({ env, settings, directory: resolve(directory), count: tabletServers, module });
-  const database = await startOn(storage, {
+  const database = await startOn(releasedWith(storage, backupStore), {
     env,
     settings,
     tabletServers,

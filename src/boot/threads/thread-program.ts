@@ -30,6 +30,7 @@ import { serverAddress } from '../open/database.ts';
 import { openFilesLimit } from '../open/descriptors.ts';
 import { directoryWorkers } from '../open/open-database.ts';
 import { tabletServerSettings } from '../settings/settings.ts';
+import { backupStoreOf } from '../store/backup-store.ts';
 import type { AcceptTurnsOptions } from './accept-turns.ts';
 import { threadLogger } from './thread-log.ts';
 import {
@@ -101,8 +102,10 @@ function threadEnv(
     logger,
   });
   const lockService = new LockServiceClient({ transport, address, leases, budget });
+  const backupStore = backupStoreOf(settings.backupStore);
   const env: Env = {
     fileSystem,
+    backupStore: backupStore?.open,
     lockService,
     transport,
     clock: systemClock,
@@ -130,6 +133,7 @@ function threadEnv(
   const close = async (): Promise<void> => {
     await workers.close();
     await fileSystem.close();
+    await backupStore?.close();
   };
   return { env, connect, close };
 }

@@ -25,7 +25,7 @@ export function addMasterCommand(program: Command, terminal: Terminal): void {
   addSettingOptions(command, 'master').action(async (_own: unknown, called: Command) => {
     const { effective, warnings } = await serverSettings(called, 'master', terminal);
     const settings = effective.values;
-    const { requestBytes, keepDeletedMs, clusterAddress: address } = settings;
+    const { requestBytes, keepDeletedMs, backupStore, clusterAddress: address } = settings;
     const about = { settings, terminal, warnings, address, directory: directoryOf(settings) };
     await runServer(about, async ({ logger, metrics, say }) => {
       let hasLock = false;
@@ -35,7 +35,7 @@ export function addMasterCommand(program: Command, terminal: Terminal): void {
         void say(isMaster ? 'is the master' : 'is not the master any more');
       };
       const options = { ...clusterOptions(settings, terminal, { logger, metrics }), readCache: undefined };
-      const master = await startMaster(options, { requestBytes, keepDeletedMs, onChange });
+      const master = await startMaster(options, { requestBytes, keepDeletedMs, backupStore, onChange });
       return {
         address: master.clusterAddress,
         greeting: (metricsLine) => [`Edubba: a master of a cluster`, placeOf(settings), metricsLine],

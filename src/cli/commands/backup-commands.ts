@@ -24,13 +24,13 @@ Examples:
   edubba --address 127.0.0.1:8086 copybackup monday monday-for-long --keep 90d
   edubba --address 127.0.0.1:8086 updatebackup monday --expires 2030-01-31`;
 /** How long a backup is kept whose command says nothing. */
-const KEPT = '30d';
+export const KEPT = '30d';
 
-interface ClusterOption {
+export interface ClusterOption {
   readonly cluster: string;
 }
 
-interface ExpiryOptions extends ClusterOption {
+export interface ExpiryOptions extends ClusterOption {
   readonly keep?: string;
   readonly expires?: string;
 }
@@ -40,11 +40,11 @@ interface CreateOptions extends ExpiryOptions {
   readonly standardAfter?: string;
 }
 
-const clusterOption = (): Option =>
+export const clusterOption = (): Option =>
   new Option('--cluster <cluster>', 'the cluster that the backup is in').default(DEFAULT_CLUSTER);
-const keepOption = (): Option =>
+export const keepOption = (): Option =>
   new Option('--keep <age>', 'when it is deleted, from now on: 6h to 90d after its start').conflicts('expires');
-const expiresOption = (): Option =>
+export const expiresOption = (): Option =>
   new Option('--expires <time>', 'when it is deleted, such as 2030-01-31 or 2030-01-31T18:00:00Z');
 
 export function addBackupCommands(program: Command, terminal: Terminal): void {
@@ -69,7 +69,7 @@ function addMakingCommands(program: Command, terminal: Terminal): void {
       const session = new Session(command, terminal);
       const now = nowMicros(terminal);
       const hotMicros = ageOf(options.standardAfter, '--standard-after');
-      const expireMicros = expiryOf(options, now) ?? expiryOf({ keep: KEPT }, now)!;
+      const expireMicros = expiryOrDefault(options, now);
       return withBackups(session, async (backups, context) => {
         const made = await backups.createBackup(context, {
           name: backupName(session, options.cluster, backup),
@@ -95,7 +95,7 @@ function addMakingCommands(program: Command, terminal: Terminal): void {
       const session = new Session(command, terminal);
       const { cluster, toCluster = cluster } = options;
       const now = nowMicros(terminal);
-      const expireMicros = expiryOf(options, now) ?? expiryOf({ keep: KEPT }, now)!;
+      const expireMicros = expiryOrDefault(options, now);
       return withBackups(session, async (backups, context) => {
         const made = await backups.createBackup(context, {
           name: backupName(session, toCluster, copy),
@@ -187,7 +187,7 @@ function addChangingCommands(program: Command, terminal: Terminal): void {
     });
 }
 
-function nowMicros({ clock = systemClock }: Terminal): number {
+export function nowMicros({ clock = systemClock }: Terminal): number {
   return clock.nowMicros();
 }
 
@@ -199,6 +199,11 @@ async function withBackups(
     if (backups === undefined) throw new BigtableError(Code.UNIMPLEMENTED, 'there are no backups here');
     await work(backups, context);
   });
+}
+
+/** When the backup of a command is deleted that may say nothing of it. */
+export function expiryOrDefault(options: Omit<ExpiryOptions, 'cluster'>, nowMicros: number): number {
+  return expiryOf(options, nowMicros) ?? expiryOf({ keep: KEPT }, nowMicros)!;
 }
 
 /** Undefined where the options say nothing. */
@@ -259,10 +264,10 @@ function fieldsOf(backup: Backup): string[][] {
   ];
 }
 
-function instanceOf(session: Session): string {
+export function instanceOf(session: Session): string {
   return session.prefix.slice(0, -'/tables/'.length);
 }
 
-function backupName(session: Session, cluster: string, backup: string): string {
+export function backupName(session: Session, cluster: string, backup: string): string {
   return backup.includes('/') ? backup : `${instanceOf(session)}/clusters/${cluster}/backups/${backup}`;
 }

@@ -26,6 +26,7 @@ interface TargetOptions {
   readonly tlsKey?: string;
   readonly tlsCert?: string;
   readonly tokenFile?: string;
+  readonly backupStore?: string;
 }
 
 type Tls = {
@@ -110,7 +111,9 @@ export class Session {
   ): Promise<T> {
     const place = await this.#place(create);
     const { service, env, close } =
-      place.directory === undefined ? await connectService(place.address, place.access) : await openDatabase(place);
+      place.directory === undefined
+        ? await connectService(place.address, place.access)
+        : await openDatabase({ ...place, settings: this.#settings });
     const context = requestContext({ budget: env.requestBudget, principal: 'edubba' });
     return use({ close }, () => work(service, context).finally(() => context.reservation.release()));
   }
@@ -119,8 +122,14 @@ export class Session {
     await this.withService((service, context) => service.modifyFamilies(context, this.tableName(id), changes));
   }
 
+  /** For a database that this process opens. */
+  get #settings(): { readonly backupStore: string | undefined } {
+    const { backupStore = this.terminal.environment['EDUBBA_BACKUP_STORE'] } = this.options;
+    return { backupStore: backupStore || undefined };
+  }
+
   async #place(create: boolean): Promise<Place> {
-    const { dir, address } = this.options;
+    const { dir, address, backupStore } = this.options;
     if (dir !== undefined && address !== undefined)
       throw invalidArgument(`give either --dir (${dir}) or --address (${address}), not both`);
     if (dir !== undefined) {
@@ -133,6 +142,8 @@ export class Session {
         'say where the data is: --dir DIR, or --address HOST:PORT of a server (or BIGTABLE_EMULATOR_HOST)',
       );
     }
+    if (backupStore !== undefined)
+      throw invalidArgument('--backup-store is for --dir: a server has a setting of its own');
     await this.#warnOfFiles();
     return { directory: undefined, address: where, access: { tls: this.#tls, token: await this.#token() } };
   }

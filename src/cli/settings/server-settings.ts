@@ -345,6 +345,7 @@ const OF_MASTER: readonly SettingName[] = [
   ...OF_CLUSTER.filter((name) => !name.startsWith('readCache')),
   'requestBytes',
   'keepDeletedMs',
+  'backupStore',
   'stopGraceMs',
   'metricsAddress',
   'logLevel',

@@ -1,6 +1,6 @@
 /** Backups in the library's words: ids in place of full names where these are of the database's own instance. */
 import { checkOptions, describeValue, invalidArgument, type OptionTable, toBigInt } from '../../base/index.ts';
-import type { Backup, ListedBackup, NewBackup } from '../../model/index.ts';
+import type { Backup, ListedBackup, ListedExport, NewBackup, NewImport } from '../../model/index.ts';
 import type { BackupChange } from '../../service/index.ts';
 import { CALL_OPTIONS, type CallOptions } from '../calls/call-options.ts';
 import { type Timestamp, timestampOf } from '../values/input.ts';
@@ -49,6 +49,12 @@ export function ownBackup<B extends ListedBackup>(backup: B, parent: string): B 
   };
 }
 
+/** The exported backup as its users name what it is of. */
+export function ownExport<E extends ListedExport>(one: E, parent: string): E {
+  if (one.state === 'unreadable') return one;
+  return { ...one, backup: ownBackupName(one.backup, parent), table: ownTableName(one.table, parent) };
+}
+
 /** INVALID_ARGUMENT for options that are not known or of the wrong form. */
 export function askedBackup(
   { name, source, nowMicros }: Pick<NewBackup, 'name' | 'source'> & { readonly nowMicros: number },
@@ -76,6 +82,14 @@ export function askedCopy(
     kind: 'standard',
     expireMicros: microsOf(options.expires, 'expires') ?? nowMicros + KEPT_MICROS,
   };
+}
+
+export function askedImport(
+  { name, from, nowMicros }: Pick<NewImport, 'name' | 'from'> & { readonly nowMicros: number },
+  options: CopyBackupOptions,
+): NewImport {
+  checkOptions(options, COPY_OPTIONS, 'import');
+  return { name, from, expireMicros: microsOf(options.expires, 'expires') ?? nowMicros + KEPT_MICROS };
 }
 
 export function askedBackupChange(update: BackupUpdate): BackupChange {

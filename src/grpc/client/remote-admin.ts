@@ -6,6 +6,7 @@ import { isEmptyRange, type RowRange, type TableSchema } from '../../model/index
 import type {
   AdminService,
   BackupService,
+  ExportService,
   ChangeService,
   HotTabletService,
   InstanceService,
@@ -29,6 +30,7 @@ import {
 import { checkFinished } from './finished.ts';
 import { call, RemoteControl } from './remote-control.ts';
 import { RemoteBackups } from './remote-backups.ts';
+import { RemoteExports } from './remote-exports.ts';
 import { RemoteChanges } from './remote-changes.ts';
 import { RemoteHotTablets } from './remote-hot-tablets.ts';
 import { RemoteInstances } from './remote-instances.ts';
@@ -39,6 +41,7 @@ const admin = BigtableTableAdmin.method;
 
 export class RemoteAdmin extends RemoteControl implements AdminService {
   readonly backups: BackupService;
+  readonly exports: ExportService;
   readonly changes: ChangeService;
   readonly hotTablets: HotTabletService;
   readonly instances: InstanceService;
@@ -48,6 +51,7 @@ export class RemoteAdmin extends RemoteControl implements AdminService {
   constructor(client: RpcClient) {
     super(client);
     this.backups = new RemoteBackups(client);
+    this.exports = new RemoteExports(client);
     this.changes = new RemoteChanges(client);
     this.hotTablets = new RemoteHotTablets(client);
     this.instances = new RemoteInstances(client);

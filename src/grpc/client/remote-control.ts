@@ -47,6 +47,34 @@ export function pathOf(method: DescMethod): string {
   return `/${method.parent.typeName}/${method.name}`;
 }
 
+/** A call of edubba.v1.Control. */
+export async function controlCall<I extends DescMessage, O extends DescMessage>(
+  client: RpcClient,
+  context: RequestContext,
+  method: Method<I, O, 'unary'>,
+  request: MessageInitShape<I>,
+): Promise<MessageShape<O>> {
+  try {
+    return await call(client, context, method, request);
+  } catch (error) {
+    throw explained(error, method);
+  }
+}
+
+export async function* controlStream<I extends DescMessage, O extends DescMessage>(
+  client: RpcClient,
+  context: RequestContext,
+  method: Method<I, O, 'server_streaming'>,
+  request: MessageInitShape<I>,
+): AsyncIterable<MessageShape<O>> {
+  try {
+    const bytes = encode(method.input, create(method.input, request));
+    for await (const answer of client.stream(pathOf(method), bytes, context)) yield decodeAnswer(method.output, answer);
+  } catch (error) {
+    throw explained(error, method);
+  }
+}
+
 export class RemoteControl implements ControlService {
   protected readonly client: RpcClient;
 
@@ -55,7 +83,7 @@ export class RemoteControl implements ControlService {
   }
 
   async *compactTables(context: RequestContext, table?: string): AsyncIterable<CompactionProgress> {
-    for await (const { doneTablets, totalTablets } of this.#stream(context, control.compactTables, {
+    for await (const { doneTablets, totalTablets } of controlStream(this.client, context, control.compactTables, {
       table: table ?? '',
     })) {
       yield { doneTablets: Number(doneTablets), totalTablets: Number(totalTablets) };
@@ -63,21 +91,21 @@ export class RemoteControl implements ControlService {
   }
 
   async flush(context: RequestContext): Promise<void> {
-    await this.#call(context, control.flush, {});
+    await controlCall(this.client, context, control.flush, {});
   }
 
   async splitTablets(context: RequestContext, table: string, row?: ByteString): Promise<void> {
     if (row === '') throw new BigtableError(Code.INVALID_ARGUMENT, 'the first row of a tablet must not be empty');
-    await this.#call(context, control.splitTablets, { table, row: toBytes(row ?? '') });
+    await controlCall(this.client, context, control.splitTablets, { table, row: toBytes(row ?? '') });
   }
 
   async mergeTablets(context: RequestContext, table: string, row: ByteString): Promise<void> {
-    await this.#call(context, control.mergeTablets, { table, row: toBytes(row) });
+    await controlCall(this.client, context, control.mergeTablets, { table, row: toBytes(row) });
   }
 
   async listTablets(context: RequestContext, table: string): Promise<readonly TabletStatistics[]> {
     const all: TabletStatistics[] = [];
-    for await (const { tablets } of this.#stream(context, control.listTablets, { table })) {
+    for await (const { tablets } of controlStream(this.client, context, control.listTablets, { table })) {
       for (const { start, end, server, files, fileBytes, memoryBytes } of tablets) {
         const range = rangeOf(start, end);
         all.push({
@@ -93,7 +121,7 @@ export class RemoteControl implements ControlService {
   }
 
   async *listTabletEvents(context: RequestContext, table: string): AsyncIterable<TabletHistory> {
-    for await (const { tablets } of this.#stream(context, control.listTabletEvents, { table }))
+    for await (const { tablets } of controlStream(this.client, context, control.listTabletEvents, { table }))
       for (const { start, end, events } of tablets)
         yield {
           range: rangeOf(start, end),
@@ -108,24 +136,24 @@ export class RemoteControl implements ControlService {
 
   /** Deletes the table; where there is none, the one of its name that was deleted last. */
   protected async deleteTableAtOnce(context: RequestContext, table: string): Promise<void> {
-    await this.#call(context, control.deleteTableAtOnce, { table });
+    await controlCall(this.client, context, control.deleteTableAtOnce, { table });
   }
 
   async listDeletedTables(context: RequestContext, prefix: string): Promise<readonly DeletedTable[]> {
     const all: DeletedTable[] = [];
-    for await (const { tables } of this.#stream(context, control.listDeletedTables, { prefix }))
+    for await (const { tables } of controlStream(this.client, context, control.listDeletedTables, { prefix }))
       for (const { name, deletedMicros, keptUntilMicros } of tables)
         all.push({ name, deletedMicros: Number(deletedMicros), keptUntilMicros: Number(keptUntilMicros) });
     return all;
   }
 
   async familyUsage(context: RequestContext, table: string): Promise<readonly FamilyUsage[]> {
-    const { families } = await this.#call(context, control.getFamilyUsage, { table });
+    const { families } = await controlCall(this.client, context, control.getFamilyUsage, { table });
     return families.map(familyUsage);
   }
 
   async tableUsage(context: RequestContext, table: string): Promise<TableUsage> {
-    const { families, tableTotals } = await this.#call(context, control.getTableUsage, { table });
+    const { families, tableTotals } = await controlCall(this.client, context, control.getTableUsage, { table });
     return {
       families: families.map(({ usage, quotaBytes, rowsWritten, rowsRead, bytesIn, bytesOut }) => ({
         ...familyUsage(usage ?? create(FamilyUsageSchema)),
@@ -151,7 +179,8 @@ export class RemoteControl implements ControlService {
     checkQuota(table, change, LIMITS.default);
     const { family = '', quotaBytes } = change;
     const request = { table, family: toText(family) };
-    await this.#call(
+    await controlCall(
+      this.client,
       context,
       control.setQuota,
       quotaBytes === undefined ? request : { ...request, quotaBytes: BigInt(quotaBytes) },
@@ -159,7 +188,7 @@ export class RemoteControl implements ControlService {
   }
 
   async counters(context: RequestContext): Promise<Readonly<Record<string, number>>> {
-    const { counters } = await this.#call(context, control.getCounters, {});
+    const { counters } = await controlCall(this.client, context, control.getCounters, {});
     return Object.fromEntries(
       Object.entries(counters)
         .map(([name, count]): [string, number] => [name, Number(count)])
@@ -170,37 +199,9 @@ export class RemoteControl implements ControlService {
   /** Names of tables that begin with the prefix, in any instance, ascending. */
   protected async tableNames(context: RequestContext, prefix: string): Promise<string[]> {
     const names: string[] = [];
-    for await (const { tables } of this.#stream(context, control.listTableNames, { prefix })) names.push(...tables);
+    for await (const { tables } of controlStream(this.client, context, control.listTableNames, { prefix }))
+      names.push(...tables);
     return names;
-  }
-
-  async #call<I extends DescMessage, O extends DescMessage>(
-    context: RequestContext,
-    method: Method<I, O, 'unary'>,
-    request: MessageInitShape<I>,
-  ): Promise<MessageShape<O>> {
-    try {
-      return await call(this.client, context, method, request);
-    } catch (error) {
-      throw explained(error, method);
-    }
-  }
-
-  async *#stream<I extends DescMessage, O extends DescMessage>(
-    context: RequestContext,
-    method: Method<I, O, 'server_streaming'>,
-    request: MessageInitShape<I>,
-  ): AsyncIterable<MessageShape<O>> {
-    try {
-      for await (const bytes of this.client.stream(
-        pathOf(method),
-        encode(method.input, create(method.input, request)),
-        context,
-      ))
-        yield decodeAnswer(method.output, bytes);
-    } catch (error) {
-      throw explained(error, method);
-    }
   }
 }
 

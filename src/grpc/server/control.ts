@@ -1,5 +1,6 @@
 /** edubba.v1.Control in terms of the service: an operator's calls, in addition to the Cloud Bigtable API. */
 import {
+  BigtableError,
   type ByteString,
   Code,
   fromBytes,
@@ -10,7 +11,8 @@ import {
   utf8,
 } from '../../base/index.ts';
 import type { FamilyUsage, RowRange } from '../../model/index.ts';
-import { forgetResources, type Service } from '../../service/index.ts';
+import { type ExportService, forgetResources, type Service } from '../../service/index.ts';
+import { exportMessage } from '../convert/exported-backup.ts';
 import { Control } from '../generated/edubba/v1/control_pb.ts';
 import { checkViewsOfTable } from './authorized-views.ts';
 import type { MethodTable } from './method-table.ts';
@@ -21,6 +23,7 @@ import type { MethodTable } from './method-table.ts';
  */
 const TABLETS_A_MESSAGE = 16;
 const NAMES_A_MESSAGE = 1000;
+const EXPORTS_A_MESSAGE = 100;
 
 export function registerControl(methods: MethodTable, service: Service): void {
   const control = Control.method;
@@ -99,6 +102,7 @@ export function registerControl(methods: MethodTable, service: Service): void {
       });
   });
   registerUsage(methods, service);
+  registerExports(methods, service);
   methods.unary(control.getCounters, async (context) => {
     const counters = await service.counters(context);
     return {
@@ -139,6 +143,29 @@ function registerUsage(methods: MethodTable, service: Service): void {
       ...(family !== '' && { family: utf8(family) }),
       ...(quotaBytes !== undefined && { quotaBytes: Number(quotaBytes) }),
     });
+    return {};
+  });
+}
+
+function registerExports(methods: MethodTable, service: Service): void {
+  const control = Control.method;
+  const exportsOf = (): ExportService => {
+    if (service.exports === undefined) throw new BigtableError(Code.UNIMPLEMENTED, 'there is no backup store here');
+    return service.exports;
+  };
+  methods.change(control.exportBackup, async (context, { backup, id }) =>
+    exportMessage(await exportsOf().exportBackup(context, backup, id)),
+  );
+  methods.change(control.importBackup, async (context, { name, id, expireMicros }) => {
+    await exportsOf().importBackup(context, { name, from: id, expireMicros: Number(expireMicros) });
+    return {};
+  });
+  methods.stream(control.listExports, async (context, _request, send) => {
+    for (const some of parts(await exportsOf().listExports(context), EXPORTS_A_MESSAGE))
+      await send({ exports: some.map(exportMessage) });
+  });
+  methods.change(control.deleteExport, async (context, { id }) => {
+    await exportsOf().deleteExport(context, id);
     return {};
   });
 }

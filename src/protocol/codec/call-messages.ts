@@ -7,7 +7,7 @@
  */
 import { Code, invalidArgument, isObjectOfNames } from '../../base/index.ts';
 import type { PlainError, PlainThrown } from '../../env/index.ts';
-import type { FamilyUsage } from '../../model/index.ts';
+import type { ExportedBackup, FamilyUsage } from '../../model/index.ts';
 import {
   byteString,
   bytes,
@@ -45,6 +45,7 @@ import type {
   SchemaRef,
   ServerStatus,
   TabletRef,
+  FileCopy,
   TabletBackup,
   TableFamilies,
   TabletServerCalls,
@@ -187,6 +188,21 @@ const readPart: MessageCodec<ReadPart> = mappedMessage(
   }),
   ({ message: sent, ...rest }: ReadPart) => ({ ...rest, buffers: sent instanceof Uint8Array ? [sent] : sent }),
   ({ buffers, ...rest }) => ({ ...rest, message: buffers.length === 1 ? buffers[0]! : buffers }),
+);
+
+const exportedBackup: MessageCodec<ExportedBackup> = mappedMessage(
+  message<Omit<ExportedBackup, 'state'>>('ExportedBackup', {
+    id: required(1, text),
+    backup: required(2, text),
+    table: required(3, text),
+    startMicros: required(4, count),
+    endMicros: required(5, count),
+    exportedMicros: required(6, count),
+    files: required(7, count),
+    sizeBytes: required(8, count),
+  }),
+  ({ state: _ready, ...fields }: ExportedBackup) => fields,
+  (fields) => ({ ...fields, state: 'ready' }),
 );
 
 export const CALL_MESSAGES: CallMessages = {
@@ -395,6 +411,15 @@ export const CALL_MESSAGES: CallMessages = {
       message<TabletBackup>('TabletBackup', { row: required(1, metadataRow), sizeBytes: required(2, count) }),
     ),
   },
+  copyFile: {
+    message: message<Calls['copyFile']['message']>('CopyFileRequest', {
+      ...fromMaster,
+      direction: required(3, choice('CopyDirection', { export: 1, import: 2 })),
+      path: required(4, text),
+      copyPath: required(5, text),
+    }),
+    answer: message<FileCopy>('CopyFileAnswer', { sizeBytes: required(1, count), checksum: required(2, count) }),
+  },
   schemaChanged: {
     message: message<Calls['schemaChanged']['message']>('SchemaChangedRequest', {
       ...fromMaster,
@@ -487,6 +512,32 @@ export const CALL_MESSAGES: CallMessages = {
       backup: required(2, text),
     }),
     answer: tableSchema,
+  },
+  exportBackup: {
+    message: message<Calls['exportBackup']['message']>('ExportBackupRequest', {
+      backup: required(1, text),
+      id: required(2, text),
+    }),
+    answer: exportedBackup,
+  },
+  importBackup: {
+    message: message<Calls['importBackup']['message']>('ImportBackupRequest', {
+      name: required(1, text),
+      from: required(2, text),
+      expireMicros: required(3, count),
+    }),
+    answer: nothing('ImportBackupAnswer'),
+  },
+  listExports: {
+    message: nothingAsked('ListExportsRequest'),
+    answer: message<Calls['listExports']['answer']>('ListExportsAnswer', {
+      exports: list(1, exportedBackup),
+      unreadable: list(2, text),
+    }),
+  },
+  deleteExport: {
+    message: message<Calls['deleteExport']['message']>('DeleteExportRequest', { id: required(1, text) }),
+    answer: nothing('DeleteExportAnswer'),
   },
   tabletSplit: {
     message: message<Calls['tabletSplit']['message']>('TabletSplitRequest', {

@@ -25,6 +25,17 @@ const range = { start: 'a\0\xff', end: undefined };
 const tableId = '0000001f';
 const tableName = 'projects/p/instances/i/tables/t';
 const backup = 'projects/p/instances/i/clusters/c/backups/b';
+const exported = {
+  id: 'monday',
+  state: 'ready',
+  backup,
+  table: 'projects/p/instances/i/tables/t',
+  startMicros: 1_700_000_000_000_000,
+  endMicros: 1_700_000_000_100_000,
+  exportedMicros: 1_700_000_009_000_000,
+  files: 3,
+  sizeBytes: 12_345,
+} as const;
 const key = `${tableId}\0m`;
 const master = { to: '54352d7f', masterEpoch: 2 ** 53 - 1 };
 const tablets = [
@@ -332,6 +343,13 @@ export const SAMPLES: Samples = {
       [{ row: left, sizeBytes: 0 }],
     ],
   },
+  copyFile: {
+    messages: [
+      { ...master, direction: 'export', path: 'sstables/s1-7', copyPath: 'files/monday/w7/s1-7' },
+      { ...master, direction: 'import', path: 'files/monday/w7/s1-7', copyPath: 'sstables/imported-0000001f-0' },
+    ],
+    answers: [{ sizeBytes: 12_345, checksum: 0xffffffff }],
+  },
   schemaChanged: { messages: [{ ...master, tableName }], answers: [undefined] },
   doorFilesChanged: { messages: [{ ...master, paths: ['policies/projects/p/instances/i'] }], answers: [undefined] },
   createTable: {
@@ -393,6 +411,13 @@ export const SAMPLES: Samples = {
   },
   deleteBackup: { messages: [{ name: backup }], answers: [undefined] },
   restoreTable: { messages: [{ name: tableName, backup }], answers: [schema] },
+  exportBackup: { messages: [{ backup, id: 'monday' }], answers: [exported] },
+  listExports: { messages: [{}], answers: [{ exports: [exported], unreadable: ['tuesday'] }] },
+  importBackup: {
+    messages: [{ name: backup, from: 'monday', expireMicros: 1_700_000_000_000_000 }],
+    answers: [undefined],
+  },
+  deleteExport: { messages: [{ id: 'monday' }], answers: [undefined] },
   tabletSplit: {
     messages: [{ to: 'm1', server: 's1', tablets: [{ key, epoch: 7, sizeBytes: 0 }] }],
     answers: [undefined],

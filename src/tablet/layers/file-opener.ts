@@ -11,6 +11,7 @@ import {
   type MemoryBudget,
   type OwnedResidency,
   SsTable,
+  writtenPath,
 } from '../../sstable/index.ts';
 import { TabletFile } from './tablet-file.ts';
 import type { TabletState } from '../contract/tablet-state.ts';
@@ -42,10 +43,10 @@ export class FileOpener {
   ): Promise<TabletFile> {
     const ssTable = await this.#open(path, tuning);
     const { lineage } = ssTable.properties;
-    if (ssTable.group === group && (lineage === undefined || lineage.path === path))
+    if (ssTable.group === group && (lineage === undefined || lineage.path === writtenPath(path)))
       return new TabletFile(ssTable, range, clips?.[path]);
     ssTable.close();
-    if (lineage !== undefined && lineage.path !== path)
+    if (lineage !== undefined && lineage.path !== writtenPath(path))
       throw new CorruptionError(path, 0, `another file stands in its place, which was written as ${lineage.path}`);
     throw new CorruptionError(
       path,

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file edubba/v1/control.proto.
  */
 export const file_edubba_v1_control: GenFile = /*@__PURE__*/
-  fileDesc("ChdlZHViYmEvdjEvY29udHJvbC5wcm90bxIJZWR1YmJhLnYxIiUKFENvbXBhY3RUYWJsZXNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJIkQKFUNvbXBhY3RUYWJsZXNSZXNwb25zZRIUCgxkb25lX3RhYmxldHMYASABKAMSFQoNdG90YWxfdGFibGV0cxgCIAEoAyIOCgxGbHVzaFJlcXVlc3QiDwoNRmx1c2hSZXNwb25zZSIxChNTcGxpdFRhYmxldHNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJEgsKA3JvdxgCIAEoDCIWChRTcGxpdFRhYmxldHNSZXNwb25zZSIxChNNZXJnZVRhYmxldHNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJEgsKA3JvdxgCIAEoDCIWChRNZXJnZVRhYmxldHNSZXNwb25zZSIjChJMaXN0VGFibGV0c1JlcXVlc3QSDQoFdGFibGUYASABKAkiOQoTTGlzdFRhYmxldHNSZXNwb25zZRIiCgd0YWJsZXRzGAEgAygLMhEuZWR1YmJhLnYxLlRhYmxldCJtCgZUYWJsZXQSDQoFc3RhcnQYASABKAwSCwoDZW5kGAIgASgMEg4KBnNlcnZlchgDIAEoCRISCgpmaWxlX2J5dGVzGAQgASgDEg0KBWZpbGVzGAUgASgDEhQKDG1lbW9yeV9ieXRlcxgGIAEoAyIoChdMaXN0VGFibGV0RXZlbnRzUmVxdWVzdBINCgV0YWJsZRgBIAEoCSJFChhMaXN0VGFibGV0RXZlbnRzUmVzcG9uc2USKQoHdGFibGV0cxgBIAMoCzIYLmVkdWJiYS52MS5UYWJsZXRIaXN0b3J5IlMKDVRhYmxldEhpc3RvcnkSDQoFc3RhcnQYASABKAwSCwoDZW5kGAIgASgMEiYKBmV2ZW50cxgDIAMoCzIWLmVkdWJiYS52MS5UYWJsZXRFdmVudCJNCgtUYWJsZXRFdmVudBIMCgRraW5kGAEgASgJEhEKCWF0X21pY3JvcxgCIAEoAxINCgVlcG9jaBgDIAEoAxIOCgZzZXJ2ZXIYBCABKAkiJwoVTGlzdFRhYmxlTmFtZXNSZXF1ZXN0Eg4KBnByZWZpeBgBIAEoCSIoChZMaXN0VGFibGVOYW1lc1Jlc3BvbnNlEg4KBnRhYmxlcxgBIAMoCSIpChhEZWxldGVUYWJsZUF0T25jZVJlcXVlc3QSDQoFdGFibGUYASABKAkiGwoZRGVsZXRlVGFibGVBdE9uY2VSZXNwb25zZSIqChhMaXN0RGVsZXRlZFRhYmxlc1JlcXVlc3QSDgoGcHJlZml4GAEgASgJIkQKGUxpc3REZWxldGVkVGFibGVzUmVzcG9uc2USJwoGdGFibGVzGAEgAygLMhcuZWR1YmJhLnYxLkRlbGV0ZWRUYWJsZSJPCgxEZWxldGVkVGFibGUSDAoEbmFtZRgBIAEoCRIWCg5kZWxldGVkX21pY3JvcxgCIAEoAxIZChFrZXB0X3VudGlsX21pY3JvcxgDIAEoAyImChVHZXRGYW1pbHlVc2FnZVJlcXVlc3QSDQoFdGFibGUYASABKAkiQgoWR2V0RmFtaWx5VXNhZ2VSZXNwb25zZRIoCghmYW1pbGllcxgBIAMoCzIWLmVkdWJiYS52MS5GYW1pbHlVc2FnZSJtCgtGYW1pbHlVc2FnZRIOCgZmYW1pbHkYASABKAkSDQoFY2VsbHMYAiABKAMSFQoNbG9naWNhbF9ieXRlcxgDIAEoAxISCgpkaXNrX2J5dGVzGAQgASgDEhQKDG1lbW9yeV9ieXRlcxgFIAEoAyIlChRHZXRUYWJsZVVzYWdlUmVxdWVzdBINCgV0YWJsZRgBIAEoCSJwChVHZXRUYWJsZVVzYWdlUmVzcG9uc2USKQoIZmFtaWxpZXMYASADKAsyFy5lZHViYmEudjEuRmFtaWx5VG90YWxzEiwKDHRhYmxlX3RvdGFscxgCIAEoCzIWLmVkdWJiYS52MS5UYWJsZVRvdGFscyKtAQoMRmFtaWx5VG90YWxzEiUKBXVzYWdlGAEgASgLMhYuZWR1YmJhLnYxLkZhbWlseVVzYWdlEhgKC3F1b3RhX2J5dGVzGAIgASgDSACIAQESFAoMcm93c193cml0dGVuGAMgASgDEhEKCXJvd3NfcmVhZBgEIAEoAxIQCghieXRlc19pbhgFIAEoAxIRCglieXRlc19vdXQYBiABKANCDgoMX3F1b3RhX2J5dGVzIn8KC1RhYmxlVG90YWxzEhgKC3F1b3RhX2J5dGVzGAEgASgDSACIAQESDQoFcmVhZHMYAiABKAMSDgoGd3JpdGVzGAMgASgDEhQKDHJvd3Nfd3JpdHRlbhgEIAEoAxIRCglyb3dzX3JlYWQYBSABKANCDgoMX3F1b3RhX2J5dGVzIloKD1NldFF1b3RhUmVxdWVzdBINCgV0YWJsZRgBIAEoCRIOCgZmYW1pbHkYAiABKAkSGAoLcXVvdGFfYnl0ZXMYAyABKANIAIgBAUIOCgxfcXVvdGFfYnl0ZXMiEgoQU2V0UXVvdGFSZXNwb25zZSIUChJHZXRDb3VudGVyc1JlcXVlc3QihgEKE0dldENvdW50ZXJzUmVzcG9uc2USPgoIY291bnRlcnMYASADKAsyLC5lZHViYmEudjEuR2V0Q291bnRlcnNSZXNwb25zZS5Db3VudGVyc0VudHJ5Gi8KDUNvdW50ZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ATLFCAoHQ29udHJvbBJUCg1Db21wYWN0VGFibGVzEh8uZWR1YmJhLnYxLkNvbXBhY3RUYWJsZXNSZXF1ZXN0GiAuZWR1YmJhLnYxLkNvbXBhY3RUYWJsZXNSZXNwb25zZTABEjoKBUZsdXNoEhcuZWR1YmJhLnYxLkZsdXNoUmVxdWVzdBoYLmVkdWJiYS52MS5GbHVzaFJlc3BvbnNlEk8KDFNwbGl0VGFibGV0cxIeLmVkdWJiYS52MS5TcGxpdFRhYmxldHNSZXF1ZXN0Gh8uZWR1YmJhLnYxLlNwbGl0VGFibGV0c1Jlc3BvbnNlEk8KDE1lcmdlVGFibGV0cxIeLmVkdWJiYS52MS5NZXJnZVRhYmxldHNSZXF1ZXN0Gh8uZWR1YmJhLnYxLk1lcmdlVGFibGV0c1Jlc3BvbnNlEk4KC0xpc3RUYWJsZXRzEh0uZWR1YmJhLnYxLkxpc3RUYWJsZXRzUmVxdWVzdBoeLmVkdWJiYS52MS5MaXN0VGFibGV0c1Jlc3BvbnNlMAESXQoQTGlzdFRhYmxldEV2ZW50cxIiLmVkdWJiYS52MS5MaXN0VGFibGV0RXZlbnRzUmVxdWVzdBojLmVkdWJiYS52MS5MaXN0VGFibGV0RXZlbnRzUmVzcG9uc2UwARJXCg5MaXN0VGFibGVOYW1lcxIgLmVkdWJiYS52MS5MaXN0VGFibGVOYW1lc1JlcXVlc3QaIS5lZHViYmEudjEuTGlzdFRhYmxlTmFtZXNSZXNwb25zZTABEl4KEURlbGV0ZVRhYmxlQXRPbmNlEiMuZWR1YmJhLnYxLkRlbGV0ZVRhYmxlQXRPbmNlUmVxdWVzdBokLmVkdWJiYS52MS5EZWxldGVUYWJsZUF0T25jZVJlc3BvbnNlEmAKEUxpc3REZWxldGVkVGFibGVzEiMuZWR1YmJhLnYxLkxpc3REZWxldGVkVGFibGVzUmVxdWVzdBokLmVkdWJiYS52MS5MaXN0RGVsZXRlZFRhYmxlc1Jlc3BvbnNlMAESVQoOR2V0RmFtaWx5VXNhZ2USIC5lZHViYmEudjEuR2V0RmFtaWx5VXNhZ2VSZXF1ZXN0GiEuZWR1YmJhLnYxLkdldEZhbWlseVVzYWdlUmVzcG9uc2USUgoNR2V0VGFibGVVc2FnZRIfLmVkdWJiYS52MS5HZXRUYWJsZVVzYWdlUmVxdWVzdBogLmVkdWJiYS52MS5HZXRUYWJsZVVzYWdlUmVzcG9uc2USQwoIU2V0UXVvdGESGi5lZHViYmEudjEuU2V0UXVvdGFSZXF1ZXN0GhsuZWR1YmJhLnYxLlNldFF1b3RhUmVzcG9uc2USTAoLR2V0Q291bnRlcnMSHS5lZHViYmEudjEuR2V0Q291bnRlcnNSZXF1ZXN0Gh4uZWR1YmJhLnYxLkdldENvdW50ZXJzUmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("ChdlZHViYmEvdjEvY29udHJvbC5wcm90bxIJZWR1YmJhLnYxIiUKFENvbXBhY3RUYWJsZXNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJIkQKFUNvbXBhY3RUYWJsZXNSZXNwb25zZRIUCgxkb25lX3RhYmxldHMYASABKAMSFQoNdG90YWxfdGFibGV0cxgCIAEoAyIOCgxGbHVzaFJlcXVlc3QiDwoNRmx1c2hSZXNwb25zZSIxChNTcGxpdFRhYmxldHNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJEgsKA3JvdxgCIAEoDCIWChRTcGxpdFRhYmxldHNSZXNwb25zZSIxChNNZXJnZVRhYmxldHNSZXF1ZXN0Eg0KBXRhYmxlGAEgASgJEgsKA3JvdxgCIAEoDCIWChRNZXJnZVRhYmxldHNSZXNwb25zZSIjChJMaXN0VGFibGV0c1JlcXVlc3QSDQoFdGFibGUYASABKAkiOQoTTGlzdFRhYmxldHNSZXNwb25zZRIiCgd0YWJsZXRzGAEgAygLMhEuZWR1YmJhLnYxLlRhYmxldCJtCgZUYWJsZXQSDQoFc3RhcnQYASABKAwSCwoDZW5kGAIgASgMEg4KBnNlcnZlchgDIAEoCRISCgpmaWxlX2J5dGVzGAQgASgDEg0KBWZpbGVzGAUgASgDEhQKDG1lbW9yeV9ieXRlcxgGIAEoAyIoChdMaXN0VGFibGV0RXZlbnRzUmVxdWVzdBINCgV0YWJsZRgBIAEoCSJFChhMaXN0VGFibGV0RXZlbnRzUmVzcG9uc2USKQoHdGFibGV0cxgBIAMoCzIYLmVkdWJiYS52MS5UYWJsZXRIaXN0b3J5IlMKDVRhYmxldEhpc3RvcnkSDQoFc3RhcnQYASABKAwSCwoDZW5kGAIgASgMEiYKBmV2ZW50cxgDIAMoCzIWLmVkdWJiYS52MS5UYWJsZXRFdmVudCJNCgtUYWJsZXRFdmVudBIMCgRraW5kGAEgASgJEhEKCWF0X21pY3JvcxgCIAEoAxINCgVlcG9jaBgDIAEoAxIOCgZzZXJ2ZXIYBCABKAkiJwoVTGlzdFRhYmxlTmFtZXNSZXF1ZXN0Eg4KBnByZWZpeBgBIAEoCSIoChZMaXN0VGFibGVOYW1lc1Jlc3BvbnNlEg4KBnRhYmxlcxgBIAMoCSIpChhEZWxldGVUYWJsZUF0T25jZVJlcXVlc3QSDQoFdGFibGUYASABKAkiGwoZRGVsZXRlVGFibGVBdE9uY2VSZXNwb25zZSIqChhMaXN0RGVsZXRlZFRhYmxlc1JlcXVlc3QSDgoGcHJlZml4GAEgASgJIkQKGUxpc3REZWxldGVkVGFibGVzUmVzcG9uc2USJwoGdGFibGVzGAEgAygLMhcuZWR1YmJhLnYxLkRlbGV0ZWRUYWJsZSJPCgxEZWxldGVkVGFibGUSDAoEbmFtZRgBIAEoCRIWCg5kZWxldGVkX21pY3JvcxgCIAEoAxIZChFrZXB0X3VudGlsX21pY3JvcxgDIAEoAyImChVHZXRGYW1pbHlVc2FnZVJlcXVlc3QSDQoFdGFibGUYASABKAkiQgoWR2V0RmFtaWx5VXNhZ2VSZXNwb25zZRIoCghmYW1pbGllcxgBIAMoCzIWLmVkdWJiYS52MS5GYW1pbHlVc2FnZSJtCgtGYW1pbHlVc2FnZRIOCgZmYW1pbHkYASABKAkSDQoFY2VsbHMYAiABKAMSFQoNbG9naWNhbF9ieXRlcxgDIAEoAxISCgpkaXNrX2J5dGVzGAQgASgDEhQKDG1lbW9yeV9ieXRlcxgFIAEoAyIlChRHZXRUYWJsZVVzYWdlUmVxdWVzdBINCgV0YWJsZRgBIAEoCSJwChVHZXRUYWJsZVVzYWdlUmVzcG9uc2USKQoIZmFtaWxpZXMYASADKAsyFy5lZHViYmEudjEuRmFtaWx5VG90YWxzEiwKDHRhYmxlX3RvdGFscxgCIAEoCzIWLmVkdWJiYS52MS5UYWJsZVRvdGFscyKtAQoMRmFtaWx5VG90YWxzEiUKBXVzYWdlGAEgASgLMhYuZWR1YmJhLnYxLkZhbWlseVVzYWdlEhgKC3F1b3RhX2J5dGVzGAIgASgDSACIAQESFAoMcm93c193cml0dGVuGAMgASgDEhEKCXJvd3NfcmVhZBgEIAEoAxIQCghieXRlc19pbhgFIAEoAxIRCglieXRlc19vdXQYBiABKANCDgoMX3F1b3RhX2J5dGVzIn8KC1RhYmxlVG90YWxzEhgKC3F1b3RhX2J5dGVzGAEgASgDSACIAQESDQoFcmVhZHMYAiABKAMSDgoGd3JpdGVzGAMgASgDEhQKDHJvd3Nfd3JpdHRlbhgEIAEoAxIRCglyb3dzX3JlYWQYBSABKANCDgoMX3F1b3RhX2J5dGVzIloKD1NldFF1b3RhUmVxdWVzdBINCgV0YWJsZRgBIAEoCRIOCgZmYW1pbHkYAiABKAkSGAoLcXVvdGFfYnl0ZXMYAyABKANIAIgBAUIOCgxfcXVvdGFfYnl0ZXMiEgoQU2V0UXVvdGFSZXNwb25zZSIxChNFeHBvcnRCYWNrdXBSZXF1ZXN0Eg4KBmJhY2t1cBgBIAEoCRIKCgJpZBgCIAEoCSK1AQoORXhwb3J0ZWRCYWNrdXASCgoCaWQYASABKAkSDgoGYmFja3VwGAIgASgJEg0KBXRhYmxlGAMgASgJEhQKDHN0YXJ0X21pY3JvcxgEIAEoAxISCgplbmRfbWljcm9zGAUgASgDEhcKD2V4cG9ydGVkX21pY3JvcxgGIAEoAxINCgVmaWxlcxgHIAEoAxISCgpzaXplX2J5dGVzGAggASgDEhIKCnVucmVhZGFibGUYCSABKAgiRgoTSW1wb3J0QmFja3VwUmVxdWVzdBIMCgRuYW1lGAEgASgJEgoKAmlkGAIgASgJEhUKDWV4cGlyZV9taWNyb3MYAyABKAMiFgoUSW1wb3J0QmFja3VwUmVzcG9uc2UiFAoSTGlzdEV4cG9ydHNSZXF1ZXN0IkEKE0xpc3RFeHBvcnRzUmVzcG9uc2USKgoHZXhwb3J0cxgBIAMoCzIZLmVkdWJiYS52MS5FeHBvcnRlZEJhY2t1cCIhChNEZWxldGVFeHBvcnRSZXF1ZXN0EgoKAmlkGAEgASgJIhYKFERlbGV0ZUV4cG9ydFJlc3BvbnNlIhQKEkdldENvdW50ZXJzUmVxdWVzdCKGAQoTR2V0Q291bnRlcnNSZXNwb25zZRI+Cghjb3VudGVycxgBIAMoCzIsLmVkdWJiYS52MS5HZXRDb3VudGVyc1Jlc3BvbnNlLkNvdW50ZXJzRW50cnkaLwoNQ291bnRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBMoILCgdDb250cm9sElQKDUNvbXBhY3RUYWJsZXMSHy5lZHViYmEudjEuQ29tcGFjdFRhYmxlc1JlcXVlc3QaIC5lZHViYmEudjEuQ29tcGFjdFRhYmxlc1Jlc3BvbnNlMAESOgoFRmx1c2gSFy5lZHViYmEudjEuRmx1c2hSZXF1ZXN0GhguZWR1YmJhLnYxLkZsdXNoUmVzcG9uc2USTwoMU3BsaXRUYWJsZXRzEh4uZWR1YmJhLnYxLlNwbGl0VGFibGV0c1JlcXVlc3QaHy5lZHViYmEudjEuU3BsaXRUYWJsZXRzUmVzcG9uc2USTwoMTWVyZ2VUYWJsZXRzEh4uZWR1YmJhLnYxLk1lcmdlVGFibGV0c1JlcXVlc3QaHy5lZHViYmEudjEuTWVyZ2VUYWJsZXRzUmVzcG9uc2USTgoLTGlzdFRhYmxldHMSHS5lZHViYmEudjEuTGlzdFRhYmxldHNSZXF1ZXN0Gh4uZWR1YmJhLnYxLkxpc3RUYWJsZXRzUmVzcG9uc2UwARJdChBMaXN0VGFibGV0RXZlbnRzEiIuZWR1YmJhLnYxLkxpc3RUYWJsZXRFdmVudHNSZXF1ZXN0GiMuZWR1YmJhLnYxLkxpc3RUYWJsZXRFdmVudHNSZXNwb25zZTABElcKDkxpc3RUYWJsZU5hbWVzEiAuZWR1YmJhLnYxLkxpc3RUYWJsZU5hbWVzUmVxdWVzdBohLmVkdWJiYS52MS5MaXN0VGFibGVOYW1lc1Jlc3BvbnNlMAESXgoRRGVsZXRlVGFibGVBdE9uY2USIy5lZHViYmEudjEuRGVsZXRlVGFibGVBdE9uY2VSZXF1ZXN0GiQuZWR1YmJhLnYxLkRlbGV0ZVRhYmxlQXRPbmNlUmVzcG9uc2USYAoRTGlzdERlbGV0ZWRUYWJsZXMSIy5lZHViYmEudjEuTGlzdERlbGV0ZWRUYWJsZXNSZXF1ZXN0GiQuZWR1YmJhLnYxLkxpc3REZWxldGVkVGFibGVzUmVzcG9uc2UwARJVCg5HZXRGYW1pbHlVc2FnZRIgLmVkdWJiYS52MS5HZXRGYW1pbHlVc2FnZVJlcXVlc3QaIS5lZHViYmEudjEuR2V0RmFtaWx5VXNhZ2VSZXNwb25zZRJSCg1HZXRUYWJsZVVzYWdlEh8uZWR1YmJhLnYxLkdldFRhYmxlVXNhZ2VSZXF1ZXN0GiAuZWR1YmJhLnYxLkdldFRhYmxlVXNhZ2VSZXNwb25zZRJDCghTZXRRdW90YRIaLmVkdWJiYS52MS5TZXRRdW90YVJlcXVlc3QaGy5lZHViYmEudjEuU2V0UXVvdGFSZXNwb25zZRJJCgxFeHBvcnRCYWNrdXASHi5lZHViYmEudjEuRXhwb3J0QmFja3VwUmVxdWVzdBoZLmVkdWJiYS52MS5FeHBvcnRlZEJhY2t1cBJPCgxJbXBvcnRCYWNrdXASHi5lZHViYmEudjEuSW1wb3J0QmFja3VwUmVxdWVzdBofLmVkdWJiYS52MS5JbXBvcnRCYWNrdXBSZXNwb25zZRJOCgtMaXN0RXhwb3J0cxIdLmVkdWJiYS52MS5MaXN0RXhwb3J0c1JlcXVlc3QaHi5lZHViYmEudjEuTGlzdEV4cG9ydHNSZXNwb25zZTABEk8KDERlbGV0ZUV4cG9ydBIeLmVkdWJiYS52MS5EZWxldGVFeHBvcnRSZXF1ZXN0Gh8uZWR1YmJhLnYxLkRlbGV0ZUV4cG9ydFJlc3BvbnNlEkwKC0dldENvdW50ZXJzEh0uZWR1YmJhLnYxLkdldENvdW50ZXJzUmVxdWVzdBoeLmVkdWJiYS52MS5HZXRDb3VudGVyc1Jlc3BvbnNlYgZwcm90bzM");
 
 /**
  * @generated from message edubba.v1.CompactTablesRequest
@@ -773,6 +773,213 @@ export const SetQuotaResponseSchema: GenMessage<SetQuotaResponse> = /*@__PURE__*
   messageDesc(file_edubba_v1_control, 30);
 
 /**
+ * @generated from message edubba.v1.ExportBackupRequest
+ */
+export type ExportBackupRequest = Message<"edubba.v1.ExportBackupRequest"> & {
+  /**
+   * The backup: projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/backups/BACKUP.
+   *
+   * @generated from field: string backup = 1;
+   */
+  backup: string;
+
+  /**
+   * Its id in the backup store: 1 to 50 characters of [-_.a-zA-Z0-9], the first of which is none of [-.].
+   *
+   * @generated from field: string id = 2;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message edubba.v1.ExportBackupRequest.
+ * Use `create(ExportBackupRequestSchema)` to create a new message.
+ */
+export const ExportBackupRequestSchema: GenMessage<ExportBackupRequest> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 31);
+
+/**
+ * A backup in the backup store.
+ *
+ * @generated from message edubba.v1.ExportedBackup
+ */
+export type ExportedBackup = Message<"edubba.v1.ExportedBackup"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The backup that was exported, which may exist no more.
+   *
+   * @generated from field: string backup = 2;
+   */
+  backup: string;
+
+  /**
+   * The table of that.
+   *
+   * @generated from field: string table = 3;
+   */
+  table: string;
+
+  /**
+   * Each row is as it was at one instant between these times, in microseconds since 1970.
+   *
+   * @generated from field: int64 start_micros = 4;
+   */
+  startMicros: bigint;
+
+  /**
+   * @generated from field: int64 end_micros = 5;
+   */
+  endMicros: bigint;
+
+  /**
+   * When it was exported, in microseconds since 1970.
+   *
+   * @generated from field: int64 exported_micros = 6;
+   */
+  exportedMicros: bigint;
+
+  /**
+   * SSTables.
+   *
+   * @generated from field: int64 files = 7;
+   */
+  files: bigint;
+
+  /**
+   * Bytes of the SSTables.
+   *
+   * @generated from field: int64 size_bytes = 8;
+   */
+  sizeBytes: bigint;
+
+  /**
+   * It is damaged, or of a later release: only the id is known.
+   *
+   * @generated from field: bool unreadable = 9;
+   */
+  unreadable: boolean;
+};
+
+/**
+ * Describes the message edubba.v1.ExportedBackup.
+ * Use `create(ExportedBackupSchema)` to create a new message.
+ */
+export const ExportedBackupSchema: GenMessage<ExportedBackup> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 32);
+
+/**
+ * @generated from message edubba.v1.ImportBackupRequest
+ */
+export type ImportBackupRequest = Message<"edubba.v1.ImportBackupRequest"> & {
+  /**
+   * The new backup: projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/backups/BACKUP.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The id in the backup store.
+   *
+   * @generated from field: string id = 2;
+   */
+  id: string;
+
+  /**
+   * When the new backup is deleted, in microseconds since 1970: 6 hours to 90 days from now on.
+   *
+   * @generated from field: int64 expire_micros = 3;
+   */
+  expireMicros: bigint;
+};
+
+/**
+ * Describes the message edubba.v1.ImportBackupRequest.
+ * Use `create(ImportBackupRequestSchema)` to create a new message.
+ */
+export const ImportBackupRequestSchema: GenMessage<ImportBackupRequest> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 33);
+
+/**
+ * @generated from message edubba.v1.ImportBackupResponse
+ */
+export type ImportBackupResponse = Message<"edubba.v1.ImportBackupResponse"> & {
+};
+
+/**
+ * Describes the message edubba.v1.ImportBackupResponse.
+ * Use `create(ImportBackupResponseSchema)` to create a new message.
+ */
+export const ImportBackupResponseSchema: GenMessage<ImportBackupResponse> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 34);
+
+/**
+ * @generated from message edubba.v1.ListExportsRequest
+ */
+export type ListExportsRequest = Message<"edubba.v1.ListExportsRequest"> & {
+};
+
+/**
+ * Describes the message edubba.v1.ListExportsRequest.
+ * Use `create(ListExportsRequestSchema)` to create a new message.
+ */
+export const ListExportsRequestSchema: GenMessage<ListExportsRequest> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 35);
+
+/**
+ * @generated from message edubba.v1.ListExportsResponse
+ */
+export type ListExportsResponse = Message<"edubba.v1.ListExportsResponse"> & {
+  /**
+   * Some of the backups.
+   *
+   * @generated from field: repeated edubba.v1.ExportedBackup exports = 1;
+   */
+  exports: ExportedBackup[];
+};
+
+/**
+ * Describes the message edubba.v1.ListExportsResponse.
+ * Use `create(ListExportsResponseSchema)` to create a new message.
+ */
+export const ListExportsResponseSchema: GenMessage<ListExportsResponse> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 36);
+
+/**
+ * @generated from message edubba.v1.DeleteExportRequest
+ */
+export type DeleteExportRequest = Message<"edubba.v1.DeleteExportRequest"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message edubba.v1.DeleteExportRequest.
+ * Use `create(DeleteExportRequestSchema)` to create a new message.
+ */
+export const DeleteExportRequestSchema: GenMessage<DeleteExportRequest> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 37);
+
+/**
+ * @generated from message edubba.v1.DeleteExportResponse
+ */
+export type DeleteExportResponse = Message<"edubba.v1.DeleteExportResponse"> & {
+};
+
+/**
+ * Describes the message edubba.v1.DeleteExportResponse.
+ * Use `create(DeleteExportResponseSchema)` to create a new message.
+ */
+export const DeleteExportResponseSchema: GenMessage<DeleteExportResponse> = /*@__PURE__*/
+  messageDesc(file_edubba_v1_control, 38);
+
+/**
  * @generated from message edubba.v1.GetCountersRequest
  */
 export type GetCountersRequest = Message<"edubba.v1.GetCountersRequest"> & {
@@ -783,7 +990,7 @@ export type GetCountersRequest = Message<"edubba.v1.GetCountersRequest"> & {
  * Use `create(GetCountersRequestSchema)` to create a new message.
  */
 export const GetCountersRequestSchema: GenMessage<GetCountersRequest> = /*@__PURE__*/
-  messageDesc(file_edubba_v1_control, 31);
+  messageDesc(file_edubba_v1_control, 39);
 
 /**
  * @generated from message edubba.v1.GetCountersResponse
@@ -802,7 +1009,7 @@ export type GetCountersResponse = Message<"edubba.v1.GetCountersResponse"> & {
  * Use `create(GetCountersResponseSchema)` to create a new message.
  */
 export const GetCountersResponseSchema: GenMessage<GetCountersResponse> = /*@__PURE__*/
-  messageDesc(file_edubba_v1_control, 32);
+  messageDesc(file_edubba_v1_control, 40);
 
 /**
  * @generated from service edubba.v1.Control
@@ -933,6 +1140,49 @@ export const Control: GenService<{
     methodKind: "unary";
     input: typeof SetQuotaRequestSchema;
     output: typeof SetQuotaResponseSchema;
+  },
+  /**
+   * Copies a backup to the backup store, which the server's setting backup-store names, and answers when it is there.
+   * What was begun goes on when the caller has gone. Repeating it is safe. ALREADY_EXISTS where another backup has that
+   * id in the store, FAILED_PRECONDITION where the server has no backup store.
+   *
+   * @generated from rpc edubba.v1.Control.ExportBackup
+   */
+  exportBackup: {
+    methodKind: "unary";
+    input: typeof ExportBackupRequestSchema;
+    output: typeof ExportedBackupSchema;
+  },
+  /**
+   * Makes a backup of one in the backup store, and answers when it is ready. ALREADY_EXISTS where there is one of that
+   * name, NOT_FOUND where there is none of that id in the store, DATA_LOSS where that is damaged.
+   *
+   * @generated from rpc edubba.v1.Control.ImportBackup
+   */
+  importBackup: {
+    methodKind: "unary";
+    input: typeof ImportBackupRequestSchema;
+    output: typeof ImportBackupResponseSchema;
+  },
+  /**
+   * Lists the backups of the backup store, by id.
+   *
+   * @generated from rpc edubba.v1.Control.ListExports
+   */
+  listExports: {
+    methodKind: "server_streaming";
+    input: typeof ListExportsRequestSchema;
+    output: typeof ListExportsResponseSchema;
+  },
+  /**
+   * Removes a backup from the backup store.
+   *
+   * @generated from rpc edubba.v1.Control.DeleteExport
+   */
+  deleteExport: {
+    methodKind: "unary";
+    input: typeof DeleteExportRequestSchema;
+    output: typeof DeleteExportResponseSchema;
   },
   /**
    * Tells the counters of all servers, added up.

@@ -1,0 +1,62 @@
+/**
+ * The backup store of a process, by the setting `backupStore`. It is opened, and proven, when a backup is first
+ * exported or imported: a store that is not there does not keep the database from starting.
+ */
+import { BigtableError, Code } from '../../base/index.ts';
+import type { FileSystem } from '../../env/index.ts';
+import type { SharedStore } from '../../platform/index.ts';
+
+/** Files are read from beginning to end, a few at a time. */
+const MAX_OPEN_FILES = 4;
+
+export interface BackupStoreOptions {
+  /** A directory, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME. */
+  readonly address: string;
+  /** That of the store of the database's own files, where it is one that machines share. */
+  readonly ownIdentity?: string | undefined;
+}
+
+export class BackupStore {
+  readonly #options: BackupStoreOptions;
+  #opening: Promise<SharedStore> | undefined;
+
+  constructor(options: BackupStoreOptions) {
+    this.#options = options;
+  }
+
+  /** Fails as the store's adapter does, and is tried again then. */
+  readonly open = async (): Promise<FileSystem> => {
+    this.#opening ??= this.#open().catch((error: unknown) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return (await this.#opening).fileSystem;
+  };
+
+  async #open(): Promise<SharedStore> {
+    const { address, ownIdentity } = this.#options;
+    // most processes need no second store
+    const { openStore } = await import('./store.ts');
+    const store = await openStore(address, { maxOpenFiles: MAX_OPEN_FILES });
+    if (store.identity !== ownIdentity) return store;
+    await store.close();
+    throw new BigtableError(
+      Code.FAILED_PRECONDITION,
+      `the backup store ${address} is the store of the database itself: exported backups are to outlive that`,
+    );
+  }
+
+  async close(): Promise<void> {
+    // where it could not be opened there is nothing to close
+    const store = await this.#opening?.catch(() => undefined);
+    await store?.close();
+  }
+}
+
+/** Undefined where the process has none. */
+export function backupStoreOf(
+  address: string | undefined,
+  ownIdentity?: BackupStoreOptions['ownIdentity'],
+): BackupStore | undefined {
+  return address === undefined ? undefined : new BackupStore({ address, ownIdentity });
+}

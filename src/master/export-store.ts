@@ -1,0 +1,68 @@
+/** Manifests of the backup store, and its files as wholes (metadata/exported-backup-file.ts). */
+import { Code, inParallel, toBigtableError } from '../base/index.ts';
+import type { FileSystem } from '../env/index.ts';
+import { decodeExport, exportIdOf, type ExportManifest, exportPath } from '../metadata/index.ts';
+import type { ExportedBackup, ListedExport } from '../model/index.ts';
+
+/** A large file is read in pieces. */
+const PIECE_BYTES = 4 << 20;
+const READ_AT_ONCE = 16;
+
+/** Undefined where there is none. CorruptionError where it is damaged, or of a later release. */
+export async function readExport(store: FileSystem, id: string): Promise<ExportManifest | undefined> {
+  const path = exportPath(id);
+  return (await hasFile(store, path)) ? decodeExport(path, await readWhole(store, path)) : undefined;
+}
+
+/** By id. */
+export async function listExports(store: FileSystem): Promise<readonly ListedExport[]> {
+  const manifests = await store.list(exportPath(''));
+  const listed: (ListedExport | undefined)[] = [];
+  await inParallel(manifests.entries(), READ_AT_ONCE, async ([i, { path }]) => {
+    const id = exportIdOf(path);
+    try {
+      const manifest = await readExport(store, id);
+      listed[i] = manifest && exportedBackupOf(manifest);
+    } catch (thrown) {
+      if (toBigtableError(thrown).code !== Code.DATA_LOSS) throw thrown;
+      listed[i] = { id, state: 'unreadable' };
+    }
+  });
+  // one may have been deleted since it was listed
+  return listed.filter((one) => one !== undefined);
+}
+
+export function exportedBackupOf(manifest: ExportManifest): ExportedBackup {
+  const { id, backup, table, startMicros, endMicros, exportedMicros, files, sizeBytes } = manifest;
+  return { id, state: 'ready', backup, table, startMicros, endMicros, exportedMicros, files, sizeBytes };
+}
+
+export async function hasFile(store: FileSystem, path: string): Promise<boolean> {
+  try {
+    await store.size(path);
+    return true;
+  } catch (thrown) {
+    if (toBigtableError(thrown).code !== Code.NOT_FOUND) throw thrown;
+    return false;
+  }
+}
+
+export async function readWhole(store: FileSystem, path: string): Promise<Buffer> {
+  const sizeBytes = await store.size(path);
+  const pieces: Buffer[] = [];
+  for (let offset = 0; offset < sizeBytes; offset += PIECE_BYTES)
+    pieces.push(await store.read(path, offset, Math.min(PIECE_BYTES, sizeBytes - offset)));
+  return Buffer.concat(pieces);
+}
+
+/** ALREADY_EXISTS where there is a file of that path. */
+export async function writeWhole(store: FileSystem, path: string, contents: Uint8Array): Promise<void> {
+  const writer = await store.create(path);
+  try {
+    await writer.append(contents);
+  } catch (thrown) {
+    await writer.abort().catch(() => {});
+    throw thrown;
+  }
+  await writer.close();
+}
