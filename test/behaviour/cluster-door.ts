@@ -28,6 +28,7 @@ export type DoorOptions = Omit<ServerOptions, 'service' | 'env' | 'address' | 'p
 export class ClusterStorage {
   readonly fileSystem = new MemoryFileSystem();
   readonly lockService = new MemoryLockService();
+  readonly backupStore = new MemoryFileSystem();
 }
 
 export interface ClusterDoors {
@@ -38,13 +39,14 @@ export interface ClusterDoors {
 
 export async function openClusterDoors(
   servers: number,
-  { fileSystem, lockService }: ClusterStorage = new ClusterStorage(),
+  { fileSystem, lockService, backupStore }: ClusterStorage = new ClusterStorage(),
   options: DoorOptions = {},
   { keepDeletedMs = 0, ...settings }: Partial<TabletServerSettings> & { readonly keepDeletedMs?: number } = {},
 ): Promise<ClusterDoors> {
   const codecs = nativeCodecs();
   const shared = {
     fileSystem,
+    backupStore: async () => backupStore,
     lockService,
     transport: new LocalTransport(systemClock),
     clock: systemClock,

@@ -100,6 +100,7 @@ for (const [shell, offers] of Object.entries(SHELLS)) {
         'deletebackup',
         'deletecluster',
         'deletecolumn',
+        'deleteexportedbackup',
         'deletefamily',
         'deleteinstance',
         'deleterow',

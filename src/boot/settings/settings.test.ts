@@ -51,7 +51,7 @@ describe('settings', () => {
   test('each has a docstring that agrees with the table', () => {
     const source = readFileSync('src/boot/settings/settings.ts', 'utf8');
     const [body = ''] = /export interface DatabaseSettings \{[^}]*\}/.exec(source) ?? [];
-    const documented = [...body.matchAll(/\/\*\*([^/]*)\*\/\s*readonly (\w+):/g)].map(([, text = '', name]) => [
+    const documented = [...body.matchAll(/\/\*\*((?:[^*]|\*(?!\/))*)\*\/\s*readonly (\w+):/g)].map(([, text = '', name]) => [
       name,
       text.replaceAll(/\s*\n\s*\*?\s*/g, ' ').trim(),
     ]);

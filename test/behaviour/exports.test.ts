@@ -1,0 +1,160 @@
+/**
+ * Backups that are exported to another store and imported from there, through every door, by the library: what was
+ * exported outlives the backup and its table, also over a new start.
+ */
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { connect, openDatabase } from '../../src/boot/index.ts';
+import { BigtableError, Code, type Database, overService, RowMutation } from '../../src/embedded/index.ts';
+import { ByteBudget } from '../../src/env/index.ts';
+import { systemClock } from '../../src/platform/index.ts';
+import { startServer, startThreadedServer } from '../../src/server/index.ts';
+import type { Service } from '../../src/service/index.ts';
+import { ClusterStorage, openClusterDoors } from './cluster-door.ts';
+
+const BUDGET = new ByteBudget(64 * 1024 * 1024);
+
+type Start = () => Promise<Database>;
+
+function over(service: Service, close: () => Promise<void>): Database {
+  return overService(service, { clock: systemClock, requestBudget: BUDGET }, close);
+}
+
+async function through(address: string, close: () => Promise<void>): Promise<Database> {
+  const client = await connect(address);
+  return over(client.service, () => client.close().then(close));
+}
+
+/** By name: starts over storage that stays. */
+const STARTS: Readonly<Record<string, (directory: string, backupStore: string) => Start>> = {
+  'in this process': (directory, backupStore) => async () => {
+    const { service, close } = await openDatabase({ directory, settings: { backupStore } });
+    return over(service, close);
+  },
+  'a server': (directory, backupStore) => async () => {
+    const { service, env, close } = await openDatabase({ directory, settings: { backupStore } });
+    const server = await startServer({ service, env, address: '127.0.0.1:0' });
+    return through(server.address, () => server.close().then(close));
+  },
+  'a server of two threads': (directory, backupStore) => async () => {
+    const database = { directory, tabletServers: 2, settings: { backupStore } };
+    const server = await startThreadedServer({ address: '127.0.0.1:0', database });
+    return through(server.address, () => server.close());
+  },
+  'a cluster of three servers': () => {
+    const storage = new ClusterStorage();
+    let starts = 0;
+    return async () => {
+      const { addresses, close } = await openClusterDoors(3, storage);
+      return through(addresses[starts++ % 3]!, close);
+    };
+  },
+};
+
+for (const [name, starts] of Object.entries(STARTS)) {
+  describe(`exported backups: ${name}`, () => {
+    let directory: string;
+    let alive: NodeJS.Timeout;
+    before(async () => {
+      alive = setInterval(() => {}, 1000);
+      directory = await mkdtemp(join(tmpdir(), 'edubba-exports-'));
+    });
+    after(async () => {
+      clearInterval(alive);
+      await rm(directory, { recursive: true });
+    });
+
+    test('outlive the backup and its table, over a new start', { timeout: 120_000 }, async () => {
+      const start = starts(join(directory, 'data'), join(directory, 'backups'));
+      let database = await start();
+      const again = async (): Promise<void> => {
+        await database.close();
+        database = await start();
+      };
+      const rowsOf = async (table: string): Promise<string[]> => {
+        const found: string[] = [];
+        for await (const row of database.table(table).scan()) found.push(`${row.name}=${row.get('f:q')?.text}`);
+        return found;
+      };
+      await database.createTable('stays', { families: { f: {} } });
+      const table = await database.createTable('t', { families: { f: { maxVersions: 2 } }, splits: ['m'] });
+      for (const row of ['a', 'z']) await table.apply(new RowMutation(row).set('f:q', 'one', 1000));
+      const backup = await database.createBackup('t', 'b');
+      const exported = await database.backupStore.export('b', { id: 'monday' });
+      assert.deepEqual(
+        [exported.id, exported.backup, exported.table, exported.startMicros, exported.endMicros],
+        ['monday', 'b', 't', backup.startMicros, backup.endMicros],
+      );
+      assert.equal(exported.files, 2);
+      await table.deleteAllRows();
+      await database.deleteBackup('b');
+      await database.deleteTable('t', { atOnce: true });
+      await again();
+      assert.deepEqual(await database.backupStore.list(), [exported]);
+      const imported = await database.backupStore.import('monday', 'c');
+      assert.deepEqual([imported.name, imported.sourceBackup, imported.state], ['c', 'b', 'ready']);
+      assert.deepEqual(
+        (await database.listBackups()).map((one) => one.name),
+        ['c'],
+      );
+      const restored = await database.restoreTable('c', 't');
+      assert.deepEqual(await rowsOf('t'), ['a=one', 'z=one']);
+      await restored.apply(new RowMutation('b').set('f:q', 'later', 1000));
+      await database.deleteBackup('c');
+      await again();
+      assert.deepEqual(await rowsOf('t'), ['a=one', 'b=later', 'z=one']);
+
+      await assert.rejects(database.backupStore.export('c'), isError(Code.NOT_FOUND));
+      await assert.rejects(database.backupStore.import('tuesday', 'd'), isError(Code.NOT_FOUND));
+      await assert.rejects(database.backupStore.import('..', 'd'), isError(Code.INVALID_ARGUMENT));
+      await assert.rejects(database.backupStore.export('c', { as: 'x' } as object), isError(Code.INVALID_ARGUMENT));
+      await assert.rejects(
+        database.backupStore.import('monday', 'd', { expires: new Date() }),
+        isError(Code.INVALID_ARGUMENT),
+      );
+      await database.createBackup('t', 'b');
+      await assert.rejects(database.backupStore.export('b', { id: 'monday' }), isError(Code.ALREADY_EXISTS));
+      await assert.rejects(database.backupStore.import('monday', 'b'), isError(Code.ALREADY_EXISTS));
+      await database.backupStore.delete('monday');
+      await assert.rejects(database.backupStore.delete('monday'), isError(Code.NOT_FOUND));
+      assert.deepEqual(await database.backupStore.list(), []);
+      await database.close();
+    });
+  });
+}
+
+test('a database without a backup store says so', async () => {
+  const { service, close } = await openDatabase({ memory: true });
+  const database = over(service, close);
+  await database.createTable('t', { families: { f: {} } });
+  await database.createBackup('t', 'b');
+  for (const call of [
+    () => database.backupStore.export('b'),
+    () => database.backupStore.import('b', 'c'),
+    () => database.backupStore.list(),
+    () => database.backupStore.delete('b'),
+  ])
+    await assert.rejects(
+      call,
+      (error) => isError(Code.FAILED_PRECONDITION)(error) && /backup-store/.test(String(error)),
+    );
+  await database.close();
+});
+
+test('a directory of another kind, and that of the database, are no backup store', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'edubba-exports-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const { service, close } = await openDatabase({ directory, settings: { backupStore: directory } });
+  const database = over(service, close);
+  await database.createTable('t', { families: { f: {} } });
+  await database.createBackup('t', 'b');
+  await assert.rejects(database.backupStore.export('b'), isError(Code.FAILED_PRECONDITION));
+  await database.close();
+});
+
+function isError(code: number): (error: unknown) => boolean {
+  return (error) => error instanceof BigtableError && error.code === code;
+}
