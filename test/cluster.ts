@@ -91,6 +91,7 @@ export function inCluster(
 export class Cluster {
   readonly clock = new ManualClock();
   readonly fileSystem = new MemoryFileSystem();
+  readonly backupStore = new MemoryFileSystem();
   readonly slots = new MemorySlotStore();
   readonly env: Env;
   /** Lines of the log, with their fields. */
@@ -127,6 +128,7 @@ export class Cluster {
           });
     this.env = {
       fileSystem,
+      backupStore: async () => this.backupStore,
       lockService: this.#lockService(this.#locks),
       transport: this.#transport(new LocalTransport(clock)),
       clock,

@@ -132,7 +132,10 @@ export class Backups {
     const { file } = await this.#ready(name);
     const rows = await assignment.rowsOf(file.id, context);
     checkRows(file, rows, await this.#read(name));
-    return exports.export(file, rows, id, context);
+    return exports.export(file, rows, id, context).catch(async (thrown: unknown) => {
+      if ((await this.#read(name))?.file.id !== file.id) throw noBackup(name);
+      throw thrown;
+    });
   }
 
   #create(

@@ -18,6 +18,7 @@ export interface WireRequest {
 
 export const INSTANCE = 'projects/local/instances/local';
 export const T = `${INSTANCE}/tables/t`;
+const BACKUP = `${INSTANCE}/clusters/c/backups/b`;
 export const DATA = '/google.bigtable.v2.Bigtable/';
 export const ADMIN = '/google.bigtable.admin.v2.BigtableTableAdmin/';
 const INSTANCES = '/google.bigtable.admin.v2.BigtableInstanceAdmin/';
@@ -374,6 +375,14 @@ const CONTROL: WireRequest[] = [
     /tables\/none/,
     NOT_FOUND,
   ),
+  bad('an export of nothing', `${OPERATOR}ExportBackup`, { 2: 'x' }, /backup ""/),
+  bad('an export out of the store', `${OPERATOR}ExportBackup`, { 1: BACKUP, 2: '../x' }, /id "..\/x"/),
+  bad('an import of nothing', `${OPERATOR}ImportBackup`, { 1: BACKUP, 3: 1 }, /id ""/),
+  bad('an import to nowhere', `${OPERATOR}ImportBackup`, { 2: 'x', 3: 1 }, /backup ""/),
+  bad('an import that has expired', `${OPERATOR}ImportBackup`, { 1: BACKUP, 2: 'x', 3: -1 }, /6 hours/),
+  bad('an import that never expires', `${OPERATOR}ImportBackup`, { 1: BACKUP, 2: 'x', 3: 2n ** 63n - 1n }, /90 days/),
+  bad('a removal of nothing from the store', `${OPERATOR}DeleteExport`, {}, /id ""/),
+  bad('a removal of what lies above the store', `${OPERATOR}DeleteExport`, { 1: '..' }, /id ".."/),
   bad('the tablets of nothing', `${OPERATOR}ListTablets`, {}, /table name ""/),
   bad('the events of nothing', `${OPERATOR}ListTabletEvents`, {}, /table name ""/),
   bad('what the families of nothing take', `${OPERATOR}GetFamilyUsage`, {}, /table name ""/),

@@ -121,6 +121,37 @@ for (const [name, make] of Object.entries(TARGETS)) {
       await close();
     });
 
+    test('backups are exported, listed, imported and removed', async (t) => {
+      const { words, storeWords, close } = await make(t);
+      const run = (...command: string[]) => edubba([...words, ...command, ...storeWords]);
+      const said = (...command: string[]) => output([...words, ...command, ...storeWords]);
+      await output([...words, 'createtable', 'web', 'families=f:never']);
+      await output([...words, 'set', 'web', 'r', 'f:a=1']);
+      await output([...words, 'backup', 'web', 'b']);
+      const line = /^monday\s+web\s+\d{4}\/\d\d\/\d\d-\S+\s+\d+ bytes in 1 file\n$/;
+      assert.match(await said('exportbackup', 'b', '--as', 'monday'), line);
+      await output([...words, 'deletebackup', 'b']);
+      assert.match(await said('exportedbackups'), line);
+      const { exports } = JSON.parse(await said('exportedbackups', '--json'));
+      assert.deepEqual([exports.length, exports[0].id, exports[0].files], [1, 'monday', 1]);
+      assert.equal(await said('importbackup', 'monday', 'c', '--keep', '7d'), '');
+      const imported = JSON.parse(await said('importbackup', 'monday', 'd', '--json'));
+      assert.match(imported.sourceBackup, /\/backups\/b$/);
+      assert.equal(Math.round((imported.expireMicros - imported.startMicros) / 8.64e10), 30);
+      await output([...words, 'restore', 'c', 'then']);
+      assert.equal(await output([...words, 'count', 'then']), '1\n');
+      refused(await run('exportbackup', 'none'), 'NOT_FOUND', /none does not exist/);
+      refused(await run('exportbackup', 'c', '--as', 'monday'), 'ALREADY_EXISTS', /monday/);
+      refused(await run('importbackup', 'none', 'e'), 'NOT_FOUND', /has no backup none/);
+      refused(await run('importbackup', 'monday', 'c'), 'ALREADY_EXISTS', /exists already/);
+      refused(await run('importbackup', 'monday', 'e', '--keep', '1h'), 'INVALID_ARGUMENT', /6 hours/);
+      refused(await run('deleteexportedbackup', '../monday'), 'INVALID_ARGUMENT', /id/);
+      assert.equal(await said('deleteexportedbackup', 'monday'), '');
+      assert.equal(await said('exportedbackups'), '');
+      refused(await run('deleteexportedbackup', 'monday'), 'NOT_FOUND', /monday/);
+      await close();
+    });
+
     test('instances are created, listed and deleted', async (t) => {
       const { words, close } = await make(t);
       await output([...words, 'createtable', 'web', 'families=f:never']);
@@ -763,4 +794,13 @@ describe('what is not understood', () => {
     assert.match(await output(['help', 'setgcpolicy']), /maxage=10d/);
     assert.match(await output(['inspect', 'sstable', '--help']), /--verify[\s\S]*--entries/);
   });
+});
+
+test('commands on the backup store need one: of the command with a directory, of the server with an address', async (t) => {
+  const { words } = await TARGETS['a directory'](t);
+  await output([...words, 'createtable', 'web', 'families=f']);
+  refused(await edubba([...words, 'exportedbackups']), 'FAILED_PRECONDITION', /backup-store/);
+  const other = ['--address', '127.0.0.1:1', 'exportedbackups', '--backup-store', 'x'];
+  refused(await edubba(other), 'INVALID_ARGUMENT', /--backup-store is for --dir/);
+  refused(await edubba([...words, 'exportedbackups', '--backup-store', words[1]!]), 'FAILED_PRECONDITION', /./);
 });

@@ -51,10 +51,9 @@ describe('settings', () => {
   test('each has a docstring that agrees with the table', () => {
     const source = readFileSync('src/boot/settings/settings.ts', 'utf8');
     const [body = ''] = /export interface DatabaseSettings \{[^}]*\}/.exec(source) ?? [];
-    const documented = [...body.matchAll(/\/\*\*((?:[^*]|\*(?!\/))*)\*\/\s*readonly (\w+):/g)].map(([, text = '', name]) => [
-      name,
-      text.replaceAll(/\s*\n\s*\*?\s*/g, ' ').trim(),
-    ]);
+    const documented = [...body.matchAll(/\/\*\*((?:[^*]|\*(?!\/))*)\*\/\s*readonly (\w+):/g)].map(
+      ([, text = '', name]) => [name, text.replaceAll(/\s*\n\s*\*?\s*/g, ' ').trim()],
+    );
     assert.deepEqual(
       documented,
       Object.entries(DATABASE_SETTINGS).map(([name, setting]) => [name, docText(setting)]),

@@ -399,6 +399,13 @@ const CALLS: Readonly<Record<string, readonly [who: string, call: (api: ApiClien
   'CompactTables of one': ['A', (api) => api.stream(control.compactTables, { table: TABLE })],
   'CompactTables of all': ['A', (api) => api.stream(control.compactTables, {})],
   Flush: ['A', (api) => api.ask(control.flush, {})],
+  ExportBackup: ['A', (api) => api.ask(control.exportBackup, { backup: `${CLUSTER}/backups/none`, id: 'x' })],
+  ImportBackup: [
+    'A',
+    (api) => api.ask(control.importBackup, { name: `${CLUSTER}/backups/none`, id: 'x', expireMicros: 1n << 52n }),
+  ],
+  ListExports: ['A', (api) => api.stream(control.listExports, {})],
+  DeleteExport: ['A', (api) => api.ask(control.deleteExport, { id: 'x' })],
   GetCounters: ['A', (api) => api.ask(control.getCounters, {})],
   ListOperations: ['AURVWIFS', (api) => api.ask(operations.listOperations, { name: 'operations' })],
 };
@@ -408,7 +415,7 @@ const UNGUARDED = /^(Open|GetClientConfiguration|PrepareQuery|ExecuteQuery|.*Sna
 
 test('rights of every call of the API are tested', () => {
   const tested = new Set(Object.keys(CALLS).map((name) => /^\w+/.exec(name)![0]));
-  const missing = [Bigtable, BigtableTableAdmin, BigtableInstanceAdmin]
+  const missing = [Bigtable, BigtableTableAdmin, BigtableInstanceAdmin, Control]
     .flatMap(({ methods }) => methods.map(({ name }) => name))
     .filter((name) => !tested.has(name) && !UNGUARDED.test(name));
   assert.deepEqual(missing, []);
