@@ -14,7 +14,7 @@ import { tables } from './tables.mjs';
 const MODELS = {
   A: { model: serving, faults: 'lapse expire crash mc dup lost trim master move back gc sweep' },
   B: { model: slots, faults: 'lapse time sw flush' },
-  C: { model: structure, faults: 'expire put comp split merge master sweep lose backup copy unbackup' },
+  C: { model: structure, faults: 'expire put comp split merge master sweep lose backup copy unbackup import' },
   D: { model: hotRows, faults: 'refuse error crash lapse gone' },
   E: { model: tables, faults: 'create master crash lost move' },
   F: { model: metadataSplits, faults: 'msplit split release merge comp expire lost sweep' },
@@ -234,6 +234,14 @@ export const PLANTED = [
     'backup copy unbackup comp sweep master',
     { compOne: 1, own: 1 },
   ],
+  ['C18 a sweep takes files that are being imported', 'C', 'sweepTakesImports', 'import sweep', UNLOADED_OWN],
+  [
+    'C19 a master imports a backup before any server has met it',
+    'C',
+    'importUnmet',
+    'import sweep master',
+    UNLOADED_OWN,
+  ],
   ['D01 a change is answered before it is durable', 'D', 'earlyAnswer', 'crash', { ops: ['i', 'i'] }],
   [
     'D02 a check that writes nothing is answered before what it saw is durable',
@@ -382,6 +390,9 @@ export const SOUND = [
   ['backup + sweep + two masters', 'C', 'backup comp sweep:2 master', UNLOADED_OWN],
   ['backup, copy, deletion + sweep', 'C', 'backup copy unbackup comp sweep:2', UNLOADED_OWN],
   ['backup, copy, deletion + two masters', 'C', 'backup copy unbackup comp sweep master', { compOne: 1, own: 1 }],
+  ['import + compaction + sweep', 'C', 'import:2 comp sweep expire', UNLOADED_OWN],
+  ['import + sweep + two masters', 'C', 'import:2 comp sweep:2 master', UNLOADED_OWN],
+  ['import, backup, copy, deletion + two masters', 'C', 'import backup copy unbackup sweep master', UNLOADED_OWN],
   ['tables, two masters', 'E', 'create:2 master', { wedge: true }],
   ['tables, two masters, lost answers, METADATA moved', 'E', 'create master lost move', { wedge: true }],
   ['tables, masters that crash and lose the lock', 'E', 'create:2 master crash lost', {}],

@@ -5,12 +5,13 @@
  *
  * A backup is a row with the files of a tablet, which the master commits for it; a copy of one, and a table that is
  * restored from it, is a row with the same files. With `own` a server deletes the files that it has written itself as
- * soon as its row does not list them.
+ * soon as its row does not list them. A backup may also be imported: a file comes from outside, which no row lists until
+ * the master commits that of the backup.
  *
  * Keys are the points 1 to K. A row: id, e epoch, w version, l location, f files, it intent of a merge.
  * srv: ok alive, tabs: lo and hi bounds, e, w, f as in the row, c commit under way. cur: the newest acknowledged
- * version of each key. mst, sw, bk: masters, their sweeps, and the backups that they make. bks: rows of backups, each
- * with the versions that it must have at least. met: the latest master that the servers have met. bud: how often each
+ * version of each key. mst, sw, bk, im: masters, their sweeps, and the backups that they make and import. bks: rows of
+ * backups, each with the versions that it must have at least. met: the latest master that the servers have met. bud: how often each
  * fault or move may still happen.
  */
 import { clone } from './search.mjs';
@@ -39,8 +40,8 @@ function init(cfg) {
     cur: { ...one },
     net: [],
     mst: [
-      { b: 1, m: null, sw: null, bk: null },
-      { b: 0, m: null, sw: null, bk: null },
+      { b: 1, m: null, sw: null, bk: null, im: null },
+      { b: 0, m: null, sw: null, bk: null, im: null },
     ],
     bks: [],
     met: 0,
@@ -154,7 +155,8 @@ function next(s, cfg) {
         if (m.k === 'B') {
           if (m.mi < t.met && !bug('backupNoFence')) return;
           t.bks.push({ f: m.f, least: m.least });
-          if (t.mst[m.mi].bk?.sent) t.mst[m.mi].bk = null;
+          if (m.im) t.mst[m.mi].im = null;
+          else if (t.mst[m.mi].bk?.sent) t.mst[m.mi].bk = null;
           return;
         }
         const cond = r && (m.id === undefined || r.id === m.id) && r.e === m.e && (r.w === m.w || bug('epochOnly'));
@@ -366,10 +368,31 @@ function next(s, cfg) {
           t.bks.splice(n, 1);
         }),
       );
-    if (!w && s.bud.sweep > 0 && (!M.bk || bug('backupDuringSweep')))
+    // an import: the file is copied, and its row committed between two sweeps
+    if (!M.im && s.bud.import > 0)
+      add(`M${mi} begins an import`, (t) => {
+        t.bud.import--;
+        // a master calls every server before it does anything
+        if (!bug('importUnmet')) t.met = Math.max(t.met, mi);
+        t.mst[mi].im = {};
+      });
+    if (M.im && M.im.f === undefined)
+      add(`M${mi}: a server has copied a file of the import`, (t) => {
+        t.mst[mi].im.f = t.nf;
+        t.files[t.nf++] = {};
+      });
+    if (M.im?.f !== undefined && !M.im.sent && !w)
+      add(`M${mi} commits a row of an import`, (t) => {
+        const { f } = t.mst[mi].im;
+        t.mst[mi].im.sent = 1;
+        t.net.push({ k: 'B', key: 0, f: [f], least: {}, mi, im: 1 });
+      });
+    if (!w && s.bud.sweep > 0 && !M.im?.sent && (!M.bk || bug('backupDuringSweep')))
       add(`M${mi} sweep: lists files`, (t) => {
         t.bud.sweep--;
-        t.mst[mi].sw = { ph: 1, c: Object.keys(t.files).map(Number) };
+        const { im } = t.mst[mi];
+        const listed = Object.keys(t.files).map(Number);
+        t.mst[mi].sw = { ph: 1, c: listed.filter((f) => f !== im?.f || bug('sweepTakesImports')) };
       });
     if (
       w &&
