@@ -1,10 +1,10 @@
 /**
  * npm run test:stores [-- --short]: stores that many machines share, against programs of others. A directory (on the
  * disk of this machine) and versitygw, an S3 store of a Go module: races of writers, fencers and sweeps by seed, and on
- * S3 the self-test, large files and refusals; on both a read cache. Needs Go for versitygw. Closes with one line
- * 'N passed, N failed, N skipped'.
+ * S3 the self-test, large files and refusals; on both a read cache, and a backup that is exported and imported while
+ * servers are killed. Needs Go for versitygw. Closes with one line 'N passed, N failed, N skipped'.
  *
- * --short: fewer races.
+ * --short: fewer races, and a smaller backup.
  */
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildOrExit } from './lib/build.mjs';
 import { argumentsOf, helpIfAsked } from './lib/command-line.mjs';
+import { exportUnderKills } from './lib/exported-backups.mjs';
 import { Report } from './lib/report.mjs';
 import { secondsSince } from './lib/repository.mjs';
 import { freePort } from './lib/server.mjs';
@@ -25,6 +26,7 @@ const MAX_GROWTH_MIB = 160;
 const CACHED_FILE_MIB = 64;
 
 const { values } = argumentsOf({ options: { short: { type: 'boolean', default: false } } });
+const backupMib = values.short ? 32 : 256;
 const races = values.short ? { directory: 200, s3: 60 } : { directory: 1000, s3: 300 };
 
 buildOrExit();
@@ -68,6 +70,24 @@ async function directoryRaces() {
   );
   await readCache(machines[0].fileSystem, machines[1]);
   for (const machine of machines) await machine.close();
+  await exportOver(join(scratch, 'backups'), 'directories', (address) => openSharedDirectory(address, options));
+}
+
+/**
+ * @param {string} store
+ * @param {string} folder Of the databases.
+ * @param {(address: string) => Promise<SharedStore & { close(): Promise<void> }>} open
+ */
+async function exportOver(store, folder, open) {
+  const listStore = async () => {
+    const { fileSystem, close } = await open(store);
+    const found = await fileSystem.list('');
+    await close();
+    // one that is killed in its self-test leaves a small file of that
+    return found.map(({ path }) => path).filter((path) => !path.startsWith('self-test/'));
+  };
+  const env = { AWS_ACCESS_KEY_ID: 'testkey', AWS_SECRET_ACCESS_KEY: 'testsecret' };
+  await exportUnderKills(report, { scratch: join(scratch, folder), store, env, mib: backupMib, listStore });
 }
 
 /**
@@ -132,6 +152,8 @@ async function onS3(endpoint) {
     races.s3,
   );
   for (const machine of machines) await machine.close();
+  const backups = `s3://bucket/backups?endpoint=${endpoint}`;
+  await exportOver(backups, 's3-databases', (store) => openS3Store(store, options));
 }
 
 /**
