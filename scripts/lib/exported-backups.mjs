@@ -4,7 +4,7 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { secondsSince } from './repository.mjs';
+import { capture, ROOT, secondsSince } from './repository.mjs';
 import { edubbaCommand, startServer } from './server.mjs';
 
 const VALUE_BYTES = 32 << 10;
@@ -123,6 +123,13 @@ export async function exportUnderKills(report, { scratch, store, env = {}, mib, 
   report.check(left.length === 0, 'nothing is left in the store', left.join(', '));
   await reading.close();
   await other.kill();
+  const [program = ''] = edubbaCommand('');
+  const checked = await capture(program, [join(ROOT, 'bin', 'edubba'), 'inspect', 'check', join(scratch, 'importing')]);
+  report.check(
+    checked.status === 0,
+    'inspect check finds nothing',
+    checked.status === 0 ? '' : checked.out + checked.err,
+  );
 }
 
 /** @param {number} index */

@@ -50,6 +50,24 @@ describe('a copy of a file', () => {
     assert.deepEqual(await copier.copy(wanted), one);
   });
 
+  test('waits while others are made, and comes in its turn', async () => {
+    const ends: (() => void)[] = [];
+    const fileSystem = new MemoryFileSystem({
+      faults: (operation) => (operation === 'closeFile' ? new Promise((end) => ends.push(end)) : undefined),
+    });
+    const { copier, backupStore } = copierOf({ fileSystem });
+    await write(backupStore, 'files/x/1', Buffer.from('contents'));
+    const made = Array.from({ length: 9 }, (_, i) =>
+      copier.copy({ direction: 'import', path: 'files/x/1', copyPath: `sstables/imported-0000001f-${i}` }),
+    );
+    for (const done of [0, 4, 8]) {
+      while (ends.length < Math.min(4, made.length - done)) await backupStore.size('files/x/1');
+      assert.ok(ends.length <= 4, `${ends.length} copies at the same time`);
+      for (const end of ends.splice(0)) end();
+    }
+    assert.equal((await Promise.all(made)).length, 9);
+  });
+
   test('of an empty file, and of none', async () => {
     const { copier, backupStore, fileSystem } = copierOf();
     await write(backupStore, 'files/x/1', Buffer.alloc(0));

@@ -10,8 +10,9 @@ import { type Env, type FileSystem, openBackupStore } from '../env/index.ts';
 import { FILES_DIRECTORY, type FileCopy, type TabletServerCalls } from '../protocol/index.ts';
 import { BlockCache, isImportedPath, SsTable } from '../sstable/index.ts';
 
-/** A file is read and written in pieces of this size, which bounds the memory. */
+/** A file is read and written in pieces of this size, by so many copies at the same time, which bounds the memory. */
 const PIECE_BYTES = 2 << 20;
+const COPIES_AT_ONCE = 4;
 
 type Wanted = Pick<TabletServerCalls['copyFile']['message'], 'direction' | 'path' | 'copyPath'>;
 
@@ -19,6 +20,9 @@ export class FileCopier {
   readonly #env: Env;
   /** By the path of the copy. */
   readonly #underWay = new Map<string, Promise<FileCopy>>();
+  /** Of those that wait for others to end: what begins each. */
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
 
   constructor(env: Env) {
     this.#env = env;
@@ -28,10 +32,24 @@ export class FileCopier {
     const { copyPath } = wanted;
     let copying = this.#underWay.get(copyPath);
     if (copying === undefined) {
-      copying = this.#copy(wanted).finally(() => this.#underWay.delete(copyPath));
+      copying = this.#inTurn(() => this.#copy(wanted)).finally(() => this.#underWay.delete(copyPath));
       this.#underWay.set(copyPath, copying);
     }
     return copying;
+  }
+
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#running === COPIES_AT_ONCE) await new Promise<void>((begin) => this.#waiting.push(begin));
+    else this.#running++;
+    assert(this.#running <= COPIES_AT_ONCE, 'a copy begins when another one has ended');
+    try {
+      return await work();
+    } finally {
+      // the next one takes the place of this one
+      const begin = this.#waiting.shift();
+      if (begin === undefined) this.#running--;
+      else begin();
+    }
   }
 
   async #copy({ direction, path, copyPath }: Wanted): Promise<FileCopy> {
