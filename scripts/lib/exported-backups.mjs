@@ -124,7 +124,8 @@ export async function exportUnderKills(report, { scratch, store, env = {}, mib, 
   await reading.close();
   await other.kill();
   const [program = ''] = edubbaCommand('');
-  const checked = await capture(program, [join(ROOT, 'bin', 'edubba'), 'inspect', 'check', join(scratch, 'importing')]);
+  const words = ['--dir', join(scratch, 'importing'), 'inspect', 'check'];
+  const checked = await capture(program, [join(ROOT, 'bin', 'edubba'), ...words]);
   report.check(
     checked.status === 0,
     'inspect check finds nothing',
