@@ -13,6 +13,9 @@
  *   npm run bench -- recovery [--mb=1024] [--tablets=200] [--json=FILE]
  *       the death of one of three tablet servers whose log is long: times, bytes read and memory
  *       (lib/recovery-bench.mjs)
+ *   npm run bench -- retention [--rounds=9] [--rows=N] [--json=FILE]
+ *       writes to a table whose changes are kept for a change stream, next to those to one without
+ *       (lib/retention-bench.mjs)
  *   npm run bench -- NAME [ARGUMENTS]
  *       bench/NAME.ts
  */
@@ -23,6 +26,7 @@ import { compare } from './lib/compare.mjs';
 import { helpIfAsked } from './lib/command-line.mjs';
 import { recoveryBench } from './lib/recovery-bench.mjs';
 import { filesUnder, ROOT, run } from './lib/repository.mjs';
+import { retentionBench } from './lib/retention-bench.mjs';
 import { serverBench } from './lib/server-bench.mjs';
 import { goMissing } from './lib/tools.mjs';
 
@@ -41,7 +45,7 @@ if (what === 'compare') {
   buildOrExit();
   process.exit(await compare(words));
 }
-const others = { server: serverBench, cluster: clusterBench, recovery: recoveryBench };
+const others = { server: serverBench, cluster: clusterBench, recovery: recoveryBench, retention: retentionBench };
 const bench = others[/** @type {keyof typeof others} */ (what)];
 if (bench === undefined) {
   console.log(`usage: npm run bench -- ${[...Object.keys(others), 'compare', ...names].join('|')} [ARGUMENTS]`);
