@@ -10,7 +10,7 @@ import { edubbaCommand, startServer } from './server.mjs';
 const VALUE_BYTES = 32 << 10;
 const ROWS_AT_ONCE = 16;
 const READY = /listening on (\S+:\d+)/;
-/** Of the table: a backup has a file of each. */
+/** A backup of the table has a file of each. */
 const TABLETS = 24;
 const KILLS = 3;
 const MIB = 1 << 20;

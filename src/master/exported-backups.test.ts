@@ -11,6 +11,7 @@ import { callMaster, FILES_DIRECTORY, type MasterCalls } from '../protocol/index
 
 const BACKUPS = 'projects/p/instances/i/clusters/c/backups/';
 const FAR = 4_000_000_000_000_000;
+const IMPORTED = `${FILES_DIRECTORY}imported-`;
 const TWO = { servers: 2 };
 
 /** Addresses of masters that have taken the place of the first. */
@@ -116,7 +117,6 @@ describe('exports and imports', () => {
     'end with their master; the next one makes them anew and leaves nothing over',
     inCluster(async (cluster) => {
       await prepare(cluster);
-      const own = await countOf(cluster.fileSystem, FILES_DIRECTORY);
       for (const begin of [() => exportIt(cluster), () => importIt(cluster)]) {
         let copies = 0;
         let end = (): void => {};
@@ -138,11 +138,96 @@ describe('exports and imports', () => {
       }
       await checkRestored(cluster, 'c');
       await call(cluster, 'sweep', {});
-      assert.equal(await countOf(cluster.fileSystem, FILES_DIRECTORY), own + 4);
+      assert.equal(await countOf(cluster.fileSystem, IMPORTED), 4);
       assert.deepEqual(await backupNames(cluster), ['b', 'c']);
       await call(cluster, 'deleteExport', { id: 'x' });
       assert.equal(await countOf(cluster.backupStore), 0);
     }, TWO),
+  );
+
+  test(
+    'whose manifest lands though its answer is lost are there with their files, and a repetition finds them',
+    inCluster(async (cluster) => {
+      await prepare(cluster);
+      let lost = 0;
+      const create = cluster.backupStore.create.bind(cluster.backupStore);
+      cluster.backupStore.create = async (path) => {
+        const writer = await create(path);
+        if (!path.startsWith('manifests/') || lost++ > 0) return writer;
+        const close = async (): Promise<void> => {
+          await writer.close();
+          throw unavailable('the answer is lost');
+        };
+        return { append: (bytes) => writer.append(bytes), abort: () => writer.abort(), close };
+      };
+      await rejectsWith(Code.UNAVAILABLE, exportIt(cluster), /the answer is lost/);
+      const { exportedMicros } = await exportIt(cluster);
+      const { exports } = await call(cluster, 'listExports', {});
+      assert.equal(exports[0]?.exportedMicros, exportedMicros);
+      assert.equal(lost, 1);
+      await importIt(cluster);
+      await checkRestored(cluster, 'c');
+    }),
+  );
+
+  test(
+    'whose manifest lands after the next attempt has begun are there once',
+    inCluster(async (cluster) => {
+      await prepare(cluster);
+      let land = async (): Promise<void> => {};
+      let attempts = 0;
+      const create = cluster.backupStore.create.bind(cluster.backupStore);
+      cluster.backupStore.create = async (path) => {
+        const writer = await create(path);
+        if (!path.startsWith('manifests/') || attempts++ > 0) return writer;
+        const close = async (): Promise<void> => {
+          land = () => writer.close();
+          throw unavailable('no answer');
+        };
+        return { append: (bytes) => writer.append(bytes), abort: () => writer.abort(), close };
+      };
+      await rejectsWith(Code.UNAVAILABLE, exportIt(cluster), /no answer/);
+      let copies = 0;
+      cluster.onCall = ({ method, go }) => (method === 'copyFile' && ++copies === 2 ? land().then(go) : undefined);
+      const { files } = await exportIt(cluster);
+      assert.equal(await countOf(cluster.backupStore), files + 2);
+      cluster.onCall = undefined;
+      await importIt(cluster);
+      await checkRestored(cluster, 'c');
+    }),
+  );
+
+  test(
+    'that fail leave files that a deletion removes',
+    inCluster(async (cluster) => {
+      await prepare(cluster);
+      const { list } = cluster.backupStore;
+      cluster.onCall = ({ method }) => {
+        if (method !== 'copyFile') return undefined;
+        // nor can the files be deleted
+        cluster.backupStore.list = () => Promise.reject(unavailable('the store is gone'));
+        return Promise.reject(new BigtableError(Code.RESOURCE_EXHAUSTED, 'full'));
+      };
+      const writer = await cluster.backupStore.create('files/x/earlier/1');
+      await writer.close();
+      await rejectsWith(Code.RESOURCE_EXHAUSTED, exportIt(cluster), /full/);
+      cluster.backupStore.list = list;
+      await call(cluster, 'deleteExport', { id: 'x' });
+      await rejectsWith(Code.NOT_FOUND, call(cluster, 'deleteExport', { id: 'x' }));
+      assert.equal(await countOf(cluster.backupStore), 0);
+    }),
+  );
+
+  test(
+    'name the server that has no backup store',
+    inCluster(async (cluster) => {
+      await prepare(cluster);
+      cluster.onCall = ({ method }) => {
+        if (method !== 'copyFile') return undefined;
+        return Promise.reject(new BigtableError(Code.FAILED_PRECONDITION, 'there is no backup store'));
+      };
+      await rejectsWith(Code.FAILED_PRECONDITION, exportIt(cluster), /^tablet server \S+ at server-0: there is no/);
+    }),
   );
 
   test(
@@ -170,7 +255,6 @@ describe('exports and imports', () => {
     inCluster(async (cluster) => {
       await prepare(cluster);
       await exportIt(cluster);
-      const own = await countOf(cluster.fileSystem, FILES_DIRECTORY);
       let copies = 0;
       cluster.onCall = ({ method }) => {
         if (method !== 'copyFile' || ++copies !== 3) return undefined;
@@ -180,7 +264,7 @@ describe('exports and imports', () => {
       cluster.onCall = undefined;
       assert.deepEqual(await backupNames(cluster), ['b']);
       await call(cluster, 'sweep', {});
-      assert.equal(await countOf(cluster.fileSystem, FILES_DIRECTORY), own);
+      assert.equal(await countOf(cluster.fileSystem, IMPORTED), 0);
       await importIt(cluster);
       await checkRestored(cluster, 'c');
     }, TWO),

@@ -21,7 +21,7 @@ import {
   type MetadataRow,
 } from '../metadata/index.ts';
 import type { ExportedBackup, ListedExport } from '../model/index.ts';
-import { FILES_DIRECTORY, type FileCopy } from '../protocol/index.ts';
+import { FILES_DIRECTORY, type FileCopy, isDeposed } from '../protocol/index.ts';
 import { importedPath } from '../sstable/index.ts';
 import { exportedBackupOf, hasFile, listExports, readExport, readWhole, writeWhole } from './export-store.ts';
 import type { Servers } from './servers.ts';
@@ -71,23 +71,33 @@ export class ExportedBackups {
   export(file: BackupFile, rows: readonly MetadataRow[], id: string, context: RequestContext): Promise<ExportedBackup> {
     return this.#turns.inTurn(id, async () => {
       const store = await openBackupStore(this.#env);
-      const before = await readExport(store, id).catch((thrown: unknown) => {
-        if (toBigtableError(thrown).code !== Code.DATA_LOSS) throw thrown;
-        throw exists(id, ', and cannot be read: delete it first');
-      });
-      if (before?.backupId === file.id && before.backup === file.name) return exportedBackupOf(before);
-      if (before !== undefined) throw exists(id);
+      const before = await readExportOf(store, file, id);
+      if (before !== undefined) return exportedBackupOf(before);
       const directory = `${exportFilesPath(id)}${this.#env.random.uniqueName()}/`;
-      let manifest: ExportManifest;
+      const leave = (error: unknown): void => this.#logLeft(id, error);
+      let manifest: ExportManifest | undefined;
       try {
-        manifest = await this.#export(store, file, { rows, id, directory }, context);
+        manifest = await this.#copyOut(store, file, { rows, id, directory }, context);
+        // one that was replaced may have been cut short, and its files deleted
+        await this.#servers.checkMastership();
       } catch (thrown) {
-        await this.#deleteAll(store, directory).catch((error: unknown) => this.#logLeft(id, error));
+        await this.#deleteAll(store, directory).catch(leave);
         throw thrown;
       }
+      // one of unknown outcome may land later: its files stay
+      await writeWhole(store, exportPath(id), encodeExport(manifest)).catch(async (thrown: unknown) => {
+        if (toBigtableError(thrown).code !== Code.ALREADY_EXISTS) throw thrown;
+        const landed = await readExportOf(store, file, id).catch(async (error: unknown) => {
+          await this.#deleteAll(store, directory).catch(leave);
+          throw error;
+        });
+        manifest = landed ?? manifest;
+      });
+      const { rows: written, files, sizeBytes } = manifest;
+      this.#env.logger.info('a backup was exported', { backup: file.name, id, files, sizeBytes });
       // of attempts that were cut short; none of them can end any more
-      const isOwn = (path: string): boolean => path.startsWith(directory);
-      await this.#deleteAll(store, exportFilesPath(id), isOwn).catch((error: unknown) => this.#logLeft(id, error));
+      const kept = written.path.slice(0, written.path.lastIndexOf('/') + 1);
+      await this.#deleteAll(store, exportFilesPath(id), (path) => path.startsWith(kept)).catch(leave);
       return exportedBackupOf(manifest);
     });
   }
@@ -96,14 +106,15 @@ export class ExportedBackups {
     return listExports(await openBackupStore(this.#env));
   }
 
-  /** NOT_FOUND where there is none. */
+  /** Also what attempts that failed have left. NOT_FOUND where there is nothing. */
   delete(id: string): Promise<void> {
     return this.#turns.inTurn(id, async () => {
       const store = await openBackupStore(this.#env);
       const path = exportPath(id);
-      if (!(await hasFile(store, path))) throw noExport(id);
-      await store.delete(path);
-      await this.#deleteAll(store, exportFilesPath(id));
+      const isThere = await hasFile(store, path);
+      if (isThere) await store.delete(path);
+      const deleted = await this.#deleteAll(store, exportFilesPath(id));
+      if (!isThere && deleted === 0) throw noExport(id);
     });
   }
 
@@ -143,13 +154,13 @@ export class ExportedBackups {
     }
   }
 
-  async #export(
+  /** Copies all files, and the rows. Returns the manifest, which is to be written. */
+  async #copyOut(
     store: FileSystem,
     file: BackupFile,
     { rows, id, directory }: { readonly rows: readonly MetadataRow[]; readonly id: string; readonly directory: string },
     context: RequestContext,
   ): Promise<ExportManifest> {
-    const { clock, logger } = this.#env;
     const paths = [...new Set(rows.flatMap((row) => Object.values(row.files).flat()))];
     const pathThere = (path: string): string => directory + lastPart(path);
     const wanted = paths.map((path): Copy => ({ direction: 'export', path, copyPath: pathThere(path) }));
@@ -165,19 +176,12 @@ export class ExportedBackups {
     const { id: backupId, name: backup, table, startMicros, endMicros, schema, policies } = file;
     assert(endMicros !== undefined, 'a backup that is ready has an end');
     const sizeBytes = files.reduce((sum, one) => sum + one.sizeBytes, 0);
-    const manifest: ExportManifest = {
+    return {
       ...{ id, backupId, backup, table, startMicros, endMicros, schema, policies, sizeBytes },
-      exportedMicros: clock.nowMicros(),
+      exportedMicros: this.#env.clock.nowMicros(),
       files: files.length,
       rows: { path: rowsPath, sizeBytes: listed.length, checksum: this.#env.codecs.checksum(listed) },
     };
-    // one that was replaced may have been cut short, and its files deleted
-    await this.#servers.checkMastership();
-    await writeWhole(store, exportPath(id), encodeExport(manifest)).catch((thrown: unknown) => {
-      throw toBigtableError(thrown).code === Code.ALREADY_EXISTS ? exists(id) : thrown;
-    });
-    logger.info('a backup was exported', { backup, id, files: files.length, sizeBytes });
-    return manifest;
   }
 
   async #readRows({ id, rows: { path, sizeBytes, checksum }, files }: ExportManifest, tableId: string) {
@@ -208,13 +212,17 @@ export class ExportedBackups {
 
   async #copy(wanted: Copy, turn: number, context: RequestContext): Promise<FileCopy> {
     for (let attempt = 1; ; attempt++) {
+      const servers = this.#servers.all();
+      const server = servers[(turn + attempt) % servers.length];
       try {
-        const servers = this.#servers.all();
-        const server = servers[(turn + attempt) % servers.length];
         if (server === undefined) throw unavailable('there is no tablet server that could copy files');
         return await this.#servers.caller.callUntilDone(server, 'copyFile', wanted, context);
       } catch (thrown) {
-        const { code } = toBigtableError(thrown);
+        const error = toBigtableError(thrown);
+        const { code, message } = error;
+        if (isDeposed(error)) throw error;
+        if (code === Code.FAILED_PRECONDITION)
+          throw new BigtableError(code, `tablet server ${server?.name} at ${server?.address}: ${message}`);
         if (code === Code.NOT_FOUND) throw lost(`${wanted.path}, which was to be copied, is gone`);
         if (!OTHERS_MAY_SUCCEED.has(code) || attempt === ATTEMPTS) throw thrown;
         await this.#servers.checkMastership();
@@ -223,16 +231,32 @@ export class ExportedBackups {
     }
   }
 
-  async #deleteAll(store: FileSystem, prefix: string, isSpared?: (path: string) => boolean): Promise<void> {
+  /** Returns how many. */
+  async #deleteAll(store: FileSystem, prefix: string, isSpared?: (path: string) => boolean): Promise<number> {
     const found = await store.list(prefix);
     const left = found.filter(({ path }) => !isSpared?.(path));
     await inParallel(left, DELETED_AT_ONCE, ({ path }) => store.delete(path));
+    return left.length;
   }
 
   #logLeft(id: string, thrown: unknown): void {
     const error = toBigtableError(thrown).message;
     this.#env.logger.warn('files are left in the backup store; they go with the exported backup', { id, error });
   }
+}
+
+/** The backup as it is exported there. ALREADY_EXISTS where another one has that id, or one that cannot be read. */
+async function readExportOf(
+  store: FileSystem,
+  { id: backupId, name }: BackupFile,
+  id: string,
+): Promise<ExportManifest | undefined> {
+  const found = await readExport(store, id).catch((thrown: unknown) => {
+    if (toBigtableError(thrown).code !== Code.DATA_LOSS) throw thrown;
+    throw exists(id, ', and cannot be read: delete it first');
+  });
+  if (found === undefined || (found.backupId === backupId && found.backup === name)) return found;
+  throw exists(id);
 }
 
 /** The beginning of the paths of all files that are imported for the backup of that id. */

@@ -100,7 +100,11 @@ function handlersOf(options: MasterHandlerOptions): Handlers<MasterCalls> {
       };
     },
     importBackup: whenReady(async (message, context) => {
-      await backups.import(message, context);
+      await backups.import(message, context).catch((thrown: unknown) => {
+        // files that were copied are listed by no row
+        sweepLater();
+        throw thrown;
+      });
       return undefined;
     }),
     deleteExport: whenReady(async ({ id }) => {

@@ -10,7 +10,7 @@ import { type Env, type FileSystem, openBackupStore } from '../env/index.ts';
 import { FILES_DIRECTORY, type FileCopy, type TabletServerCalls } from '../protocol/index.ts';
 import { BlockCache, isImportedPath, SsTable } from '../sstable/index.ts';
 
-/** A file is read and written in pieces of this size, by so many copies at the same time, which bounds the memory. */
+/** A file is read and written in pieces of this size, by COPIES_AT_ONCE copies, which bounds the memory. */
 const PIECE_BYTES = 2 << 20;
 const COPIES_AT_ONCE = 4;
 
@@ -20,7 +20,7 @@ export class FileCopier {
   readonly #env: Env;
   /** By the path of the copy. */
   readonly #underWay = new Map<string, Promise<FileCopy>>();
-  /** Of those that wait for others to end: what begins each. */
+  /** The functions that begin those which wait for others to end. */
   readonly #waiting: (() => void)[] = [];
   #running = 0;
 
