@@ -75,7 +75,16 @@ export async function retentionBench(words) {
   return 0;
 }
 
-/** @typedef {{ round: number, isKept: boolean, workload: string, rowsPerSecond: number, cpuMicrosPerRow: number }} Line */
+/**
+ * A workload of a round.
+ *
+ * @typedef {object} Line
+ * @property {number} round
+ * @property {boolean} isKept
+ * @property {string} workload
+ * @property {number} rowsPerSecond
+ * @property {number} cpuMicrosPerRow
+ */
 
 /**
  * @param {string} program
