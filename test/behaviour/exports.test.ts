@@ -3,7 +3,7 @@
  * exported outlives the backup and its table, also over a new start.
  */
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -144,15 +144,20 @@ test('a database without a backup store says so', async () => {
   await database.close();
 });
 
-test('a directory of another kind, and that of the database, are no backup store', async (t) => {
+test('the directory of the database, one inside it, and that of another database are no backup store', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'edubba-exports-'));
   t.after(() => rm(directory, { recursive: true }));
-  const { service, close } = await openDatabase({ directory, settings: { backupStore: directory } });
-  const database = over(service, close);
-  await database.createTable('t', { families: { f: {} } });
-  await database.createBackup('t', 'b');
-  await assert.rejects(database.backupStore.export('b'), isError(Code.FAILED_PRECONDITION));
-  await database.close();
+  const data = join(directory, 'data');
+  const other = await openDatabase({ directory: join(directory, 'other') });
+  await other.close();
+  for (const backupStore of [data, join(data, 'backups'), join(directory, 'other')]) {
+    const { service, close } = await openDatabase({ directory: data, settings: { backupStore } });
+    const database = over(service, close);
+    await database.openTable('t', { families: { f: {} } });
+    await assert.rejects(database.backupStore.list(), isError(Code.FAILED_PRECONDITION), backupStore);
+    await database.close();
+  }
+  assert.deepEqual((await readdir(data)).includes('backups'), false);
 });
 
 function isError(code: number): (error: unknown) => boolean {

@@ -81,7 +81,10 @@ export async function openClusterProcess(
   const lockService = parts.add(await openEtcdLockService(etcd));
   const store = parts.add(await openStore(files, { maxOpenFiles }));
   await claimStore(lockService, store.identity, { lock: options.lock, files });
-  const backupStore = backupStoreOf(options.backupStore, store.identity);
+  const backupStore = backupStoreOf(options.backupStore, {
+    ownIdentity: store.identity,
+    ownDirectory: isBucket(files) ? undefined : files,
+  });
   if (backupStore !== undefined) parts.add(backupStore);
   const workers = parts.add(storeWorkers({ store, address: files, maxOpenFiles, compactionsAtOnce, logger, codecs }));
   const fileSystem = await readThroughCache(options, store, parts);

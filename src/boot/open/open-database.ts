@@ -104,7 +104,9 @@ export async function openDatabase(options: OpenOptions): Promise<OpenDatabase> 
   const storage = await (readOnly
     ? readOnlyStorage(options, clock)
     : storageOf(options, { clock, logger, compactionsAtOnce: settings.compactionsAtOnce }));
-  const backupStore = backupStoreOf(settings.backupStore);
+  const backupStore = backupStoreOf(settings.backupStore, {
+    ownDirectory: 'directory' in options ? options.directory : undefined,
+  });
   const env: Env = {
     ...storage.adapters,
     backupStore: backupStore?.open,

@@ -2,9 +2,11 @@
  * The backup store of a process, by the setting `backupStore`. It is opened, and proven, when a backup is first
  * exported or imported: a store that is not there does not keep the database from starting.
  */
+import { resolve, sep } from 'node:path';
 import { BigtableError, Code } from '../../base/index.ts';
 import type { FileSystem } from '../../env/index.ts';
 import type { SharedStore } from '../../platform/index.ts';
+import { isBucket } from './store-address.ts';
 
 /** Files are read from beginning to end, a few at a time. */
 const MAX_OPEN_FILES = 4;
@@ -12,8 +14,10 @@ const MAX_OPEN_FILES = 4;
 export interface BackupStoreOptions {
   /** A directory, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME. */
   readonly address: string;
-  /** That of the store of the database's own files, where it is one that machines share. */
+  /** The identity of the store of the database's own files, where it is one that machines share. */
   readonly ownIdentity?: string | undefined;
+  /** The directory of the database's own files. */
+  readonly ownDirectory?: string | undefined;
 }
 
 export class BackupStore {
@@ -34,7 +38,12 @@ export class BackupStore {
   };
 
   async #open(): Promise<SharedStore> {
-    const { address, ownIdentity } = this.#options;
+    const { address, ownIdentity, ownDirectory } = this.#options;
+    if (ownDirectory !== undefined && !isBucket(address) && isInside(resolve(address), resolve(ownDirectory)))
+      throw new BigtableError(
+        Code.FAILED_PRECONDITION,
+        `the backup store ${address} is in the directory of the database: exported backups are to outlive that`,
+      );
     // most processes need no second store
     const { openStore } = await import('./store.ts');
     const store = await openStore(address, { maxOpenFiles: MAX_OPEN_FILES });
@@ -56,7 +65,11 @@ export class BackupStore {
 /** Undefined where the process has none. */
 export function backupStoreOf(
   address: string | undefined,
-  ownIdentity?: BackupStoreOptions['ownIdentity'],
+  own: Omit<BackupStoreOptions, 'address'>,
 ): BackupStore | undefined {
-  return address === undefined ? undefined : new BackupStore({ address, ownIdentity });
+  return address === undefined ? undefined : new BackupStore({ address, ...own });
+}
+
+function isInside(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory + sep);
 }

@@ -50,7 +50,7 @@ export async function openThreadedDatabase(options: ThreadedOptions): Promise<Th
     compactionsAtOnce: settings.compactionsAtOnce,
     tabletServers,
   });
-  const backupStore = backupStoreOf(settings.backupStore);
+  const backupStore = backupStoreOf(settings.backupStore, { ownDirectory: directory });
   const env = {
     ...storage.adapters,
     backupStore: backupStore?.open,

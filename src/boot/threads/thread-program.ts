@@ -102,7 +102,7 @@ function threadEnv(
     logger,
   });
   const lockService = new LockServiceClient({ transport, address, leases, budget });
-  const backupStore = backupStoreOf(settings.backupStore);
+  const backupStore = backupStoreOf(settings.backupStore, { ownDirectory: directory });
   const env: Env = {
     fileSystem,
     backupStore: backupStore?.open,
