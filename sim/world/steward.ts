@@ -467,19 +467,23 @@ export class Steward {
     if (!(await this.#deleteBackups(isOver))) return;
     this.#isMade = false;
     const doubtfulUntilMs = this.#doubtfulUntilMs;
-    const deleted = await this.#untilAnswered(isOver, 'NOT_FOUND', () =>
-      this.#client.instances.deleteInstance(this.#context(), INSTANCE),
-    );
+    const deletion = () =>
+      this.#untilAnswered(isOver, 'NOT_FOUND', () => this.#client.instances.deleteInstance(this.#context(), INSTANCE));
+    let deleted = await deletion();
+    const isRefused = (): boolean => deleted instanceof BigtableError && deleted.codeName === 'FAILED_PRECONDITION';
+    // refused for a backup that the master had begun before, though an earlier attempt may have deleted the table
+    while (isRefused() && this.#doubtfulUntilMs !== doubtfulUntilMs && !isOver())
+      if (await this.#deleteBackups(isOver)) deleted = await deletion();
+      else await this.#pause(TRY_AGAIN_MS);
+    // a repetition finds nothing to delete, and does not wait for the front doors
+    const isRepeated = this.#doubtfulUntilMs !== doubtfulUntilMs;
     if (deleted instanceof BigtableError) {
-      // a backup that the master had begun before
-      this.#isMade = deleted.codeName === 'FAILED_PRECONDITION';
-      if (!this.#isMade) this.#found(`the deletion of ${INSTANCE}: ${deleted.message}`);
+      this.#isMade = isRefused() && !isRepeated;
+      if (!isRefused()) this.#found(`the deletion of ${INSTANCE}: ${deleted.message}`);
       return;
     }
     if (deleted !== 'done') return;
     this.counts.instancesDeleted++;
-    // a repetition finds nothing to delete, and does not wait for the front doors
-    const isRepeated = this.#doubtfulUntilMs !== doubtfulUntilMs;
     for (const register of this.#registers.values()) register.reset(false);
     for (const register of this.#policies.values()) register.reset(isRepeated);
     for (const name of this.#registers.keys()) if (name.startsWith('row ')) this.#registers.delete(name);
