@@ -63,6 +63,7 @@ export const EXPLAINED = [
     reason: BY_HAND,
   },
   { file: 'src/client/exports.ts', functions: ['listExports'], reason: BACKUP_STORE },
+  { file: 'src/master/backups.ts', functions: ['export'], reason: BACKUP_STORE },
   {
     file: 'src/master/export-store.ts',
     functions: ['readExport', 'listExports', 'hasFile'],
@@ -77,7 +78,6 @@ export const EXPLAINED = [
       'read',
       'import',
       '#readRows',
-      '#copyOut',
       '#copy',
       'readExportOf',
       'withPaths',
