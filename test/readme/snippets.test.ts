@@ -228,6 +228,20 @@ const BACKUPS: readonly Snippet[] = [
       assert.match(String(shown), /before\nbefore-cleanup ready\nkept ready/);
     },
   },
+  {
+    begins: 'edubba --dir data exportbackup before-cleanup --backup-store /mnt/backups',
+    run: async (place, block) => {
+      for (const words of [
+        ['--dir', 'data', 'backup', 'web', 'before-cleanup'],
+        ['--dir', 'other', 'createtable', 'its-own', 'families=f:maxversions=1'],
+      ])
+        assert.equal((await place.run('edubba', words)).status, 0);
+      const shown = await place.shell(block, [['/mnt/backups', 'backups']]);
+      assert.match(shown, /before-cleanup\s+web\s.*bytes in/);
+      const { out } = await place.run('edubba', ['--dir', 'other', 'ls']);
+      assert.match(out, /web/);
+    },
+  },
 ];
 
 const INSTANCES: readonly Snippet[] = [
