@@ -1,11 +1,11 @@
 /**
  * npm run bench -- retention: what it costs writes that their changes are kept for a change stream. Each round starts
- * two servers of the default command line on empty folders, one after another, creates the same table on each, and
- * writes the same rows; one of them keeps the table's changes for a day. Rounds take turns at who begins. A table of
+ * two servers of the default command line on empty folders, one after another, creates the same table on each, loads
+ * the same rows, and writes for some seconds; one of them keeps the table's changes for a day. Rounds take turns at who begins. A table of
  * medians with their ratios, and JSON lines for machines.
  *
- * CPU time is the server process's, all threads, from a workload's first call until the server is at rest again. A
- * round does the same work as every other: on a server that goes on, compactions fall to one side or the other.
+ * CPU time is the server process's, all threads, from a workload's first call until the server is at rest again. Each
+ * round begins anew: on a server that goes on, compactions fall to one side or the other.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,7 +22,7 @@ const TABLE = 'btbench';
 const TARGET = 1.03;
 const REST_SECONDS = 60;
 /** All rows are written long before. */
-const MOST_SECONDS = 300;
+const MOST_LOAD_SECONDS = 300;
 
 /**
  * @param {readonly string[]} words
@@ -34,6 +34,7 @@ export async function retentionBench(words) {
     options: {
       rounds: { type: 'string', default: '9' },
       rows: { type: 'string', default: '100000' },
+      secs: { type: 'string', default: '4' },
       json: { type: 'string' },
     },
   });
@@ -45,7 +46,7 @@ export async function retentionBench(words) {
     for (let round = 1; round <= Number(values.rounds); round++)
       for (const isKept of round % 2 === 0 ? [true, false] : [false, true]) {
         const directory = join(scratch, `${round}-${isKept}`);
-        for (const line of await measure(program, directory, isKept, values.rows)) lines.push({ round, ...line });
+        for (const line of await measure(program, directory, isKept, values)) lines.push({ round, ...line });
         rmSync(directory, { recursive: true });
       }
   } finally {
@@ -90,9 +91,9 @@ export async function retentionBench(words) {
  * @param {string} program
  * @param {string} directory
  * @param {boolean} isKept
- * @param {string} rows
+ * @param {{ rows: string, secs: string }} size
  */
-async function measure(program, directory, isKept, rows) {
+async function measure(program, directory, isKept, { rows, secs }) {
   const server = await startEdubba(directory);
   try {
     /** @param {readonly string[]} command */
@@ -106,7 +107,7 @@ async function measure(program, directory, isKept, rows) {
     /** @type {Omit<Line, 'round'>[]} */
     const lines = [];
     for (const workload of WORKLOADS) {
-      const size = ['-rows', rows, '-secs', MOST_SECONDS, '-load-secs', MOST_SECONDS, '-keep'];
+      const size = ['-rows', rows, '-secs', secs, '-load-secs', MOST_LOAD_SECONDS, '-keep'];
       const words = ['-workloads', workload, ...size, '-pid', server.pid, '-rest', REST_SECONDS];
       const { results, err } = await btbench(program, server.address, words);
       const [result] = results;
