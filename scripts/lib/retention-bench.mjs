@@ -1,8 +1,8 @@
 /**
  * npm run bench -- retention: what it costs writes that their changes are kept for a change stream. Each round starts
  * two servers of the default command line on empty folders, one after another, creates the same table on each, loads
- * the same rows, and writes for some seconds; one of them keeps the table's changes for a day. Rounds take turns at who begins. A table of
- * medians with their ratios, and JSON lines for machines.
+ * the same rows, and writes for some seconds; one of them keeps the table's changes for a day. Rounds take turns at
+ * who begins. A table of medians with their ratios, and JSON lines for machines.
  *
  * CPU time is the server process's, all threads, from a workload's first call until the server is at rest again. Each
  * round begins anew: on a server that goes on, compactions fall to one side or the other.
