@@ -427,7 +427,8 @@ export class Steward {
     const { client } = this.#parts.seat;
     const calls: readonly (() => Promise<unknown>)[] = [
       () => this.#judgeUsage(),
-      async () => (this.#ownBackups = await this.#backups()),
+      // the master removes one that it cannot finish
+      async () => (this.#ownBackups = await this.#backups('ready')),
       () => client.familyUsage(this.#context(), TABLE),
       () => client.listTablets(this.#context(), TABLE),
       async () => {
@@ -510,9 +511,10 @@ export class Steward {
     return true;
   }
 
-  async #backups(): Promise<string[]> {
+  /** The names of those in that state, by default of all. */
+  async #backups(only?: 'ready'): Promise<string[]> {
     const listed = await this.#client.backups.listBackups(this.#context(), `${INSTANCE}/clusters/`);
-    return listed.map(({ name }) => name);
+    return listed.filter(({ state }) => only === undefined || state === only).map(({ name }) => name);
   }
 
   /** Judges all. Returns what was not answered, or has not come about yet; undefined if all is as it must be. */
