@@ -32,6 +32,7 @@ export { ContextWait, isEndless, within } from './calls/context-wait.ts';
 export { openBackupStore } from './calls/backup-store.ts';
 export type { Env } from './env.ts';
 export { checkFilePath } from './seams/file-path.ts';
+export { readPieces, writePieces } from './seams/file-pieces.ts';
 export {
   APPEND_OVERHEAD_BYTES,
   type AppendOptions,

@@ -8,7 +8,7 @@
  */
 import { type ByteString, BigtableError, toBigtableError } from '../base/index.ts';
 import { type EncodedRecord, isAfter, readEncodedAppends, type RedoPoint } from '../commitlog/index.ts';
-import { type LockService, Pacer } from '../env/index.ts';
+import { type LockService, Pacer, readPieces, writePieces } from '../env/index.ts';
 import {
   commitOfRow,
   decodeSchema,
@@ -164,7 +164,7 @@ export async function carryOutRepair(
     const tablets = table.tablets.map((tablet) => new RebuiltTablet(table.schema, tablet));
     if (target.isElsewhere)
       for (const path of new Set(tablets.flatMap((tablet) => Object.values(tablet.files).flat())))
-        await copyFile(components, target, path);
+        await writePieces(target.fileSystem, path, readPieces(components.fileSystem, path, COPY_BYTES));
     await replay(components, fileTarget, table.records, tablets, unsaved);
     const epoch = tablets.reduce((most, { redo }) => Math.max(most, redo.epoch), 0) + 1;
     for (const tablet of tablets) rows.push(rowOf(table.schema.id, tablet, epoch));
@@ -355,17 +355,4 @@ async function writeLockFiles(
   // not decodeNextTableId, which refuses a number that is too small: that is mended here
   if (file === undefined || PlainObject.parse(NEXT_TABLE_ID_PATH, file.contents).count('next') < nextId)
     await lockService.write(NEXT_TABLE_ID_PATH, encodeNextTableId(nextId));
-}
-
-async function copyFile({ fileSystem }: CheckComponents, target: RepairTarget, path: string): Promise<void> {
-  const sizeBytes = await fileSystem.size(path);
-  const writer = await target.fileSystem.create(path);
-  try {
-    for (let at = 0; at < sizeBytes; at += COPY_BYTES)
-      await writer.append(await fileSystem.read(path, at, Math.min(COPY_BYTES, sizeBytes - at)));
-  } catch (error) {
-    await writer.abort();
-    throw error;
-  }
-  await writer.close();
 }

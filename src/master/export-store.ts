@@ -1,6 +1,6 @@
 /** Manifests of the backup store, and its files as wholes (metadata/exported-backup-file.ts). */
 import { Code, inParallel, toBigtableError } from '../base/index.ts';
-import type { FileSystem } from '../env/index.ts';
+import { type FileSystem, readPieces } from '../env/index.ts';
 import { decodeExport, exportIdOf, type ExportManifest, exportPath } from '../metadata/index.ts';
 import type { ExportedBackup, ListedExport } from '../model/index.ts';
 
@@ -11,7 +11,12 @@ const READ_AT_ONCE = 16;
 /** Undefined where there is none. CorruptionError where it is damaged, or of a later release. */
 export async function readExport(store: FileSystem, id: string): Promise<ExportManifest | undefined> {
   const path = exportPath(id);
-  return (await hasFile(store, path)) ? decodeExport(path, await readWhole(store, path)) : undefined;
+  try {
+    return decodeExport(path, await readWhole(store, path));
+  } catch (thrown) {
+    if (toBigtableError(thrown).code !== Code.NOT_FOUND) throw thrown;
+    return undefined;
+  }
 }
 
 /** By id. */
@@ -48,21 +53,7 @@ export async function hasFile(store: FileSystem, path: string): Promise<boolean>
 }
 
 export async function readWhole(store: FileSystem, path: string): Promise<Buffer> {
-  const sizeBytes = await store.size(path);
   const pieces: Buffer[] = [];
-  for (let offset = 0; offset < sizeBytes; offset += PIECE_BYTES)
-    pieces.push(await store.read(path, offset, Math.min(PIECE_BYTES, sizeBytes - offset)));
+  for await (const piece of readPieces(store, path, PIECE_BYTES)) pieces.push(piece);
   return Buffer.concat(pieces);
-}
-
-/** ALREADY_EXISTS where there is a file of that path. */
-export async function writeWhole(store: FileSystem, path: string, contents: Uint8Array): Promise<void> {
-  const writer = await store.create(path);
-  try {
-    await writer.append(contents);
-  } catch (thrown) {
-    await writer.abort().catch(() => {});
-    throw thrown;
-  }
-  await writer.close();
 }

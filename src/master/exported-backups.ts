@@ -8,7 +8,7 @@
  * server has been called by this one.
  */
 import { assert, BigtableError, Code, inParallel, notFound, toBigtableError, unavailable } from '../base/index.ts';
-import { type Env, type FileSystem, openBackupStore, type RequestContext, sleep } from '../env/index.ts';
+import { type Env, type FileSystem, openBackupStore, type RequestContext, sleep, writePieces } from '../env/index.ts';
 import {
   type BackupFile,
   decodeExportedRows,
@@ -23,7 +23,7 @@ import {
 import type { ExportedBackup, ListedExport } from '../model/index.ts';
 import { FILES_DIRECTORY, type FileCopy, isDeposed } from '../protocol/index.ts';
 import { importedPath } from '../sstable/index.ts';
-import { exportedBackupOf, hasFile, listExports, readExport, readWhole, writeWhole } from './export-store.ts';
+import { exportedBackupOf, hasFile, listExports, readExport, readWhole } from './export-store.ts';
 import type { Servers } from './servers.ts';
 import { Turns } from './turns.ts';
 
@@ -85,7 +85,7 @@ export class ExportedBackups {
         throw thrown;
       }
       // one of unknown outcome may land later: its files stay
-      await writeWhole(store, exportPath(id), encodeExport(manifest)).catch(async (thrown: unknown) => {
+      await writePieces(store, exportPath(id), [encodeExport(manifest)]).catch(async (thrown: unknown) => {
         if (toBigtableError(thrown).code !== Code.ALREADY_EXISTS) throw thrown;
         const landed = await readExportOf(store, file, id).catch(async (error: unknown) => {
           await this.#deleteAll(store, directory).catch(leave);
@@ -172,7 +172,7 @@ export class ExportedBackups {
     const files = wanted.map(({ copyPath }, i): ExportedFile => ({ path: copyPath, ...copies[i]! }));
     const listed = encodeExportedRows({ rows: rows.map((row) => withPaths(row, pathThere)), files });
     const rowsPath = `${directory}rows`;
-    await writeWhole(store, rowsPath, listed);
+    await writePieces(store, rowsPath, [listed]);
     const { id: backupId, name: backup, table, startMicros, endMicros, schema, policies } = file;
     assert(endMicros !== undefined, 'a backup that is ready has an end');
     const sizeBytes = files.reduce((sum, one) => sum + one.sizeBytes, 0);

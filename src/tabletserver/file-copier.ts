@@ -6,7 +6,7 @@
  * written, and two servers that were requested to make the same copy write the same bytes.
  */
 import { assert, Code, invalidArgument, toBigtableError } from '../base/index.ts';
-import { type Env, type FileSystem, openBackupStore } from '../env/index.ts';
+import { type Env, type FileSystem, openBackupStore, readPieces, writePieces } from '../env/index.ts';
 import { FILES_DIRECTORY, type FileCopy, type TabletServerCalls } from '../protocol/index.ts';
 import { BlockCache, isImportedPath, SsTable } from '../sstable/index.ts';
 
@@ -61,7 +61,7 @@ export class FileCopier {
     const [source, target] = direction === 'export' ? [fileSystem, store] : [store, fileSystem];
     const sum = new Sum(codecs.checksum);
     try {
-      await write(target, copyPath, withSum(piecesOf(source, path), sum));
+      await writePieces(target, copyPath, withSum(readPieces(source, path, PIECE_BYTES), sum));
     } catch (thrown) {
       if (toBigtableError(thrown).code !== Code.ALREADY_EXISTS) throw thrown;
       // an earlier call wrote it
@@ -102,12 +102,6 @@ class Sum {
   }
 }
 
-async function* piecesOf(fileSystem: FileSystem, path: string): AsyncIterable<Buffer> {
-  const sizeBytes = await fileSystem.size(path);
-  for (let offset = 0; offset < sizeBytes; offset += PIECE_BYTES)
-    yield await fileSystem.read(path, offset, Math.min(PIECE_BYTES, sizeBytes - offset));
-}
-
 async function* withSum(pieces: AsyncIterable<Buffer>, sum: Sum): AsyncIterable<Buffer> {
   for await (const piece of pieces) {
     sum.add(piece);
@@ -116,18 +110,6 @@ async function* withSum(pieces: AsyncIterable<Buffer>, sum: Sum): AsyncIterable<
 }
 
 async function sumOf(fileSystem: FileSystem, path: string, sum: Sum): Promise<FileCopy> {
-  for await (const piece of piecesOf(fileSystem, path)) sum.add(piece);
+  for await (const piece of readPieces(fileSystem, path, PIECE_BYTES)) sum.add(piece);
   return sum.result();
-}
-
-/** ALREADY_EXISTS where there is a file of that path. */
-async function write(fileSystem: FileSystem, path: string, pieces: AsyncIterable<Buffer>): Promise<void> {
-  const writer = await fileSystem.create(path);
-  try {
-    for await (const piece of pieces) await writer.append(piece);
-  } catch (thrown) {
-    await writer.abort().catch(() => {});
-    throw thrown;
-  }
-  await writer.close();
 }

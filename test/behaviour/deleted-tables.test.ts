@@ -3,76 +3,27 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { connect, openDatabase } from '../../src/boot/index.ts';
-import { BigtableError, Code, type Database, overService, RowMutation } from '../../src/embedded/index.ts';
-import { ByteBudget } from '../../src/env/index.ts';
-import { systemClock } from '../../src/platform/index.ts';
-import { startServer, startThreadedServer } from '../../src/server/index.ts';
-import type { Service } from '../../src/service/index.ts';
-import { ClusterStorage, openClusterDoors } from './cluster-door.ts';
+import { BigtableError, Code, RowMutation } from '../../src/embedded/index.ts';
+import { LASTING_DOORS, type LastingDatabase, openLibrary } from './lasting-doors.ts';
 
-const SETTINGS = { keepDeletedMs: 86_400_000 };
-const BUDGET = new ByteBudget(64 * 1024 * 1024);
-
-type Start = () => Promise<Database>;
-
-function over(service: Service, close: () => Promise<void>): Database {
-  return overService(service, { clock: systemClock, requestBudget: BUDGET }, close);
-}
-
-async function through(address: string, close: () => Promise<void>): Promise<Database> {
-  const client = await connect(address);
-  return over(client.service, () => client.close().then(close));
-}
-
-/** By name: starts over storage that stays. */
-const STARTS: Readonly<Record<string, (directory: string) => Start>> = {
-  'in this process': (directory) => async () => {
-    const { service, close } = await openDatabase({ directory, settings: SETTINGS });
-    return over(service, close);
-  },
-  'a server': (directory) => async () => {
-    const { service, env, close } = await openDatabase({ directory, settings: SETTINGS });
-    const server = await startServer({ service, env, address: '127.0.0.1:0' });
-    return through(server.address, () => server.close().then(close));
-  },
-  'a server of two threads': (directory) => async () => {
-    const database = { directory, tabletServers: 2, settings: SETTINGS };
-    const server = await startThreadedServer({ address: '127.0.0.1:0', database });
-    return through(server.address, () => server.close());
-  },
-  'a cluster of three servers': () => {
-    const storage = new ClusterStorage();
-    let starts = 0;
-    return async () => {
-      const { addresses, close } = await openClusterDoors(3, storage, {}, SETTINGS);
-      return through(addresses[starts++ % 3]!, close);
-    };
-  },
-};
-
-for (const [name, starts] of Object.entries(STARTS)) {
+for (const { name, make } of LASTING_DOORS) {
   describe(`deleted tables: ${name}`, () => {
-    let directory: string;
+    let lasting: LastingDatabase;
     let alive: NodeJS.Timeout;
     before(async () => {
       alive = setInterval(() => {}, 1000);
-      directory = await mkdtemp(join(tmpdir(), 'edubba-deleted-'));
+      lasting = await make({ keepDeletedMs: 86_400_000 });
     });
     after(async () => {
       clearInterval(alive);
-      await rm(directory, { recursive: true });
+      await lasting.remove();
     });
 
     test('what was deleted before a new start is restored after it', { timeout: 120_000 }, async () => {
-      const start = starts(directory);
-      let database = await start();
+      let database = await openLibrary(lasting);
       const again = async (): Promise<void> => {
         await database.close();
-        database = await start();
+        database = await openLibrary(lasting);
       };
       const table = await database.createTable('t', { families: { f: { maxVersions: 2 } }, splits: ['m'] });
       for (const row of ['a', 'z']) await table.apply(new RowMutation(row).set('f:q', 'one', 1000));

@@ -7,72 +7,30 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { connect, openDatabase } from '../../src/boot/index.ts';
-import { BigtableError, Code, type Database, overService, RowMutation } from '../../src/embedded/index.ts';
-import { ByteBudget } from '../../src/env/index.ts';
-import { systemClock } from '../../src/platform/index.ts';
-import { startServer, startThreadedServer } from '../../src/server/index.ts';
-import type { Service } from '../../src/service/index.ts';
-import { ClusterStorage, openClusterDoors } from './cluster-door.ts';
+import { BigtableError, Code, open, RowMutation } from '../../src/embedded/index.ts';
+import { LASTING_DOORS, type LastingDatabase, openLibrary } from './lasting-doors.ts';
 
-const BUDGET = new ByteBudget(64 * 1024 * 1024);
-
-type Start = () => Promise<Database>;
-
-function over(service: Service, close: () => Promise<void>): Database {
-  return overService(service, { clock: systemClock, requestBudget: BUDGET }, close);
-}
-
-async function through(address: string, close: () => Promise<void>): Promise<Database> {
-  const client = await connect(address);
-  return over(client.service, () => client.close().then(close));
-}
-
-/** By name: starts over storage that stays. */
-const STARTS: Readonly<Record<string, (directory: string, backupStore: string) => Start>> = {
-  'in this process': (directory, backupStore) => async () => {
-    const { service, close } = await openDatabase({ directory, settings: { backupStore } });
-    return over(service, close);
-  },
-  'a server': (directory, backupStore) => async () => {
-    const { service, env, close } = await openDatabase({ directory, settings: { backupStore } });
-    const server = await startServer({ service, env, address: '127.0.0.1:0' });
-    return through(server.address, () => server.close().then(close));
-  },
-  'a server of two threads': (directory, backupStore) => async () => {
-    const database = { directory, tabletServers: 2, settings: { backupStore } };
-    const server = await startThreadedServer({ address: '127.0.0.1:0', database });
-    return through(server.address, () => server.close());
-  },
-  'a cluster of three servers': () => {
-    const storage = new ClusterStorage();
-    let starts = 0;
-    return async () => {
-      const { addresses, close } = await openClusterDoors(3, storage);
-      return through(addresses[starts++ % 3]!, close);
-    };
-  },
-};
-
-for (const [name, starts] of Object.entries(STARTS)) {
+for (const { name, make } of LASTING_DOORS) {
   describe(`exported backups: ${name}`, () => {
-    let directory: string;
+    let lasting: LastingDatabase;
+    let backups: string;
     let alive: NodeJS.Timeout;
     before(async () => {
       alive = setInterval(() => {}, 1000);
-      directory = await mkdtemp(join(tmpdir(), 'edubba-exports-'));
+      backups = await mkdtemp(join(tmpdir(), 'edubba-exports-'));
+      lasting = await make({ backupStore: backups });
     });
     after(async () => {
       clearInterval(alive);
-      await rm(directory, { recursive: true });
+      await lasting.remove();
+      await rm(backups, { recursive: true });
     });
 
     test('outlive the backup and its table, over a new start', { timeout: 120_000 }, async () => {
-      const start = starts(join(directory, 'data'), join(directory, 'backups'));
-      let database = await start();
+      let database = await openLibrary(lasting);
       const again = async (): Promise<void> => {
         await database.close();
-        database = await start();
+        database = await openLibrary(lasting);
       };
       const rowsOf = async (table: string): Promise<string[]> => {
         const found: string[] = [];
@@ -127,8 +85,7 @@ for (const [name, starts] of Object.entries(STARTS)) {
 }
 
 test('a database without a backup store says so', async () => {
-  const { service, close } = await openDatabase({ memory: true });
-  const database = over(service, close);
+  const database = await open(':memory:');
   await database.createTable('t', { families: { f: {} } });
   await database.createBackup('t', 'b');
   for (const call of [
@@ -148,11 +105,10 @@ test('the directory of the database, one inside it, and that of another database
   const directory = await mkdtemp(join(tmpdir(), 'edubba-exports-'));
   t.after(() => rm(directory, { recursive: true }));
   const data = join(directory, 'data');
-  const other = await openDatabase({ directory: join(directory, 'other') });
+  const other = await open(join(directory, 'other'));
   await other.close();
   for (const backupStore of [data, join(data, 'backups'), join(directory, 'other')]) {
-    const { service, close } = await openDatabase({ directory: data, settings: { backupStore } });
-    const database = over(service, close);
+    const database = await open(data, { backupStore });
     await database.openTable('t', { families: { f: {} } });
     await assert.rejects(database.backupStore.list(), isError(Code.FAILED_PRECONDITION), backupStore);
     await database.close();

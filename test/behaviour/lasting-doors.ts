@@ -6,21 +6,29 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
-import { openDatabase } from '../../src/boot/index.ts';
-import { requestContext } from '../../src/env/index.ts';
+import { type DatabaseSettings, openDatabase } from '../../src/boot/index.ts';
+import { type Database, overService } from '../../src/embedded/index.ts';
+import { ByteBudget, requestContext } from '../../src/env/index.ts';
+import { systemClock } from '../../src/platform/index.ts';
 import { startServer, startThreadedServer } from '../../src/server/index.ts';
 import { ClusterStorage, openClusterDoors } from './cluster-door.ts';
 import { type OpenDoor, through } from './doors.ts';
 
-/** Settings that all of them have. */
-export interface LastingSettings {
-  readonly hotTabletPercent?: number;
-}
+/** Settings that all of them have. A cluster has a backup store of its own, in memory. */
+export type LastingSettings = Partial<Pick<DatabaseSettings, 'hotTabletPercent' | 'keepDeletedMs' | 'backupStore'>>;
 
 export interface LastingDatabase {
   /** Once at a time. On a cluster each call leads to another server. */
   open(): Promise<OpenDoor>;
   remove(): Promise<void>;
+}
+
+const BUDGET = new ByteBudget(64 * 1024 * 1024);
+
+/** The database by the library. Its `close` closes the door. */
+export async function openLibrary(lasting: LastingDatabase): Promise<Database> {
+  const { service, close } = await lasting.open();
+  return overService(service, { clock: systemClock, requestBudget: BUDGET }, close);
 }
 
 /** The open door of a database; another one after `reopen`. */
@@ -93,7 +101,7 @@ async function threaded(directory: string, settings: LastingSettings): Promise<O
   return through(server.address, () => server.close());
 }
 
-async function clustered(settings: LastingSettings): Promise<LastingDatabase> {
+async function clustered({ backupStore: _ofDirectories, ...settings }: LastingSettings): Promise<LastingDatabase> {
   const storage = new ClusterStorage();
   let opened = 0;
   return {
