@@ -13,7 +13,7 @@
  *   npm run bench -- recovery [--mb=1024] [--tablets=200] [--json=FILE]
  *       the death of one of three tablet servers whose log is long: times, bytes read and memory
  *       (lib/recovery-bench.mjs)
- *   npm run bench -- retention [--rounds=9] [--rows=N] [--secs=N] [--json=FILE]
+ *   npm run bench -- retention [--rounds=9] [--rows=N] [--calls=N] [--json=FILE]
  *       writes to a table whose changes are kept for a change stream, next to those to one without
  *       (lib/retention-bench.mjs)
  *   npm run bench -- NAME [ARGUMENTS]

@@ -4,7 +4,12 @@
  * Each line (a workload) is measured once a round with both builds, one right after the other, so that a machine whose
  * speed drifts is equally fast for both. A round gives a ratio: CPU time per operation of the new build over the old
  * one's. The median of a line's ratios is its result; half the distance between their quartiles is its spread.
+ *
+ * Writes that follow one another on one table are judged as one line, their sum: what one of them leaves to flush and to
+ * merge is done in it or in the next one, and a build that merges earlier would fail in one line for what the next one
+ * saves.
  */
+import { assert } from '../../src/base/index.ts';
 
 /** The geometric mean of the medians of all lines may be at most this. */
 export const MAX_MEAN_RATIO = 1.02;
@@ -65,6 +70,28 @@ function judgeLine(line: string, rounds: readonly Round[]): LineVerdict {
     rounds: rounds.length,
     passes: ratio - spread <= MAX_LINE_RATIO,
   };
+}
+
+/**
+ * The rounds with those of `lines` replaced by their sums, as a line of that name at the end. Returned as they are where
+ * a line is missing. All of `lines` have as many rounds.
+ */
+export function summed(
+  rounds: ReadonlyMap<string, readonly Round[]>,
+  name: string,
+  lines: readonly string[],
+): ReadonlyMap<string, readonly Round[]> {
+  const parts = lines.map((line) => rounds.get(line) ?? []);
+  const [first] = parts;
+  if (first === undefined || parts.some((part) => part.length === 0)) return rounds;
+  assert(
+    parts.every(({ length }) => length === first.length),
+    'lines that are summed up have as many rounds',
+  );
+  const total = (which: keyof Round, i: number): number =>
+    parts.reduce((sum, part) => sum + (part[i]?.[which] ?? 0), 0);
+  const others = [...rounds].filter(([line]) => !lines.includes(line));
+  return new Map([...others, [name, first.map((_, i) => ({ before: total('before', i), now: total('now', i) }))]]);
 }
 
 /** Judges all lines. Every line needs one round at least; a verdict of fewer than MIN_ROUNDS rounds does not pass. */

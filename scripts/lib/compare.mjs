@@ -190,6 +190,7 @@ async function loadContestant(root, scratch, _generator, { lines, rows }) {
  * @typedef {object} Kind
  * @property {(root: string, scratch: string, generator: string, settings: Settings) => Promise<Contestant>} begin
  * @property {readonly string[]} lines
+ * @property {readonly string[]} summed Lines that are judged by their sum.
  * @property {number} rows
  * @property {boolean} warmsUp Each round is preceded by one that is not judged.
  * @property {() => Promise<string>} prepare Returns the load generator; the engine has none.
@@ -201,6 +202,7 @@ const KINDS = {
   server: {
     begin: startContestant,
     lines: SERVER_LINES,
+    summed: SERVER_WRITES,
     rows: SERVER_ROWS,
     warmsUp: true,
     prepare: buildBtbench,
@@ -209,6 +211,7 @@ const KINDS = {
   engine: {
     begin: loadContestant,
     lines: ENGINE_LINES,
+    summed: [],
     rows: 100_000,
     warmsUp: false,
     prepare: async () => '',
@@ -320,8 +323,11 @@ export async function compare(words) {
   const scratch = mkdtempSync(join(tmpdir(), 'edubba-compare-'));
   try {
     const { judged, cold } = await measure(kind, { before: checkOut(commit, scratch), now: ROOT }, scratch, settings);
-    const verdict = judging.judge(judged);
+    const verdict = judging.judge(judging.summed(judged, 'the single writes', kind.summed));
     printVerdict(verdict, judging);
+    const parts = judging.judge(judged).lines.filter(({ line }) => !verdict.lines.some((each) => each.line === line));
+    if (parts.length > 0)
+      console.log(`judged together: ${parts.map(({ line, ratio }) => `${line} ${ratio.toFixed(3)}`).join(', ')}`);
     const first = kind.warmsUp ? judging.judge(cold) : undefined;
     if (first !== undefined) {
       const ratios = first.lines.map(({ line, ratio }) => `${line} ${ratio.toFixed(3)}`).join(', ');
@@ -330,7 +336,7 @@ export async function compare(words) {
     if (values.json !== undefined)
       writeFileSync(
         values.json,
-        `${JSON.stringify({ commit, kind: name, ...settings, ...verdict, cold: first?.lines })}\n`,
+        `${JSON.stringify({ commit, kind: name, ...settings, ...verdict, parts, cold: first?.lines })}\n`,
       );
     return verdict.passes ? 0 : 1;
   } catch (error) {

@@ -1,7 +1,7 @@
 /** The arithmetic that decides whether one build is slower than another. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { judge, quantile, type Round } from '../../bench/compare/verdict.ts';
+import { judge, quantile, type Round, summed } from '../../bench/compare/verdict.ts';
 
 /** Nine rounds of a machine whose speed drifts by a factor of three, with a build that costs `ratio` times as much. */
 const rounds = (ratio: number, noise: readonly number[] = [0]): Round[] =>
@@ -58,6 +58,26 @@ describe('the verdict on two builds', () => {
     const noise = [0, 0.3, -0.3, 0.2, -0.2, 0.1, -0.1, 0.25, -0.25];
     const { lines } = judge(new Map([['cold', rounds(1.08, noise)]]));
     assert.equal(lines[0]?.passes, true);
+  });
+
+  test('writes that follow one another are judged by their sum, and shown no more alone', () => {
+    const all = new Map([
+      ['scan', rounds(1)],
+      ['write', rounds(1.6)],
+      ['cam', rounds(0.4)],
+    ]);
+    const together = summed(all, 'all writes', ['write', 'cam']);
+    assert.deepEqual([...together.keys()], ['scan', 'all writes']);
+    assert.equal(judge(all).passes, false);
+    const { passes, lines } = judge(together);
+    assert.equal(passes, true);
+    assert.ok(Math.abs(lines[1]!.ratio - 1) < 1e-9);
+    assert.equal(judge(summed(new Map([...all, ['cam', rounds(0.8)]]), 'all writes', ['write', 'cam'])).passes, false);
+  });
+
+  test('where not all lines of a sum were measured, each is judged alone', () => {
+    const some = new Map([['write', rounds(1.6)]]);
+    assert.equal(summed(some, 'all writes', ['write', 'cam']), some);
   });
 
   test('fewer rounds than nine, or no lines, are no verdict', () => {
