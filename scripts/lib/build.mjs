@@ -52,10 +52,19 @@ export function install({ dev = true } = {}) {
   /** @param {[string, Package]} wanted */
   const isThere = ([name, { version, optional, peer }]) =>
     installed[name] ? installed[name].version === version : optional || peer;
-  if (wanted.every(isThere)) return;
+  if (!wanted.every(isThere)) installIn(ROOT, { dev });
+}
+
+/**
+ * Runs npm ci in a checkout.
+ *
+ * @param {string} root
+ */
+export function installIn(root, { dev = true } = {}) {
   console.error('installing dependencies (npm ci)');
   const npm = process.env.npm_execpath?.endsWith('.js') ? [process.execPath, process.env.npm_execpath] : ['npm'];
   const status = run(npm[0], [...npm.slice(1), 'ci', dev ? '--include=dev' : '--omit=dev', '--no-audit', '--no-fund'], {
+    cwd: root,
     stdio: ['ignore', 2, 2],
   });
   if (status !== 0) throw new Error(`npm ci failed with status ${status}`);

@@ -16,6 +16,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { btbench, buildBtbench, errorKinds, TIMED_WORKLOADS } from './btbench.mjs';
+import { installIn } from './build.mjs';
 import { argumentsOf } from './command-line.mjs';
 import { ROOT, run } from './repository.mjs';
 import { edubbaCommand, startServer } from './server.mjs';
@@ -70,6 +71,7 @@ export function checkOut(commit, scratch) {
   /** @param {string} folder */
   const lock = (folder) => readFileSync(join(folder, 'package-lock.json'), 'utf8');
   if (lock(root) === lock(ROOT)) symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'));
+  else installIn(root);
   if (run(process.execPath, [join(root, 'scripts', 'build.mjs')], { cwd: root }) !== 0)
     throw new Error(`${commit} cannot be built`);
   return root;
