@@ -267,7 +267,7 @@ export class Assignment {
         else placements[i] = { kind: 'sorting', until };
       } else {
         // a server that holds its lock and does not answer may still be serving: its tablets wait for its death
-        servers.isNamed(row.server.name, { key: keyOfRow(row), epoch: row.epoch });
+        servers.isNamed(row.server, { key: keyOfRow(row), epoch: row.epoch });
       }
     }
     const event = { kind: 'assigned', atMicros: env.clock.nowMicros() } as const;

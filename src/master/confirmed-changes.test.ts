@@ -86,6 +86,30 @@ describe('a change of a schema', () => {
   );
 
   test(
+    'is confirmed by a server whose file was removed before the master began: a row names it',
+    inCluster(
+      async (cluster, tables) => {
+        await tables.create('t', { splits: ['m'] });
+        cluster.hidesChangesOf = SERVERS_DIRECTORY;
+        const files = await listFiles(cluster.env.lockService, SERVERS_DIRECTORY);
+        const file = files.find(({ path, contents }) => decodePeerFile(path, contents).address === 'server-1');
+        await cluster.master?.close();
+        await cluster.env.lockService.remove(file!.path);
+        await cluster.startMaster();
+        await cluster.master?.assigned;
+        const notified: string[] = [];
+        cluster.onCall = ({ method, address }) => {
+          if (method === 'schemaChanged') notified.push(address);
+          return undefined;
+        };
+        await change(cluster, tables, DROP);
+        assert.deepEqual(notified.sort(), ['server-0', 'server-1']);
+      },
+      { servers: 2 },
+    ),
+  );
+
+  test(
     'that a later master refuses as made already is confirmed first',
     inCluster(async (cluster, tables) => {
       await tables.create('t');

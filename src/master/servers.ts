@@ -67,7 +67,9 @@ export class Servers {
   readonly #deletedLogs = new Set<string>();
   /** They are called again; their tablets wait. */
   readonly #silent = new Map<string, SilentServer>();
-  /** Others that held their locks when that was read, after the last scan began. */
+  /** Others that rows name, and that hold their locks, as far as is known: their files were removed. */
+  readonly #unannounced = new Map<string, Peer>();
+  /** Those that held their locks when that was read, after the last scan began, and did not answer it. */
   readonly #holding = new Set<string>();
   /** By name, when another session was last seen to have the lock, monotonic ms; until the lock changes. */
   readonly #heldAtMs = new Map<string, number>();
@@ -105,9 +107,11 @@ export class Servers {
     return this.#silent.has(name);
   }
 
-  /** A row names the server. If it is silent, and dies, the tablet is one of those that it had. */
-  isNamed(name: string, ref: TabletRef): void {
-    this.#silent.get(name)?.server?.serves(ref);
+  /** A row names a server that is neither live nor dead. If it dies, the tablet is one of those that it had. */
+  isNamed(peer: Peer, ref: TabletRef): void {
+    const silent = this.#silent.get(peer.name);
+    if (silent !== undefined) silent.server?.serves(ref);
+    else if (!this.#live.has(peer.name) && !this.#dead.has(peer.name)) this.#unannounced.set(peer.name, peer);
   }
 
   /** True when a server has the tablet, as far as is known. */
@@ -248,6 +252,7 @@ export class Servers {
     if (this.#dead.has(name)) return undefined;
     this.#live.set(name, server);
     this.#silent.delete(name);
+    this.#unannounced.delete(name);
     return undefined;
   }
 
@@ -325,6 +330,7 @@ export class Servers {
     // a server that announces itself later is given tablets with the version of their schema
     const files = await listFiles(lockService, SERVERS_DIRECTORY);
     const peers = new Map<string, Peer>();
+    for (const peer of this.#unannounced.values()) peers.set(SERVERS_DIRECTORY + peer.name, peer);
     for (const { path, contents } of files) peers.set(path, decodePeerFile(path, contents));
     // the file of a server may have been removed while it holds its lock
     for (const server of [...this.#live.values(), ...this.#buried.values()])
@@ -349,7 +355,10 @@ export class Servers {
       } catch (thrown) {
         const error = toBigtableError(thrown);
         if (isDeposed(error)) throw error;
-        if (!(await this.#mayHoldLock(peer.name))) return;
+        if (!(await this.#mayHoldLock(peer.name))) {
+          this.#unannounced.delete(peer.name);
+          return;
+        }
         if (isFirst) {
           const fields = { server: peer.name, changed: what, error: error.message };
           logger.warn('a tablet server has not confirmed a change; it will be called again', fields);
@@ -405,6 +414,7 @@ export class Servers {
       const holder = await this.#readLock(name);
       if (holder !== undefined && holder.sessionId !== this.#lock.sessionId) return false;
       this.#bury(name);
+      this.#unannounced.delete(name);
       fencing = this.#dead.get(name) ?? this.#env.fileSystem.fence(logPathOf(name));
       this.#dead.set(name, fencing);
     }

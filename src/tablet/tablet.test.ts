@@ -262,6 +262,30 @@ describe('a tablet', () => {
     assert.deepEqual(await fixture.rows(), ['a=1']);
   });
 
+  test('a call that meets a deleted file after its lease has lapsed is UNAVAILABLE: the tablet may be elsewhere', async () => {
+    const idempotency = { token: 'a token of a write', startMs: undefined };
+    const put: Mutation = { kind: 'setCell', family: 'f', qualifier: 'q', timestamp: 1, value: Buffer.from('2') };
+    const append = { family: 'f', qualifier: 'q', change: { kind: 'append', suffix: Buffer.from('2') } } as const;
+    const calls: Record<string, (fixture: Fixture) => Promise<unknown>> = {
+      read: (fixture) => fixture.rows(),
+      readModifyWriteRow: ({ tablet, context }) => tablet.readModifyWriteRow(context, 'a', [append]),
+      checkAndMutateRow: ({ tablet, context }) => tablet.checkAndMutateRow(context, 'a', undefined, [put], []),
+      'a write with a token': ({ tablet, context }) => tablet.mutateRow(context, 'a', [put], idempotency),
+    };
+    for (const [name, call] of Object.entries(calls)) {
+      const before = await new Fixture().load();
+      await before.tablet.mutateRow(before.context, 'a', [put], idempotency);
+      await before.tablet.flush();
+      const { state } = before.tablet;
+      const next = { ...state, epoch: 2, logs: ['logs/two'] };
+      const fixture = await new Fixture(before.fileSystem).load(next, [], 'logs/two');
+      for (const path of Object.values(state.files).flat()) await before.fileSystem.delete(path);
+      const called = call(fixture);
+      fixture.leaseHeld = false;
+      assert.equal(await code(called), Code.UNAVAILABLE, name);
+    }
+  });
+
   test('a change of 10,000 mutations is visible whole or not at all', async () => {
     const fixture = await new Fixture().load();
     const many = Array.from(

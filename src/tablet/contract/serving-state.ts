@@ -72,6 +72,14 @@ export class ServingState {
   }
 
   /**
+   * Called with the error of a read. Throws UNAVAILABLE if a file is gone and the lease may have lapsed: another server
+   * may have the tablet, and a sweep has deleted what that one no longer needs.
+   */
+  checkMissed(error: unknown, context: RequestContext): void {
+    if (error instanceof BigtableError && error.code === Code.NOT_FOUND) this.checkAnswering(context);
+  }
+
+  /**
    * The call was not carried out; its caller looks up the new server of the row. One object, since thousands of rows
    * may fail with it.
    */

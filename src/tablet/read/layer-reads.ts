@@ -69,6 +69,10 @@ export class LayerReads implements ReadSource {
     this.#context.serving.checkAnswering(context);
   }
 
+  checkMissed(error: unknown, context: RequestContext): void {
+    this.#context.serving.checkMissed(error, context);
+  }
+
   prepare({ ranges, filter }: TabletRead): PreparedRead | undefined {
     const first = ranges[0];
     const last = ranges[ranges.length - 1];

@@ -37,6 +37,7 @@ export interface ReadSource {
   checkServing(context: RequestContext): void;
   /** Throws if what was read may not be returned (any more). */
   checkAnswering(context: RequestContext): void;
+  checkMissed(error: unknown, context: RequestContext): void;
   /** Undefined if the request has no ranges. */
   prepare(request: TabletRead): PreparedRead | undefined;
   /** Holds the layers as they are now. */
@@ -114,6 +115,7 @@ export class TabletReadStream extends PullStream<ReadBatch> implements LayerRead
     } catch (error) {
       this.#waiting = false;
       this.#leave(reader);
+      this.#source.checkMissed(error, this.#context);
       throw error;
     }
     if (this.#reader === undefined) this.#leave(reader);

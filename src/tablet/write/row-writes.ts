@@ -256,6 +256,9 @@ export class RowWrites {
         const found = search();
         try {
           while (found !== undefined && !found.advance()) await found.load();
+        } catch (error) {
+          this.#context.serving.checkMissed(error, context);
+          throw error;
         } finally {
           found?.close();
         }
