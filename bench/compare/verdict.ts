@@ -5,9 +5,9 @@
  * speed drifts is equally fast for both. A round gives a ratio: CPU time per operation of the new build over the old
  * one's. The median of a line's ratios is its result; half the distance between their quartiles is its spread.
  *
- * Writes that follow one another on one table are judged as one line, their sum: what one of them leaves to flush and to
- * merge is done in it or in the next one, and a build that merges earlier would fail in one line for what the next one
- * saves.
+ * Writes that follow one another on one table are judged as one line, their sum: what one of them leaves to flush and
+ * to merge is done in it or in the next one, and a build that merges earlier would fail in one line for what the next
+ * one saves.
  */
 import { assert } from '../../src/base/index.ts';
 
@@ -73,8 +73,8 @@ function judgeLine(line: string, rounds: readonly Round[]): LineVerdict {
 }
 
 /**
- * The rounds with those of `lines` replaced by their sums, as a line of that name at the end. Returned as they are where
- * a line is missing. All of `lines` have as many rounds.
+ * The rounds with those of `lines` replaced by their sums, as a line of that name at the end. Returned as they are
+ * where a line is missing. All of `lines` have as many rounds.
  */
 export function summed(
   rounds: ReadonlyMap<string, readonly Round[]>,
