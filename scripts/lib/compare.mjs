@@ -59,7 +59,8 @@ const ENGINE_ROW_BYTES = 1015;
 /** @typedef {{ run(line: string): Promise<number>, end(): Promise<void> }} Contestant */
 
 /**
- * Checks COMMIT out below `scratch` and builds it. Its dependencies are ours where the lock files are equal.
+ * Checks COMMIT out below `scratch` and builds it. Its dependencies are ours where the lock files are equal,
+ * and its own where they are not.
  *
  * @param {string} commit
  * @param {string} scratch

@@ -107,7 +107,10 @@ export class Servers {
     return this.#silent.has(name);
   }
 
-  /** A row names a server that is neither live nor dead. If it dies, the tablet is one of those that it had. */
+  /**
+   * A row names a server that is neither live nor dead. If it is silent, and dies, the tablet is one of those that it
+   * had; if nothing else tells of it, changes wait for it.
+   */
   isNamed(peer: Peer, ref: TabletRef): void {
     const silent = this.#silent.get(peer.name);
     if (silent !== undefined) silent.server?.serves(ref);
