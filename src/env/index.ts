@@ -29,6 +29,7 @@ export {
   WriteWait,
 } from './calls/context.ts';
 export { ContextWait, isEndless, within } from './calls/context-wait.ts';
+export { END_WAIT_MS, OwnContexts } from './calls/own-contexts.ts';
 export { openBackupStore } from './calls/backup-store.ts';
 export type { Env } from './env.ts';
 export { checkFilePath } from './seams/file-path.ts';

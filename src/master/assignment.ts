@@ -44,6 +44,8 @@ export interface AssignmentOptions {
   readonly creations: Creations;
   readonly deletions: Deletions;
   readonly sorting: LogSorting;
+  /** Without deadline. */
+  readonly context: () => RequestContext;
 }
 
 /** A tablet that is to be assigned. */
@@ -323,18 +325,16 @@ export class Assignment {
   }
 
   /**
-   * Commits rows that name new owners. The caller may cancel; until the outcome is known no sweep deletes the log of
-   * one of those owners, since a row may yet come to list it.
+   * Commits rows that name new owners. The caller may cancel; until the outcome is known, or the master ends, no sweep
+   * deletes the log of one of those owners, since a row may yet come to list it.
    */
   #commitAssignments(commits: readonly MetadataCommit[], context: RequestContext): Promise<CommitOutcome[]> {
-    const { metadata, servers, env } = this.#options;
+    const { metadata, servers, env, context: ownContext } = this.#options;
     for (const commit of commits) for (const one of commit.rows) assertGiven(one);
     if (commits.length === 0) return Promise.resolve([]);
     const names = commits.flatMap(({ rows }) => rows.map(({ row }) => row!.server!.name));
     const known = servers.giving(names);
-    const committing = metadata
-      .commit(commits, { ...context, signal: undefined, deadlineMs: Number.POSITIVE_INFINITY })
-      .finally(known);
+    const committing = metadata.commit(commits, ownContext()).finally(known);
     return within(committing, context, env.clock);
   }
 

@@ -17,7 +17,7 @@ import {
   followChanges,
   type LockHandle,
   type RequestContext,
-  requestContext,
+  OwnContexts,
   type Timer,
 } from '../env/index.ts';
 import { Locator, loggingSchemaCache, MetadataClient, type SchemaCache } from '../locator/index.ts';
@@ -138,6 +138,7 @@ export class Master {
   #lookingAtMetadata = new AbortController();
   /** True when the last look could not read all rows. */
   #isBlind = false;
+  readonly #contexts: OwnContexts;
   readonly #removeGauges: () => void;
   readonly #options: MasterOptions;
   readonly #assigned = new FirstAssignment();
@@ -148,10 +149,10 @@ export class Master {
     this.#options = options;
     this.#env = env;
     this.#lock = lock;
-    const locator = new Locator(env);
+    this.#contexts = new OwnContexts({ ...env, principal: 'master' });
     this.#metadata = new MetadataClient({
       ...env,
-      locator,
+      locator: new Locator(env),
       lock,
       masterEpoch: lock.epoch,
       stopped: () => this.#ended || (!this.#assigned.isOver && isCancelled()),
@@ -274,11 +275,13 @@ export class Master {
     await this.#stopServing?.();
     if (!this.#ended) this.#end();
     await Promise.all([this.#schedule.over(), this.#queue.over()]);
+    this.#contexts.over();
     if (!endsAlone) await this.#env.lockService.closeSession(this.#lock.sessionId);
   }
 
   #end(): void {
     this.#ended = true;
+    this.#contexts.end();
     this.#removeGauges();
     this.#lookingAtMetadata.abort();
     this.#queue.end();
@@ -488,7 +491,7 @@ export class Master {
   }
 
   #context(): RequestContext {
-    return requestContext({ budget: this.#env.requestBudget, principal: 'master' });
+    return this.#contexts.next();
   }
 
   /** Calls that read or change METADATA are refused until it is served for the first time. */

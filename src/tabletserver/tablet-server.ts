@@ -7,7 +7,7 @@
  */
 import { assert, type BigtableError, toBigtableError, unavailable } from '../base/index.ts';
 import { readReplayedAppends, ServerLog } from '../commitlog/index.ts';
-import { type Env, type RequestContext, requestContext } from '../env/index.ts';
+import { type Env, OwnContexts, type RequestContext } from '../env/index.ts';
 import { Locator, loggingSchemaCache, MetadataClient, type SchemaCache } from '../locator/index.ts';
 import { logPathOf, PROTOCOL } from '../protocol/index.ts';
 import type { MemoryLayerSource, RawCallHandler } from '../service/index.ts';
@@ -102,6 +102,7 @@ interface Incarnation {
   readonly session: ServerSession;
   /** Undefined: clocks are not compared. */
   readonly clocks: ClockComparison | undefined;
+  readonly contexts: OwnContexts;
 }
 
 export class TabletServer {
@@ -109,6 +110,7 @@ export class TabletServer {
   readonly address: string;
   readonly #env: Env;
   readonly #onEnd: ((reason: BigtableError) => void) | undefined;
+  readonly #contexts: OwnContexts;
   readonly #tablets = new TabletMap();
   readonly #log: ServerLog;
   readonly #session: ServerSession;
@@ -137,13 +139,13 @@ export class TabletServer {
   /** While closing: the time after which commits to METADATA are not retried. */
   #commitUntilMs = Number.POSITIVE_INFINITY;
 
-  private constructor(options: TabletServerOptions, { name, log, session, clocks }: Incarnation) {
+  private constructor(options: TabletServerOptions, { name, log, session, clocks, contexts }: Incarnation) {
     const { env, settings, address, onEnd, memoryLayers } = options;
-    const { logger, metrics } = env;
     this.name = name;
     this.address = address;
     this.#env = env;
     this.#onEnd = onEnd;
+    this.#contexts = contexts;
     this.#log = log;
     this.#session = session;
     this.#schemas = loggingSchemaCache(env);
@@ -172,7 +174,7 @@ export class TabletServer {
         locator: new Locator(env),
         stopped: () => !this.#mayCommit(),
       }),
-      serverContext: () => serverContext(env),
+      serverContext: () => contexts.next(),
       leaseHeld: () => this.leaseHeld(),
     };
     this.#notices = new MasterNotices({ ...env, ...shared });
@@ -187,7 +189,7 @@ export class TabletServer {
       ...shared,
       services,
       replay: this.#replay,
-      logger,
+      logger: env.logger,
       splitOf: (key) => this.#splits.under(key),
       openTablet: (host, state, records) => this.#opener.open(host, state, records),
     });
@@ -215,7 +217,7 @@ export class TabletServer {
       hasEnded: () => this.#phase === 'ended',
       onMaster: () => clocks?.masterCalled(),
     });
-    this.#removeGauges = serverGauges(metrics, { ...shared, opener: this.#opener, log });
+    this.#removeGauges = serverGauges(env.metrics, { ...shared, opener: this.#opener, log });
   }
 
   /** Starts an incarnation: takes its lock, opens its log, announces itself, and waits for tablets. */
@@ -227,7 +229,8 @@ export class TabletServer {
       if (server) server.#end(reason);
     };
     const onLost = (): void => onFailure(unavailable('the tablet server has lost its lock'));
-    const context = (): RequestContext => serverContext(env);
+    const contexts = new OwnContexts({ ...env, principal: 'tablet-server' });
+    const context = (): RequestContext => contexts.next();
     const clocks = options.comparesClocks ? new ClockComparison({ ...env, context, onOff: onFailure }) : undefined;
     await clocks?.start();
     const session = await ServerSession.open(env, name, onLost);
@@ -237,7 +240,7 @@ export class TabletServer {
       log = await ServerLog.open({ ...env, path: logPathOf(name), maxUnsyncedBytes, onFailure, env });
       // a log that METADATA lists is never empty: an empty one has lost its beginning
       await log.append(emptyRecord(env.clock.nowMicros())).append.durable;
-      server = new TabletServer(options, { name, log, session, clocks });
+      server = new TabletServer(options, { name, log, session, clocks, contexts });
       await server.#schemas.start();
       server.#stopServing = await env.transport.serve(address, server.#calls.handler());
       await session.announce({ name, address, protocol: PROTOCOL });
@@ -265,6 +268,7 @@ export class TabletServer {
     if (this.#phase !== 'closing') this.#enter('closing');
     this.#stopWork();
     this.#commitUntilMs = this.#env.clock.monotonicMs() + CLOSE_RETRY_MS;
+    this.#contexts.end();
     await this.#splits.stop();
     await this.#budget.stop();
     const all = [...this.#tablets.all()];
@@ -353,6 +357,7 @@ export class TabletServer {
 
   async #finish(): Promise<void> {
     assert(this.#phase === 'ended', 'a tablet server ends before its resources are released');
+    this.#contexts.over();
     this.#removeGauges();
     this.#opener.stop();
     this.#aftermath.stop();
@@ -415,10 +420,6 @@ function replayOf({ fileSystem, clock }: Env, sorter: LogSorter): LogReplay {
     (path) => sorter.find(path),
     clock,
   );
-}
-
-function serverContext({ requestBudget }: Pick<Env, 'requestBudget'>): RequestContext {
-  return requestContext({ budget: requestBudget, principal: 'tablet-server' });
 }
 
 async function closeBoth(log: ServerLog | undefined, session: ServerSession): Promise<void> {
