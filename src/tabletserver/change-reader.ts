@@ -118,6 +118,16 @@ export class ChangeReader {
   }
 
   async *read(): AsyncGenerator<ChangeBatch, void> {
+    try {
+      yield* this.#readParts();
+    } catch (error) {
+      // what is gone, or was never here, may be with the tablet's next owner
+      this.#checkServed();
+      throw error;
+    }
+  }
+
+  async *#readParts(): AsyncGenerator<ChangeBatch, void> {
     const parts = this.#parts();
     const first = firstPlace(this.#message.progress);
     const begin = first === undefined ? 0 : this.#partOf(parts, first);
