@@ -26,7 +26,7 @@ import {
 import { isMisdirected, type Router } from './router.ts';
 
 /** While a call is under way, the interval at which the master's file is read. */
-const CHECK_MS = 5000;
+const CHECK_MS = 2000;
 
 /** A paused master does not answer, so its callers' time is over, or they give up before. */
 const MAY_BE_REPLACED: ReadonlySet<Code> = new Set([Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED, Code.CANCELLED]);
