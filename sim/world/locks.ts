@@ -382,6 +382,10 @@ class LockClient implements LockService {
     return this.#call(`holder ${path}`, () => this.#locks.service.holder(path));
   }
 
+  holders(prefix: string): Promise<LockHandle[]> {
+    return this.#call(`holders ${prefix}`, () => this.#locks.service.holders(prefix));
+  }
+
   watch(prefix: string, listener: (event: LockEvent) => void): () => void {
     const { machine } = this.#process;
     let underWay: LockEvent[] = [];

@@ -110,6 +110,33 @@ describe('a change of a schema', () => {
   );
 
   test(
+    'waits for a server whose file was removed before the master began, and that no row names: it holds its lock',
+    inCluster(
+      async (cluster, tables) => {
+        await tables.create('t', { splits: ['m'] });
+        await cluster.startServer();
+        const idle = cluster.servers[1]!;
+        assert.equal(idle.tablets.size, 0);
+        cluster.hidesChangesOf = SERVERS_DIRECTORY;
+        await cluster.master?.close();
+        await cluster.env.lockService.remove(SERVERS_DIRECTORY + idle.name);
+        await cluster.startMaster();
+        // it knows the new master
+        cluster.client.close();
+        await cluster.openClient();
+        await rejectsWith(
+          Code.UNAVAILABLE,
+          change(cluster, tables, DROP),
+          /at an unknown address has not confirmed it/,
+        );
+        await cluster.kill(1);
+        await change(cluster, tables, DROP);
+      },
+      { servers: 1 },
+    ),
+  );
+
+  test(
     'that a later master refuses as made already is confirmed first',
     inCluster(async (cluster, tables) => {
       await tables.create('t');

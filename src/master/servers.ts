@@ -43,6 +43,8 @@ interface SilentServer {
 }
 
 type Peer = Pick<PeerFile, 'name' | 'address'>;
+/** One that is to confirm a change. */
+type Addressee = Pick<PeerFile, 'name'> & { readonly address: string | undefined };
 /** The calls that a server answers once it has read a file of the lock service. */
 type ConfirmingCall = 'schemaChanged' | 'doorFilesChanged';
 
@@ -67,8 +69,14 @@ export class Servers {
   readonly #deletedLogs = new Set<string>();
   /** They are called again; their tablets wait. */
   readonly #silent = new Map<string, SilentServer>();
-  /** Others that rows name, and that hold their locks, as far as is known: their files were removed. */
-  readonly #unannounced = new Map<string, Peer>();
+  /**
+   * By name, others that hold their locks, as far as is known: their files were removed. The address is known of those
+   * that rows name.
+   */
+  readonly #unannounced = new Map<string, string | undefined>();
+  /** How often the watch may have missed changes, and that number when the locks of all servers were last read. */
+  #watchGaps = 0;
+  #locksReadAtGap = -1;
   /** Those that held their locks when that was read, after the last scan began, and did not answer it. */
   readonly #holding = new Set<string>();
   /** By name, when another session was last seen to have the lock, monotonic ms; until the lock changes. */
@@ -114,7 +122,7 @@ export class Servers {
   isNamed(peer: Peer, ref: TabletRef): void {
     const silent = this.#silent.get(peer.name);
     if (silent !== undefined) silent.server?.serves(ref);
-    else if (!this.#live.has(peer.name) && !this.#dead.has(peer.name)) this.#unannounced.set(peer.name, peer);
+    else if (!this.#live.has(peer.name) && !this.#dead.has(peer.name)) this.#unannounced.set(peer.name, peer.address);
   }
 
   /** True when a server has the tablet, as far as is known. */
@@ -330,24 +338,38 @@ export class Servers {
   ): Promise<void> {
     const { lockService, clock } = this.#env;
     const deadlineMs = Math.min(context.deadlineMs - ANSWER_MS, clock.monotonicMs() + CONFIRM_MS);
+    const gaps = this.#watchGaps;
+    const locks = gaps === this.#locksReadAtGap ? [] : await lockService.holders(SERVERS_DIRECTORY);
     // a server that announces itself later is given tablets with the version of their schema
     const files = await listFiles(lockService, SERVERS_DIRECTORY);
-    const peers = new Map<string, Peer>();
-    for (const peer of this.#unannounced.values()) peers.set(SERVERS_DIRECTORY + peer.name, peer);
+    const announced = new Set(files.map(({ path }) => path));
+    for (const { path } of locks) if (!announced.has(path)) this.#holdsLock(path.slice(SERVERS_DIRECTORY.length));
+    this.#locksReadAtGap = gaps;
+    const peers = new Map<string, Addressee>();
+    for (const [name, address] of this.#unannounced) peers.set(SERVERS_DIRECTORY + name, { name, address });
     for (const { path, contents } of files) peers.set(path, decodePeerFile(path, contents));
     // the file of a server may have been removed while it holds its lock
     for (const server of [...this.#live.values(), ...this.#buried.values()])
       if (!this.#dead.has(server.name)) peers.set(SERVERS_DIRECTORY + server.name, server);
     for (const { peer } of this.#silent.values()) peers.set(SERVERS_DIRECTORY + peer.name, peer);
     const until = { ...context, deadlineMs };
-    const call = (peer: Peer) => this.caller.call(peer, method, message, until);
+    const call = ({ name, address }: Addressee) => {
+      if (address === undefined) throw unavailable('its file was removed, and nothing else tells its address');
+      return this.caller.call({ name, address }, method, message, until);
+    };
     await Promise.all([...peers.values()].map((peer) => this.#confirmAt(peer, what, call, until)));
   }
 
+  /** The server is not announced: it is starting, or its file was removed. */
+  #holdsLock(name: string): void {
+    const isKnown = this.#live.has(name) || this.#silent.has(name) || this.#dead.has(name);
+    if (!isKnown && !this.#unannounced.has(name)) this.#unannounced.set(name, undefined);
+  }
+
   async #confirmAt(
-    peer: Peer,
+    peer: Addressee,
     what: string,
-    call: (peer: Peer) => Promise<unknown>,
+    call: (peer: Addressee) => Promise<unknown>,
     { deadlineMs }: RequestContext,
   ): Promise<void> {
     const { clock, logger } = this.#env;
@@ -368,8 +390,8 @@ export class Servers {
         }
         if (this.#ended || clock.monotonicMs() + CONFIRM_AGAIN_MS >= deadlineMs) {
           const message =
-            `${what} was changed, but tablet server ${peer.name} at ${peer.address} has not confirmed it and may still ` +
-            `use the earlier one (${error.message}): repeat the call`;
+            `${what} was changed, but tablet server ${peer.name} at ${peer.address ?? 'an unknown address'} has not ` +
+            `confirmed it and may still use the earlier one (${error.message}): repeat the call`;
           throw unavailable(message, error);
         }
         await sleep(clock, CONFIRM_AGAIN_MS);
@@ -395,9 +417,10 @@ export class Servers {
     this.#heldAtMs.delete(name);
   }
 
-  /** The watch has missed changes of locks: the next scan asks for all of them. */
+  /** The watch has missed changes of locks: the next scan, and the next confirmation, ask for all of them. */
   watchMissed(): void {
     this.#heldAtMs.clear();
+    this.#watchGaps++;
   }
 
   /** Scans that follow one another ask once for the lock of a server that does not answer. */

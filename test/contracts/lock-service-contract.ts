@@ -262,6 +262,23 @@ function locksBelongToSessions(contract: Contract): void {
     assert.equal((await acquire(service, 'l', two)).sessionId, two);
   });
 
+  contract('the locks that are held under a prefix are listed by path', async (service, subject) => {
+    const [one, two] = [await service.openSession(), await service.openSession()];
+    assert.deepEqual(await service.holders(''), []);
+    const locks = [];
+    for (const path of ['l/b', 'l/a', 'l\u{1f600}', 'm']) locks.push(await acquire(service, path, one));
+    const [b, a, smile, m] = locks;
+    await service.write('l/file', bytes('f'));
+    const c = await acquire(service, 'l/c', two);
+    assert.deepEqual(await service.holders('l/'), [a, b, c]);
+    assert.deepEqual(await service.holders(''), [a, b, c, smile, m]);
+    await service.release(b!);
+    await subject.endSession(two);
+    assert.deepEqual(await service.holders('l/'), [a]);
+    assert.deepEqual(await service.holders('l/a'), [a]);
+    assert.deepEqual(await service.holders('n'), []);
+  });
+
   contract('of many that take a lock exactly one gets it', async (service) => {
     const sessions = await Promise.all(Array.from({ length: 6 }, () => service.openSession()));
     const got = (await Promise.all(sessions.map((session) => service.tryAcquire('l', session)))).filter(

@@ -60,6 +60,7 @@ export function sentAgain(service: LockService): LockService {
     tryAcquire: (path, id) => twice(() => service.tryAcquire(path, id)),
     release: (lock) => twice(() => service.release(lock)),
     holder: (path) => twice(() => service.holder(path)),
+    holders: (prefix) => twice(() => service.holders(prefix)),
     watch: (prefix, listener) => service.watch(prefix, listener),
     write: async (path, contents, options) => {
       const copy = Uint8Array.from(contents);

@@ -206,6 +206,7 @@ export function lockServiceOverPort(service: LockService): OverPort<LockService>
       tryAcquire: ([path, sessionId]) => service.tryAcquire(path as string, sessionId as string),
       release: ([lock]) => service.release(lock as LockHandle),
       holder: ([path]) => service.holder(path as string),
+      holders: ([prefix]) => service.holders(prefix as string),
       watch: ([prefix, id]) => {
         stops.set(
           id as number,
@@ -236,6 +237,7 @@ export function lockServiceOverPort(service: LockService): OverPort<LockService>
     tryAcquire: (path, sessionId) => caller.call('tryAcquire', [path, sessionId]) as Promise<LockHandle | undefined>,
     release: (lock) => caller.call('release', [lock]) as Promise<void>,
     holder: (path) => caller.call('holder', [path]) as Promise<LockHandle | undefined>,
+    holders: (prefix) => caller.call('holders', [prefix]) as Promise<LockHandle[]>,
     watch: (prefix, listener) => {
       const id = ++lastWatch;
       listeners.set(id, listener);

@@ -172,6 +172,11 @@ export class InProcessLockService implements LockService {
     return lock && { ...lock };
   }
 
+  async holders(prefix: string): Promise<LockHandle[]> {
+    const held = [...this.#locks.values()].filter(({ path }) => path.startsWith(prefix));
+    return held.sort((a, b) => (a.path < b.path ? -1 : 1)).map((lock) => ({ ...lock }));
+  }
+
   watch(prefix: string, listener: (event: LockEvent) => void): () => void {
     const watcher: Watcher = { prefix, listener, stopped: false };
     this.#watchers.add(watcher);

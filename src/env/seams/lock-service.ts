@@ -95,6 +95,8 @@ export interface LockService {
   release(lock: LockHandle): Promise<void>;
   /** The holder now, if any. */
   holder(path: string): Promise<LockHandle | undefined>;
+  /** The locks that are held, at one instant, whose path starts with `prefix`, by path. */
+  holders(prefix: string): Promise<LockHandle[]>;
 
   /**
    * Calls `listener` with 'established', and then after every change under `prefix`, lost locks and expired sessions

@@ -280,6 +280,15 @@ class Adapter implements EtcdLockService {
     return held && lockOf(path, held);
   }
 
+  async holders(prefix: string): Promise<LockHandle[]> {
+    const { from, to } = this.#layout.locks(prefix);
+    const { kvs }: RangeAnswer = await this.#call(RANGE, { key: toBytes(from), rangeEnd: toBytes(to) });
+    return kvs.flatMap((held) => {
+      const meaning = this.#layout.meaningOf(held.key ?? Buffer.alloc(0));
+      return meaning?.kind === 'lock' ? [lockOf(meaning.path, held)] : [];
+    });
+  }
+
   watch(prefix: string, listener: (event: LockEvent) => void): () => void {
     return this.#parts.watches.watch(prefix, this.#seen, listener);
   }

@@ -51,6 +51,11 @@ export class KeyLayout {
     return toBytes(this.#root + LOCKS + encodePath(path));
   }
 
+  /** The locks whose path starts with `prefix`. */
+  locks(prefix: string): KeyRange {
+    return rangeOf(this.#root + LOCKS + encodePath(prefix));
+  }
+
   /** The key that each removal of a lasting file of the directory writes anew. */
   removals(directory: string): Buffer {
     return toBytes(this.#root + REMOVALS + encodePath(directory));

@@ -82,6 +82,10 @@ export class LockServiceClient implements LockService {
     return this.#call('holder', path);
   }
 
+  holders(prefix: string): Promise<LockHandle[]> {
+    return this.#call('holders', prefix);
+  }
+
   watch(prefix: string, listener: (event: LockEvent) => void): () => void {
     const { transport, address } = this.#options;
     const events = transport.stream(address, 'watch', prefix, this.#context())[Symbol.asyncIterator]() as AsyncIterator<

@@ -28,7 +28,7 @@ export interface OpenedSession {
 export interface LockCalls
   extends Pick<
     LockService,
-    'read' | 'list' | 'write' | 'remove' | 'lastRemoval' | 'tryAcquire' | 'release' | 'holder'
+    'read' | 'list' | 'write' | 'remove' | 'lastRemoval' | 'tryAcquire' | 'release' | 'holder' | 'holders'
   > {
   openSession(): Promise<OpenedSession>;
   closeSession(sessionId: string): Promise<void>;
@@ -60,6 +60,7 @@ export class LockServiceHandler implements CallHandler {
       tryAcquire: (path, sessionId) => service.tryAcquire(path, sessionId),
       release: (lock) => service.release(lock),
       holder: (path) => service.holder(path),
+      holders: (prefix) => service.holders(prefix),
     };
   }
 
