@@ -1,6 +1,6 @@
 /**
  * A consumer of a table's change stream, for tests: it reads all partitions up to now, follows splits and merges, and
- * may lose what it has read since its last checkpoint.
+ * may lose what it has read since its last checkpoint. After a failure it goes on where it was.
  */
 import type { Mutation, RowRange } from '../src/model/index.ts';
 import type { Service, StreamToken } from '../src/service/index.ts';
@@ -42,26 +42,32 @@ export class ChangeConsumer {
     while (open.length > 0) {
       const pool: StreamToken[] = [];
       const wanted: RowRange[] = [];
-      for (const tokens of open) {
+      for (const [i, tokens] of open.entries()) {
         const range = { start: tokens[0]!.range.start, end: tokens.at(-1)!.range.end };
         let token: string | undefined;
         let isClosed = false;
         const from = tokens.some(({ token }) => token === '') ? { startMicros: this.#startMicros } : { tokens };
         const request = { table: this.#table, range, endMicros, heartbeatMs: 200, ...from };
-        for await (const event of changes.readChanges(tables.context(this.#timeoutMs), request)) {
-          if (event.kind === 'closed') {
-            this.closed++;
-            isClosed = true;
-            pool.push(...event.tokens);
-            wanted.push(...event.ranges);
-            break;
+        try {
+          for await (const event of changes.readChanges(tables.context(this.#timeoutMs), request)) {
+            if (event.kind === 'closed') {
+              this.closed++;
+              isClosed = true;
+              pool.push(...event.tokens);
+              wanted.push(...event.ranges);
+              break;
+            }
+            if (left-- <= 0) return;
+            token = event.token;
+            if (event.kind === 'change') {
+              const { row, mutations, origin } = event;
+              this.changes.push({ row, mutations, origin });
+            }
           }
-          if (left-- <= 0) return;
-          token = event.token;
-          if (event.kind === 'change') {
-            const { row, mutations, origin } = event;
-            this.changes.push({ row, mutations, origin });
-          }
+        } catch (error) {
+          const reached = token === undefined ? tokens : [{ range, token }];
+          this.#tokens = [...done, ...pool, ...reached, ...open.slice(i + 1).flat()];
+          throw error;
         }
         if (!isClosed) done.push(...(token === undefined ? tokens : [{ range, token }]));
       }

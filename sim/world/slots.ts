@@ -6,6 +6,7 @@ import { toBigtableError } from '../../src/base/index.ts';
 import type {
   FileSystem,
   LogAppend,
+  LogMemo,
   LogPosition,
   LogWriter,
   MemorySlotStore,
@@ -90,15 +91,15 @@ export class SimSlots implements SlotStore {
 /** `fileSystem`, with its appends and replays shown to the judge. Servers' names begin with "server". */
 export function judgedLogs(fileSystem: FileSystem, judge: LogJudge, process: string): FileSystem {
   const own = new Set<string>();
-  const readLog = async function* (path: string, from: LogPosition = 0): AsyncIterable<LogAppend> {
+  const readLog = async function* (path: string, from: LogPosition = 0, memo?: LogMemo): AsyncIterable<LogAppend> {
     if (own.has(path)) {
       // it is trimmed meanwhile; change streams can cope with that
       if (!judge.ownLogsAreRead) judge.onViolation(`${process} reads its own log ${path}`);
-      return yield* fileSystem.readLog(path, from);
+      return yield* fileSystem.readLog(path, from, memo);
     }
     const wasSealed = judge.isSealed(path);
     let last = 0;
-    for await (const append of fileSystem.readLog(path, from)) {
+    for await (const append of fileSystem.readLog(path, from, memo)) {
       judge.appendRead(path, append);
       last = append.position;
       yield append;

@@ -6,7 +6,7 @@
  * must lie below a low-water mark in the log.
  */
 import { assert } from '../base/index.ts';
-import type { FileSystem, LogAppend, LogPosition } from '../env/index.ts';
+import type { FileSystem, LogAppend, LogMemo, LogPosition } from '../env/index.ts';
 import { AppendDecoder } from './append-decoder.ts';
 import { AppendOrder, type ReadingBegin } from './append-order.ts';
 import type { EncodedRecord, LogRecord } from './record.ts';
@@ -48,13 +48,14 @@ export async function* readAppends(
     yield { ...append, records: records.map((record) => record.decode()) };
 }
 
-/** Like `readAppends`, with records that are decoded on request. They keep the append's bytes. */
+/** Like `readAppends`, with records that are decoded on request. They keep the append's bytes. `memo`: as `readLog`. */
 export async function* readEncodedAppends(
   fileSystem: Pick<FileSystem, 'readLog'>,
   path: string,
   from?: LogPosition,
+  memo?: LogMemo,
 ): AsyncIterable<RecordsOfAppend<EncodedRecord>> {
-  yield* readFrom(fileSystem, path, from, from === undefined ? 'log' : 'part');
+  yield* readFrom(fileSystem, path, from, from === undefined ? 'log' : 'part', memo);
 }
 
 /** Like `readEncodedAppends`, without those at the beginning that no replay needs, though they are kept. */
@@ -88,9 +89,10 @@ async function* readFrom(
   path: string,
   from: LogPosition | undefined,
   begin: ReadingBegin,
+  memo?: LogMemo,
 ): AsyncIterable<RecordsOfAppend<EncodedRecord>> {
   const order = new AppendOrder(path, begin);
-  for await (const append of fileSystem.readLog(path, from)) {
+  for await (const append of fileSystem.readLog(path, from, memo)) {
     const decoder = new AppendDecoder(path, append);
     order.next(append, decoder.header);
     yield { position: append.position, previous: decoder.header.previous, records: allOf(decoder) };

@@ -42,6 +42,7 @@ export {
   type FileWriter,
   type LogAppend,
   type LogCuts,
+  type LogMemo,
   type LogPosition,
   type LogWriter,
   type StorageSpace,

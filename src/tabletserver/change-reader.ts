@@ -11,7 +11,15 @@
  */
 import { assert, BigtableError, Code, derived } from '../base/index.ts';
 import { type EncodedRecord, type LogRecord, Origin, readEncodedAppends, type ServerLog } from '../commitlog/index.ts';
-import { type Clock, type FileSystem, type LogPosition, Pacer, type RequestContext, sleep } from '../env/index.ts';
+import {
+  type Clock,
+  type FileSystem,
+  type LogMemo,
+  type LogPosition,
+  Pacer,
+  type RequestContext,
+  sleep,
+} from '../env/index.ts';
 import type { PastOwner } from '../metadata/index.ts';
 import {
   type ChangeBatch,
@@ -96,6 +104,7 @@ export class ChangeReader {
   readonly #context: RequestContext;
   readonly #gathering = new Gathering();
   readonly #pacer: Pacer;
+  readonly #memos = new Map<string, LogMemo>();
   #lastSentMs: number;
 
   constructor(
@@ -221,7 +230,8 @@ export class ChangeReader {
     const earliest = Math.max(start ?? 0, part.changesFrom);
     const from = after?.position ?? (earliest === 0 ? undefined : earliest);
     let isBeginning = true;
-    for await (const { position, previous, records } of readEncodedAppends(fileSystem, logPathOf(part.server), from)) {
+    const appends = readEncodedAppends(fileSystem, logPathOf(part.server), from, this.#memoOf(part));
+    for await (const { position, previous, records } of appends) {
       if (isBeginning) {
         if (after !== undefined) checkResumed(after.position, position, previous);
         else if (!(start !== undefined && isNext(start, position, previous)) && previous > part.changesFrom)
@@ -248,6 +258,13 @@ export class ChangeReader {
     }
     // the newest append of a log is kept: without one it has no change of the tablet
     if (isBeginning && after !== undefined && !this.#isOwn(part)) throw gone();
+  }
+
+  /** What was learned of the log of the part's owner: it is read for each of its parts, and the own one each time. */
+  #memoOf({ server }: Part): LogMemo {
+    let memo = this.#memos.get(server);
+    if (memo === undefined) this.#memos.set(server, (memo = {}));
+    return memo;
   }
 
   #isOwn({ server }: Part): boolean {

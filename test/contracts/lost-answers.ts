@@ -104,7 +104,7 @@ export function filesInTurn(adapters: readonly FileSystem[]): FileSystem {
     delete: (path) => next().delete(path),
     openLog: (path) => first.openLog(path),
     fence: (path) => first.fence(path),
-    readLog: (path, from) => next().readLog(path, from),
+    readLog: (path, from, memo) => next().readLog(path, from, memo),
     ...(first.cutLog && { cutLog: (...call) => next().cutLog!(...call) }),
     ...(first.logTail && { logTail: (path) => next().logTail!(path) }),
     ...(first.space && { space: () => next().space!() }),
@@ -177,7 +177,7 @@ export function filesSentAgain(inner: FileSystem): FileSystem {
       };
     },
     fence: (path) => twice(() => inner.fence(path)),
-    readLog: (path, from) => inner.readLog(path, from),
+    readLog: (path, from, memo) => inner.readLog(path, from, memo),
     ...(inner.cutLog && { cutLog: (...call) => twice(() => inner.cutLog!(...call)) }),
     ...(inner.logTail && { logTail: (path) => twice(() => inner.logTail!(path)) }),
     ...(inner.space && { space: () => twice(() => inner.space!()) }),

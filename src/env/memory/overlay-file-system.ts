@@ -6,7 +6,15 @@
  */
 import { BigtableError, Code, notFound } from '../../base/index.ts';
 import { checkFilePath } from '../seams/file-path.ts';
-import type { FileInfo, FileSystem, FileWriter, LogAppend, LogPosition, LogWriter } from '../seams/file-system.ts';
+import type {
+  FileInfo,
+  FileSystem,
+  FileWriter,
+  LogAppend,
+  LogMemo,
+  LogPosition,
+  LogWriter,
+} from '../seams/file-system.ts';
 import { MemoryFileSystem } from './memory-file-system.ts';
 
 export class OverlayFileSystem implements FileSystem {
@@ -70,9 +78,9 @@ export class OverlayFileSystem implements FileSystem {
     this.#ownLogs.add(path);
   }
 
-  async *readLog(path: string, from?: LogPosition): AsyncIterable<LogAppend> {
+  async *readLog(path: string, from?: LogPosition, memo?: LogMemo): AsyncIterable<LogAppend> {
     if (this.#deletedLogs.has(path)) return;
-    yield* (this.#ownLogs.has(path) ? this.#memory : this.#below).readLog(path, from);
+    yield* (this.#ownLogs.has(path) ? this.#memory : this.#below).readLog(path, from, memo);
   }
 
   async listLogs(prefix: string): Promise<string[]> {

@@ -45,6 +45,11 @@ export interface FileWriter {
  */
 export type LogPosition = number;
 
+/** A reader's own, for one log; empty at first. What an adapter keeps in it is its own affair. */
+export interface LogMemo {
+  learned?: unknown;
+}
+
 export interface LogAppend {
   readonly position: LogPosition;
   readonly bytes: Buffer;
@@ -123,9 +128,10 @@ export interface FileSystem {
   fence(path: string): Promise<void>;
   /**
    * The appends from `from` on (all, by default). A log that does not exist has none. Where it is trimmed meanwhile,
-   * some appends before the trim's position may be left out; the others are yielded.
+   * some appends before the trim's position may be left out; the others are yielded. `memo`: what earlier readings of
+   * the same log have learned, and this one adds to. With it an adapter that has to look for `from` begins close to it.
    */
-  readLog(path: string, from?: LogPosition): AsyncIterable<LogAppend>;
+  readLog(path: string, from?: LogPosition, memo?: LogMemo): AsyncIterable<LogAppend>;
   /**
    * Positions that cut the log, from `from` on (default: all of it), into parts of about `partBytes`, and about how
    * long it is from there: a few samples tell both. An adapter whose logs have one reader at most leaves it out.

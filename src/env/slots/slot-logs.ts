@@ -11,7 +11,7 @@ import { crc32c } from '../../base/index.ts';
 import type { Clock, Random } from '../seams/clock.ts';
 import type { Checksum } from '../seams/codecs.ts';
 import { checkFilePath } from '../seams/file-path.ts';
-import type { FileSystem, LogAppend, LogCuts, LogPosition, LogWriter } from '../seams/file-system.ts';
+import type { FileSystem, LogAppend, LogCuts, LogMemo, LogPosition, LogWriter } from '../seams/file-system.ts';
 import { MAX_DELETED_SLOTS, type SlotStore } from '../seams/slot-store.ts';
 import { SlotCalls } from './slot-calls.ts';
 import { cutSlots } from './slot-cuts.ts';
@@ -84,8 +84,8 @@ export class SlotLogs implements Logs {
     for (const row of rowsOf(path)) await sealRow(this.#calls, row, 'fence', this.#random);
   }
 
-  readLog(path: string, from: LogPosition = 0): AsyncIterable<LogAppend> {
-    return readSlots(this.#calls, path, from);
+  readLog(path: string, from: LogPosition = 0, memo: LogMemo = {}): AsyncIterable<LogAppend> {
+    return readSlots(this.#calls, path, from, memo);
   }
 
   cutLog(path: string, partBytes: number, from: LogPosition = 0): Promise<LogCuts> {
@@ -141,7 +141,7 @@ export function withSlotLogs(
     delete: (path) => fileSystem.delete(path),
     openLog: (path) => logs.openLog(path),
     fence: (path) => logs.fence(path),
-    readLog: (path, from) => logs.readLog(path, from),
+    readLog: (path, from, memo) => logs.readLog(path, from, memo),
     cutLog: (path, partBytes, from) => logs.cutLog(path, partBytes, from),
     logTail: (path) => logs.logTail(path),
     listLogs: (prefix) => logs.listLogs(prefix),

@@ -8,6 +8,7 @@
  */
 import { CorruptionError, unavailable } from '../../base/index.ts';
 import type { Random } from '../seams/clock.ts';
+import type { RowPlaces } from './row-places.ts';
 import type { SlotCalls } from './slot-calls.ts';
 import {
   encodeSlotHeader,
@@ -41,11 +42,18 @@ export function drawNonce(random: Random): Buffer {
  */
 type RowTop = SlotHeader | 'removed' | 'headless' | undefined;
 
-/** Where the log ends now; undefined: there is no log, or it was never opened, or it was deleted. */
-export async function findLogEnd(calls: SlotCalls, log: string): Promise<LogEnd | undefined> {
+/**
+ * Where the log ends now; undefined: there is no log, or it was never opened, or it was deleted. `known`: what earlier
+ * readings have learned of the log's rows.
+ */
+export async function findLogEnd(
+  calls: SlotCalls,
+  log: string,
+  known: readonly RowPlaces[] = [],
+): Promise<LogEnd | undefined> {
   const rows = rowsOf(log);
   for (let readings = 1; ; readings++) {
-    const tops = await Promise.all(rows.map((row) => findRowTop(calls, row)));
+    const tops = await Promise.all(rows.map((row, i) => findRowTop(calls, row, known[i])));
     if (tops.includes('removed')) return undefined;
     const opened = tops.filter((top) => typeof top === 'object');
     const headless = tops.indexOf('headless');
@@ -62,7 +70,12 @@ export async function findLogEnd(calls: SlotCalls, log: string): Promise<LogEnd 
   }
 }
 
-async function findRowTop(calls: SlotCalls, row: string): Promise<RowTop> {
+async function findRowTop(calls: SlotCalls, row: string, known: RowPlaces | undefined): Promise<RowTop> {
+  const place = known?.top;
+  if (place !== undefined) {
+    const top = await findTopAbove(calls, row, place.slot);
+    if (top !== undefined) return noted(top, known);
+  }
   for (let lists = 0; lists < MAX_LISTS; lists++) {
     const { lowest, highest, count } = await extentOf(calls, row);
     if (highest < 0) return undefined;
@@ -82,9 +95,27 @@ async function findRowTop(calls: SlotCalls, row: string): Promise<RowTop> {
     if (lowest !== 0) return 'headless';
     if ((top.kind === 'head') !== (slot === 0))
       throw new CorruptionError(slotName(row, slot), KIND_OFFSET, `a slot of kind ${top.kind}`);
-    return top;
+    return noted(top, known);
   }
   throw unavailable(`${row}: the row changed each time it was listed`);
+}
+
+/** The newest append, where it lies in `slot` or above, in a row that has its head. Undefined: the row must be listed. */
+async function findTopAbove(calls: SlotCalls, row: string, slot: number): Promise<SlotHeader | undefined> {
+  const { lowest, highest } = await extentOf(calls, row, slot);
+  for (let at = highest; lowest >= 0 && at >= lowest; at--) {
+    const header = await calls.readHeader(row, at);
+    if (header === undefined || header.kind === 'removed') return undefined;
+    if (isMarker(header)) continue;
+    const isOpened = header.kind === 'append' && (await calls.readHeader(row, 0))?.kind === 'head';
+    return isOpened ? header : undefined;
+  }
+  return undefined;
+}
+
+function noted(top: SlotHeader, known: RowPlaces | undefined): SlotHeader {
+  if (top.kind === 'append') known?.note({ slot: top.slot, position: top.sequence });
+  return top;
 }
 
 /**

@@ -6,9 +6,10 @@
  * to that one is read once, whole, of one writer, or it throws a CorruptionError. At most AHEAD_BYTES a row, and two
  * appends, are in memory.
  */
-import { CorruptionError } from '../../base/index.ts';
+import { assert, CorruptionError } from '../../base/index.ts';
 import { checksumOf } from '../seams/codecs.ts';
-import type { LogAppend, LogPosition } from '../seams/file-system.ts';
+import type { LogAppend, LogMemo, LogPosition } from '../seams/file-system.ts';
+import { RowPlaces } from './row-places.ts';
 import type { SlotCalls } from './slot-calls.ts';
 import {
   decodeSlotHeader,
@@ -33,12 +34,18 @@ const LONG_READ_BYTES = 512 << 10;
 const SHORT_READ_BYTES = 64 << 10;
 
 /** The appends at `from` and above. */
-export async function* readSlots(calls: SlotCalls, log: string, from: LogPosition): AsyncIterable<LogAppend> {
+export async function* readSlots(
+  calls: SlotCalls,
+  log: string,
+  from: LogPosition,
+  memo: LogMemo,
+): AsyncIterable<LogAppend> {
+  const known = placesIn(memo, log);
   let next = Math.max(from, 1);
   let last = 0;
   let afterTrim = false;
   for (let readings = 0; ; readings++) {
-    const end = await findLogEnd(calls, log);
+    const end = await findLogEnd(calls, log, known);
     if (end === undefined) return;
     const { nonce, lowWater } = end;
     if (readings === 0) last = end.last;
@@ -49,7 +56,7 @@ export async function* readSlots(calls: SlotCalls, log: string, from: LogPositio
     if (isTrimmed || lowWater > last) last = end.last;
     const begin = next;
     if (next > last) return;
-    for await (const { position, bytes } of merged(calls, log, nonce, next)) {
+    for await (const { position, bytes } of merged(calls, log, nonce, next, known)) {
       if (position < next) continue;
       // it was trimmed, or the other row was written to after it was listed
       if (position > next) break;
@@ -62,12 +69,26 @@ export async function* readSlots(calls: SlotCalls, log: string, from: LogPositio
   }
 }
 
+/** What was learned of each row. */
+function placesIn(memo: LogMemo, log: string): readonly RowPlaces[] {
+  const known = memo.learned ?? rowsOf(log).map(() => new RowPlaces());
+  assert(Array.isArray(known) && known.every((each) => each instanceof RowPlaces), 'a memo is one of logs of slots');
+  memo.learned = known;
+  return known;
+}
+
 /**
  * The appends of both rows as they are now, by number, those at `from` and above among them; an append that is in both
  * comes once.
  */
-async function* merged(calls: SlotCalls, log: string, nonce: Buffer, from: LogPosition): AsyncIterable<LogAppend> {
-  const rows = rowsOf(log).map((row) => rowAppends(calls, row, nonce, from)[Symbol.asyncIterator]());
+async function* merged(
+  calls: SlotCalls,
+  log: string,
+  nonce: Buffer,
+  from: LogPosition,
+  known: readonly RowPlaces[],
+): AsyncIterable<LogAppend> {
+  const rows = rowsOf(log).map((row, i) => rowAppends(calls, row, nonce, from, known[i]!));
   try {
     const heads = await Promise.all(rows.map((row) => row.next()));
     for (;;) {
@@ -97,9 +118,10 @@ async function* rowAppends(
   row: string,
   nonce: Buffer,
   from: LogPosition,
+  known: RowPlaces,
 ): AsyncGenerator<LogAppend, void, void> {
   let isBelow = from > 1;
-  for await (const page of calls.pages(row, 1)) {
+  for await (const page of calls.pages(row, known.below(from)?.slot ?? 1)) {
     const slots = isBelow ? page.slice(await slotsBelow(calls, row, page, nonce, from)) : page;
     if (slots.length > 0) isBelow = false;
     const ahead: Piece[] = [];
@@ -118,7 +140,9 @@ async function* rowAppends(
       const piece = await contents;
       if (piece !== undefined) readBytes = piece.length < SHORT_READ_BYTES ? SHORT_READ_BYTES : LONG_READ_BYTES;
       const append = piece && (await appendOf(calls, row, slot, nonce, { piece, bytes }));
-      if (append !== undefined) yield append;
+      if (append === undefined) continue;
+      known.note({ slot, position: append.position });
+      yield append;
     }
   }
 }

@@ -16,6 +16,7 @@ import type {
   FileSystem,
   FileWriter,
   LogAppend,
+  LogMemo,
   LogPosition,
   LogWriter,
   Metrics,
@@ -169,8 +170,8 @@ export class CachedFiles implements FileSystem {
     return this.#store.fence(path);
   }
 
-  readLog(path: string, from?: LogPosition): AsyncIterable<LogAppend> {
-    return this.#store.readLog(path, from);
+  readLog(path: string, from?: LogPosition, memo?: LogMemo): AsyncIterable<LogAppend> {
+    return this.#store.readLog(path, from, memo);
   }
 
   listLogs(prefix: string): Promise<string[]> {
