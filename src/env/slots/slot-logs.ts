@@ -84,7 +84,7 @@ export class SlotLogs implements Logs {
     for (const row of rowsOf(path)) await sealRow(this.#calls, row, 'fence', this.#random);
   }
 
-  readLog(path: string, from: LogPosition = 0, memo: LogMemo = {}): AsyncIterable<LogAppend> {
+  readLog(path: string, from: LogPosition = 0, memo?: LogMemo): AsyncIterable<LogAppend> {
     return readSlots(this.#calls, path, from, memo);
   }
 

@@ -33,14 +33,14 @@ const MAX_UNSOUGHT = 8;
 const LONG_READ_BYTES = 512 << 10;
 const SHORT_READ_BYTES = 64 << 10;
 
-/** The appends at `from` and above. */
+/** The appends at `from` and above. `memo`: as `readLog`. */
 export async function* readSlots(
   calls: SlotCalls,
   log: string,
   from: LogPosition,
-  memo: LogMemo,
+  memo: LogMemo | undefined,
 ): AsyncIterable<LogAppend> {
-  const known = placesIn(memo, log);
+  const known = memo && placesIn(memo, log);
   let next = Math.max(from, 1);
   let last = 0;
   let afterTrim = false;
@@ -86,9 +86,9 @@ async function* merged(
   log: string,
   nonce: Buffer,
   from: LogPosition,
-  known: readonly RowPlaces[],
+  known: readonly RowPlaces[] | undefined,
 ): AsyncIterable<LogAppend> {
-  const rows = rowsOf(log).map((row, i) => rowAppends(calls, row, nonce, from, known[i]!));
+  const rows = rowsOf(log).map((row, i) => rowAppends(calls, row, nonce, from, known?.[i]));
   try {
     const heads = await Promise.all(rows.map((row) => row.next()));
     for (;;) {
@@ -118,10 +118,10 @@ async function* rowAppends(
   row: string,
   nonce: Buffer,
   from: LogPosition,
-  known: RowPlaces,
+  known: RowPlaces | undefined,
 ): AsyncGenerator<LogAppend, void, void> {
   let isBelow = from > 1;
-  for await (const page of calls.pages(row, known.below(from)?.slot ?? 1)) {
+  for await (const page of calls.pages(row, known?.below(from)?.slot ?? 1)) {
     const slots = isBelow ? page.slice(await slotsBelow(calls, row, page, nonce, from)) : page;
     if (slots.length > 0) isBelow = false;
     const ahead: Piece[] = [];
@@ -141,7 +141,7 @@ async function* rowAppends(
       if (piece !== undefined) readBytes = piece.length < SHORT_READ_BYTES ? SHORT_READ_BYTES : LONG_READ_BYTES;
       const append = piece && (await appendOf(calls, row, slot, nonce, { piece, bytes }));
       if (append === undefined) continue;
-      known.note({ slot, position: append.position });
+      known?.note({ slot, position: append.position });
       yield append;
     }
   }
