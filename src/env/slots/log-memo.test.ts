@@ -50,7 +50,7 @@ describe('a memo of a log', () => {
     assert.ok(whole < lists, `${whole} lists with a memo, and ${lists} without`);
   });
 
-  test('readings with a memo are those without one, beside appends, trims, a fence and the end of the log', async () => {
+  test('readings with a memo are those without one, among appends, trims, a fence and the end of the log', async () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant('append' as const), count: fc.integer({ min: 1, max: 30 }) }),
       fc.record({ kind: fc.constant('trim' as const), share: fc.double({ min: 0, max: 1, noNaN: true }) }),

@@ -100,7 +100,7 @@ async function findRowTop(calls: SlotCalls, row: string, known: RowPlaces | unde
   throw unavailable(`${row}: the row changed each time it was listed`);
 }
 
-/** The newest append, where it lies in `slot` or above, in a row that has its head. Undefined: the row must be listed. */
+/** The newest append of a row with a head, if it lies in `slot` or above. Undefined: the whole row must be listed. */
 async function findTopAbove(calls: SlotCalls, row: string, slot: number): Promise<SlotHeader | undefined> {
   const { lowest, highest } = await extentOf(calls, row, slot);
   for (let at = highest; lowest >= 0 && at >= lowest; at--) {
