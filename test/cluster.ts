@@ -18,6 +18,7 @@ import {
   SeededRandom,
   silentLogger,
   type Transport,
+  within,
   withSlotLogs,
 } from '../src/env/index.ts';
 import { Client } from '../src/client/index.ts';
@@ -141,6 +142,11 @@ export class Cluster {
       metrics: new Metrics(),
       requestBudget: new ByteBudget(128 * MIB),
     };
+  }
+
+  /** For `onCall`: the call reaches nobody. Rejects when its context ends. */
+  noAnswer(context: RequestContext): Promise<never> {
+    return within(new Promise(() => {}), context, this.clock);
   }
 
   /** Lets time go on until the work has ended. */

@@ -5,7 +5,7 @@ import { type Cluster, inCluster } from '../../test/cluster.ts';
 import { allRows } from '../../test/metadata-rows.ts';
 import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
 import { Code, unavailable } from '../base/index.ts';
-import { sleep, within } from '../env/index.ts';
+import { sleep } from '../env/index.ts';
 import { logPathOf } from '../protocol/index.ts';
 import type { ChangeStreamRequest, StreamEvent } from '../service/index.ts';
 
@@ -194,7 +194,7 @@ describe('change streams', () => {
         let loads = 0;
         cluster.onCall = ({ method, message, context }) => {
           const isOfTable = method === 'load' && JSON.stringify(message).includes(id);
-          return isOfTable && ++loads === 1 ? within(new Promise(() => {}), context, clock) : undefined;
+          return isOfTable && ++loads === 1 ? cluster.noAnswer(context) : undefined;
         };
         await cluster.kill(await ownerOf());
         await sleep(clock, 2000);

@@ -29,7 +29,6 @@ export {
   WriteWait,
 } from './calls/context.ts';
 export { ContextWait, isEndless, within } from './calls/context-wait.ts';
-export { END_WAIT_MS, OwnContexts } from './calls/own-contexts.ts';
 export { openBackupStore } from './calls/backup-store.ts';
 export type { Env } from './env.ts';
 export { checkFilePath } from './seams/file-path.ts';
@@ -94,6 +93,7 @@ export {
   toPlainError,
   toPlainThrown,
 } from './calls/plain-error.ts';
+export { END_WAIT_MS, OwnContexts } from './calls/own-contexts.ts';
 export { ChangedStream, PullStream, pullStreamOf } from './calls/pull-stream.ts';
 export { isOutcomeUnknown, removeSettled, writeSettled } from './calls/settled-changes.ts';
 export { SeededRandom } from './memory/seeded-random.ts';

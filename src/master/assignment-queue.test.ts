@@ -70,7 +70,7 @@ describe('the assignment queue', () => {
           if (method !== 'load' || keysOf(message).every(isMetadataTablet)) return undefined;
           if (second < 0) second = Number(address.slice('server-'.length));
           // the first that is given tablets never loads them
-          return address === `server-${second}` ? within(new Promise(() => {}), context, cluster.clock) : undefined;
+          return address === `server-${second}` ? cluster.noAnswer(context) : undefined;
         };
         await cluster.kill(2);
         await sleep(cluster.clock, 1000);
@@ -115,7 +115,7 @@ describe('the assignment queue', () => {
           const { commits } = message as TabletServerCalls['commit']['message'];
           if (commits.some(({ rows }) => rows.some(({ key }) => isMetadataTablet(key)))) return undefined;
           // METADATA's tablet is not served until the root tablet is
-          return within(new Promise(() => {}), context, cluster.clock);
+          return cluster.noAnswer(context);
         };
         await cluster.master!.close();
         await cluster.kill(root!);

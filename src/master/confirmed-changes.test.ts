@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { type Cluster, inCluster } from '../../test/cluster.ts';
 import { rejectsWith, setCell, TABLES, type Tables } from '../../test/tables.ts';
 import { Code, unavailable } from '../base/index.ts';
-import { listFiles, sleep, within } from '../env/index.ts';
+import { listFiles, sleep } from '../env/index.ts';
 import { deletionPath, schemaPath } from '../metadata/index.ts';
 import { callServer, decodePeerFile, type FamilyChange, SERVERS_DIRECTORY } from '../protocol/index.ts';
 import { Master } from './index.ts';
@@ -20,7 +20,7 @@ const change = ({ client }: Cluster, tables: Tables, changes: readonly FamilyCha
 function cutOff(cluster: Cluster, index: number, method?: string): void {
   cluster.onCall = (call) =>
     call.address === `server-${index}` && (method === undefined || call.method === method)
-      ? within(new Promise(() => {}), call.context, cluster.clock)
+      ? cluster.noAnswer(call.context)
       : undefined;
 }
 
@@ -265,9 +265,7 @@ describe('a change of a schema', () => {
       await tables.create('t');
       const remove = () => cluster.client.deleteTable(tables.context(), T);
       cluster.onCall = ({ method, context }) =>
-        method === 'schemaChanged' || method === 'unload'
-          ? within(new Promise(() => {}), context, cluster.clock)
-          : undefined;
+        method === 'schemaChanged' || method === 'unload' ? cluster.noAnswer(context) : undefined;
       await rejectsWith(Code.UNAVAILABLE, remove(), /has not confirmed/);
       await rejectsWith(Code.UNAVAILABLE, remove(), /has not confirmed/);
       await cluster.master?.close();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { inCluster } from '../../test/cluster.ts';
-import { END_WAIT_MS, within } from '../env/index.ts';
+import { END_WAIT_MS } from '../env/index.ts';
 import { METADATA_TABLE_ID } from '../metadata/index.ts';
 
 describe('a master that ends', () => {
@@ -21,7 +21,7 @@ describe('a master that ends', () => {
         cluster.onCall = ({ method, context }) => {
           if (method !== 'commit') return undefined;
           commits++;
-          return within(new Promise(() => {}), context, cluster.clock);
+          return cluster.noAnswer(context);
         };
         await cluster.kill(dead);
         while (commits === 0) await cluster.env.clock.yield();

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { Cluster, inCluster } from '../../test/cluster.ts';
 import { rejectsWith, TABLES, type Tables } from '../../test/tables.ts';
 import { BigtableError, Code, unavailable } from '../base/index.ts';
-import { type LockEvent, type LockService, notReached, sleep, toPlainError, within } from '../env/index.ts';
+import { type LockEvent, type LockService, notReached, sleep, toPlainError } from '../env/index.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
 import {
   keyOfRow,
@@ -113,9 +113,7 @@ describe('assignments', () => {
         for (const name of names) for (const owner of await ownersOf(cluster, tables, name)) owners.add(owner);
         assert.equal(owners.size, 3);
         cluster.onCall = ({ address, context }) =>
-          context.principal === 'master' && address === 'server-2'
-            ? within(new Promise(() => {}), context, clock)
-            : undefined;
+          context.principal === 'master' && address === 'server-2' ? cluster.noAnswer(context) : undefined;
         await cluster.kill(0);
         const killedMs = clock.monotonicMs();
         for (const name of names) await tables.set(name, 'b', '2');
@@ -174,8 +172,7 @@ describe('assignments', () => {
         await tables.set('t', 'a', '1');
         const [row] = await rowsOf(cluster, tables);
         assert.ok(row?.server);
-        cluster.onCall = ({ context }) =>
-          context.principal === 'master' ? within(new Promise(() => {}), context, clock) : undefined;
+        cluster.onCall = ({ context }) => (context.principal === 'master' ? cluster.noAnswer(context) : undefined);
         const releasedMs = clock.monotonicMs();
         await unload(cluster, tables, row);
         await tables.set('t', 'b', '2');
@@ -225,7 +222,7 @@ describe('assignments', () => {
           await tables.set('t', 'z', '1');
           cluster.onCall = ({ method, message, context }) =>
             method === 'load' && (message as { tablets: readonly TabletRef[] }).tablets[0]?.key.startsWith('00000010')
-              ? within(new Promise(() => {}), context, clock)
+              ? cluster.noAnswer(context)
               : undefined;
           const epochs = (await rowsOf(cluster, tables)).map(({ epoch }) => epoch);
           await cluster.kill(killed);
@@ -260,7 +257,7 @@ describe('assignments', () => {
         let isCut = false;
         cluster.onCall = ({ method, address, context }) => {
           if (context.principal !== 'master') return undefined;
-          if (address === `server-${left}` && method === 'unload') return within(new Promise(() => {}), context, clock);
+          if (address === `server-${left}` && method === 'unload') return cluster.noAnswer(context);
           if (address !== `server-${cut}`) return undefined;
           isCut ||= method === 'unload';
           return isCut ? Promise.reject(notReached('another process has its address now')) : undefined;
@@ -767,7 +764,7 @@ describe('a master', () => {
       const { logs } = await sweep(cluster, tables);
       assert.ok(logs <= 1);
       await garbage('g-2');
-      // by itself, within the hour
+      // by itself the hour
       await sleep(cluster.clock, 3_700_000);
       assert.equal((await fileSystem.list('sstables/')).filter(({ path }) => path.includes('g-2')).length, 0);
       assert.deepEqual(await tables.rows('t'), ['a', 'b']);

@@ -16,8 +16,8 @@ import {
   type Env,
   followChanges,
   type LockHandle,
-  type RequestContext,
   OwnContexts,
+  type RequestContext,
   type Timer,
 } from '../env/index.ts';
 import { Locator, loggingSchemaCache, MetadataClient, type SchemaCache } from '../locator/index.ts';

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { Cluster } from '../../../test/cluster.ts';
 import { rejectsWith } from '../../../test/tables.ts';
 import { Code } from '../../base/index.ts';
-import { listFiles, requestContext, sleep, within } from '../../env/index.ts';
+import { listFiles, requestContext, sleep } from '../../env/index.ts';
 import { DEFAULT_PARENT, type Policy } from '../../model/index.ts';
 import { decodePeerFile, SERVERS_DIRECTORY } from '../../protocol/index.ts';
 import { checkSettings } from '../settings/settings.ts';
@@ -103,9 +103,7 @@ describe('the front doors of a cluster', () => {
       const { cluster } = doors;
       await doors.set(0, policy('token:a'));
       cluster.onCall = ({ address, method, context }) =>
-        address === 'door-1' && method === 'doorFilesChanged'
-          ? within(new Promise(() => {}), context, cluster.clock)
-          : undefined;
+        address === 'door-1' && method === 'doorFilesChanged' ? cluster.noAnswer(context) : undefined;
       const revoked = policy('token:b');
       await rejectsWith(
         Code.UNAVAILABLE,

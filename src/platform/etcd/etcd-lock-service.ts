@@ -283,9 +283,10 @@ class Adapter implements EtcdLockService {
   async holders(prefix: string): Promise<LockHandle[]> {
     const { from, to } = this.#layout.locks(prefix);
     const { kvs }: RangeAnswer = await this.#call(RANGE, { key: toBytes(from), rangeEnd: toBytes(to) });
-    return kvs.flatMap((held) => {
-      const meaning = this.#layout.meaningOf(held.key ?? Buffer.alloc(0));
-      return meaning?.kind === 'lock' ? [lockOf(meaning.path, held)] : [];
+    return kvs.map((held) => {
+      const meaning = held.key && this.#layout.meaningOf(held.key);
+      assert(meaning?.kind === 'lock', 'a list of locks holds locks');
+      return lockOf(meaning.path, held);
     });
   }
 
