@@ -43,6 +43,7 @@ export {
   type RowMutations,
   sliceMutations,
   timestampAt,
+  valueAt,
   valueLengthAt,
 } from './cell-run.ts';
 export { DEFAULT_INSTANCE, DEFAULT_PARENT, DEFAULT_PROJECT } from './default-instance.ts';

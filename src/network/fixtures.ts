@@ -27,6 +27,7 @@ const THROWING = ['bigtable', 'corruption', 'type-error', 'text'];
 const FORM: MessageForm = {
   isLong: false,
   encode: (value) => serialize(value),
+  encodeParts: (value) => serialize(value),
   decode: (bytes) => {
     const value: unknown = deserialize(bytes);
     return Buffer.isBuffer(value) ? Uint8Array.from(value) : value;

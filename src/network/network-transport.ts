@@ -302,7 +302,7 @@ async function sendAll(call: RpcCall, items: PullStream<unknown>, sink: RpcSink,
       const next = items.pull();
       const item = next instanceof Promise ? await next : next;
       if (item === undefined) return;
-      const waiting = sink.send(item as Buffer);
+      const waiting = sink.send(item as Buffer | readonly Buffer[]);
       if (waiting !== undefined) await waiting;
       // small items that are ready would hold the event loop until the window is full
       if (pacer.due()) await pacer.pause();

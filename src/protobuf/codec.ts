@@ -48,6 +48,11 @@ export abstract class MessageCodec<T> implements Codec<T> {
     return false;
   }
 
+  /** True for a value that is so short that it is written in one step. */
+  isBrief(_value: T): boolean {
+    return !this.isLong;
+  }
+
   /** The message without its length. */
   abstract writeFields(writer: MessageWriter, value: T): void;
   /** Reads to the end of `reader`. INVALID_ARGUMENT where a field is malformed or missing. */
@@ -110,6 +115,13 @@ export abstract class MessageCodec<T> implements Codec<T> {
     const writer = new MessageWriter();
     this.writeFields(writer, value);
     return writer.take();
+  }
+
+  /** As `encode`, but the message's own long byte arrays are parts of the answer, and not copied. */
+  encodeParts(value: T): Buffer | readonly Buffer[] {
+    const writer = new MessageWriter(true);
+    this.writeFields(writer, value);
+    return writer.takeParts();
   }
 
   /** The value; its byte arrays are views of `bytes`. INVALID_ARGUMENT for bytes that are no such message. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import fc from 'fast-check';
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { Code, type Int64 } from '../base/index.ts';
 import {
@@ -112,6 +113,40 @@ describe('messages', () => {
       inner.tag();
       assert.equal(inner.bytes().length, length);
     }
+  });
+
+  test('are written in parts that are the same bytes, without a copy of long byte arrays', () => {
+    interface Parts {
+      readonly before: string;
+      readonly pieces: readonly Uint8Array[];
+      readonly inner: readonly { readonly piece: Uint8Array }[];
+      readonly after: number;
+    }
+    const parts = message<Parts>('Parts', {
+      before: required(1, text),
+      pieces: list(2, bytes),
+      inner: list(3, message<{ readonly piece: Uint8Array }>('Inner', { piece: required(1, bytes) })),
+      after: required(4, count),
+    });
+    const piece = fc
+      .tuple(fc.oneof(fc.nat(300), fc.integer({ min: 16_000, max: 70_000 })), fc.nat(255))
+      .map(([length, fill]) => Buffer.alloc(length, fill));
+    fc.assert(
+      fc.property(
+        fc.string(),
+        fc.array(piece, { maxLength: 5 }),
+        fc.array(piece, { maxLength: 3 }),
+        fc.nat(),
+        (before, pieces, within, after) => {
+          const value = { before, pieces, inner: within.map((one) => ({ piece: one })), after };
+          const written = parts.encodeParts(value);
+          const all = Buffer.isBuffer(written) ? [written] : written;
+          assert.ok(Buffer.concat(all).equals(parts.encode(value)));
+          for (const one of pieces) assert.equal(all.includes(one), one.length >= 16 * 1024);
+          for (const one of within) assert.ok(!all.includes(one));
+        },
+      ),
+    );
   });
 
   test('have the last value of a field that occurs twice', () => {

@@ -19,6 +19,8 @@ interface AnyField {
   read(reader: WireReader, depth: number, before: unknown): unknown;
   /** As `write` and `read`, with steps: where the field may have very many parts. */
   writeInSteps?(writer: MessageWriter, value: unknown): Generator<void, void>;
+  /** Where there is `writeInSteps`: true for a value of one step. */
+  isBrief?(value: unknown): boolean;
   readInSteps?(reader: WireReader, depth: number, before: unknown): Generator<void, unknown>;
   /** How a .proto file declares it, without name and number. */
   readonly declared: string;
@@ -61,8 +63,12 @@ function plain<V>(number: number, codec: Codec<V>, label: string): AnyField {
   };
 }
 
-function longMessage<V>(tag: number, codec: MessageCodec<V>): Pick<AnyField, 'writeInSteps' | 'readInSteps'> {
+function longMessage<V>(
+  tag: number,
+  codec: MessageCodec<V>,
+): Pick<AnyField, 'writeInSteps' | 'isBrief' | 'readInSteps'> {
   return {
+    isBrief: (value: V) => codec.isBrief(value),
     *writeInSteps(writer: MessageWriter, value: V) {
       writer.count(tag);
       yield* codec.writeInSteps(writer, value);
@@ -108,6 +114,8 @@ export function list<V>(number: number, codec: Codec<V>): Field<readonly V[]> {
 
 /** Items of a long list that are one step. */
 const STEP_ITEMS = 32;
+/** A message of a list that is not longer is read without steps. */
+const BRIEF_BYTES = 2048;
 
 /** A list that may have very many items: of which a message is written and read in steps. */
 export function longList<V>(number: number, codec: Codec<V>): Field<readonly V[]> {
@@ -116,19 +124,23 @@ export function longList<V>(number: number, codec: Codec<V>): Field<readonly V[]
   const long = codec instanceof MessageCodec && codec.isLong ? codec : undefined;
   return {
     ...field,
+    isBrief: (items: readonly V[]) =>
+      items.length < STEP_ITEMS && (long === undefined || items.every((item) => long.isBrief(item))),
     *writeInSteps(writer: MessageWriter, items: readonly V[]) {
-      let left = STEP_ITEMS;
+      const start = writer.length;
+      let done = 0;
       for (const item of items) {
         writer.count(tag);
-        if (long === undefined) codec.write(writer, item);
+        if (long === undefined || long.isBrief(item)) codec.write(writer, item);
         else yield* long.writeInSteps(writer, item);
-        if (--left > 0) continue;
-        left = STEP_ITEMS;
+        if (++done % STEP_ITEMS > 0) continue;
+        writer.expect(((writer.length - start) / done) * (items.length - done));
         yield;
       }
     },
     *readInSteps(reader, depth, before: V[]) {
-      before.push(long === undefined ? codec.read(reader, depth) : yield* long.readInSteps(reader, depth));
+      const isBrief = long === undefined || reader.lengthAhead() <= BRIEF_BYTES;
+      before.push(isBrief ? codec.read(reader, depth) : yield* long.readInSteps(reader, depth));
       if (before.length % STEP_ITEMS === 0) yield;
       return before;
     },
@@ -185,10 +197,13 @@ class FieldsCodec<T extends object> extends MessageCodec<T> {
   readonly #fields: readonly NamedField[];
   /** By their numbers. */
   readonly #byNumber: (NamedField | undefined)[] = [];
+  /** Those that may have very many parts. */
+  readonly #long: readonly NamedField[];
 
   constructor(name: string, fields: FieldsOf<T>) {
     super(name);
     this.#fields = Object.entries<Omit<NamedField, 'name'>>(fields).map(([key, field]) => ({ ...field, name: key }));
+    this.#long = this.#fields.filter(({ writeInSteps }) => writeInSteps !== undefined);
     for (const field of this.#fields) {
       const isFree = field.number > 0 && this.#byNumber[field.number] === undefined;
       assert(isFree, `${name}.${field.name} has a number of its own`);
@@ -197,7 +212,14 @@ class FieldsCodec<T extends object> extends MessageCodec<T> {
   }
 
   override get isLong(): boolean {
-    return this.#fields.some(({ writeInSteps }) => writeInSteps !== undefined);
+    return this.#long.length > 0;
+  }
+
+  override isBrief(value: T): boolean {
+    return this.#long.every((field) => {
+      const item = this.#valueOf(value, field);
+      return item === undefined || field.isBrief?.(item);
+    });
   }
 
   writeFields(writer: MessageWriter, value: T): void {
@@ -275,22 +297,52 @@ export function message<T extends object>(name: string, fields: FieldsOf<NoInfer
   return new FieldsCodec(name, fields);
 }
 
-/** For each kind its number, and the fields of the objects of that kind. */
+/** For each kind its number, and the fields of the objects of that kind, or a codec of these objects. */
 type KindsOf<T extends { readonly kind: string }> = {
-  readonly [K in T['kind']]: readonly [number: number, fields: FieldsOf<Omit<Extract<T, { kind: K }>, 'kind'>>];
+  readonly [K in T['kind']]: readonly [
+    number: number,
+    form: FieldsOf<Omit<Extract<T, { kind: K }>, 'kind'>> | MessageCodec<Extract<T, { kind: K }>>,
+  ];
 };
+
+/** Reads and writes the objects of a kind by their fields. */
+class KindCodec extends MessageCodec<object> {
+  readonly #kind: string;
+  readonly #fields: MessageCodec<object>;
+
+  constructor(kind: string, name: string, fields: FieldsOf<object>) {
+    super(name);
+    this.#kind = kind;
+    this.#fields = message(name, fields);
+  }
+
+  writeFields(writer: MessageWriter, value: object): void {
+    this.#fields.writeFields(writer, value);
+  }
+
+  readFields(reader: WireReader, depth: number): object {
+    return { kind: this.#kind, ...this.#fields.readFields(reader, depth) };
+  }
+
+  define(): Definition {
+    return this.#fields.define();
+  }
+}
 
 class KindsCodec<T extends { readonly kind: string }> extends MessageCodec<T> {
   readonly #byKind = new Map<string, { readonly number: number; readonly codec: MessageCodec<object> }>();
-  readonly #byNumber = new Map<number, { readonly kind: string; readonly codec: MessageCodec<object> }>();
+  readonly #byNumber = new Map<number, MessageCodec<object>>();
 
   constructor(name: string, kinds: KindsOf<T>) {
     super(name);
-    for (const [kind, [number, fields]] of Object.entries<readonly [number, FieldsOf<object>]>(kinds)) {
-      const codec = message(`${name}${kind[0]?.toUpperCase()}${kind.slice(1)}`, fields);
+    type Form = FieldsOf<object> | MessageCodec<object>;
+    for (const [kind, [number, form]] of Object.entries<readonly [number, Form]>(kinds)) {
+      const ownName = `${name}${kind[0]?.toUpperCase()}${kind.slice(1)}`;
+      const codec = form instanceof MessageCodec ? form : new KindCodec(kind, ownName, form);
+      assert(codec.proto === ownName, `${name} of the kind ${kind} is ${ownName}`);
       this.#byKind.set(kind, { number, codec });
       assert(!this.#byNumber.has(number), `${name}.${kind} has a number of its own`);
-      this.#byNumber.set(number, { kind, codec });
+      this.#byNumber.set(number, codec);
     }
   }
 
@@ -306,7 +358,7 @@ class KindsCodec<T extends { readonly kind: string }> extends MessageCodec<T> {
     while (reader.next()) {
       const found = this.#byNumber.get(reader.field);
       if (found === undefined) reader.skip();
-      else value = { kind: found.kind, ...found.codec.read(reader, depth) };
+      else value = found.read(reader, depth);
     }
     if (value === undefined)
       throw invalidArgument(`invalid protobuf message: ${this.proto} is of no kind that this version knows`);

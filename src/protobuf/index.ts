@@ -8,11 +8,12 @@ export {
   choice,
   type Codec,
   count,
+  type Definition,
   flag,
   integer,
   lazy,
   mapped,
-  type MessageCodec,
+  MessageCodec,
   number,
   text,
   whole,
@@ -34,5 +35,6 @@ export {
   required,
   single,
 } from './fields.ts';
+export { int64Length, type MessageWriter, textLength } from './message-writer.ts';
 export { protoFile } from './proto-file.ts';
 export { WireReader } from './wire-reader.ts';

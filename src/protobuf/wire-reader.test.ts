@@ -111,6 +111,21 @@ describe('the wire reader', () => {
     assert.equal(reader.textLike('\xe9'), '\ufffd');
   });
 
+  test('a byte string that is known is returned itself, and any other is read; its length can be read before', () => {
+    const anyBytes = fc.string({ unit: fc.nat(255).map((code) => String.fromCharCode(code)), maxLength: 20 });
+    fc.assert(
+      fc.property(anyBytes, anyBytes, fc.boolean(), (value, other, same) => {
+        const reader = new WireReader(
+          message((writer) => writer.tag(1, WireType.LengthDelimited).bytes(Buffer.from(value, 'latin1'))),
+        );
+        assert.ok(reader.next());
+        assert.equal(reader.lengthAhead(), value.length);
+        assert.equal(reader.byteStringLike(same ? value : other), value);
+        assert.equal(reader.next(), false);
+      }),
+    );
+  });
+
   test('a message inside is read to its own end', () => {
     const reader = new WireReader(
       message((writer) =>

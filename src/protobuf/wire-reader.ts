@@ -91,6 +91,21 @@ export class WireReader {
     return this.#spells(known) ? known : this.#bytes.toString('utf8', this.spanStart, this.spanEnd);
   }
 
+  /** As `byteString`; `known` itself where the bytes are those. */
+  byteStringLike(known: string): string {
+    this.span();
+    return this.#isSame(known) ? known : this.#bytes.latin1Slice(this.spanStart, this.spanEnd);
+  }
+
+  /** The length of the field at which the reader is, which is read next. */
+  lengthAhead(): number {
+    const at = this.#at;
+    this.span();
+    const length = this.#at - this.spanStart;
+    this.#at = at;
+    return length;
+  }
+
   int64(): Int64 {
     this.#expectVarint();
     this.#varint();
@@ -114,6 +129,13 @@ export class WireReader {
 
   skip(): void {
     this.#skip(this.field, this.#type, 0);
+  }
+
+  #isSame(byteString: string): boolean {
+    const start = this.spanStart;
+    if (this.spanEnd - start !== byteString.length) return false;
+    for (let i = 0; i < byteString.length; i++) if (this.#bytes[start + i] !== byteString.charCodeAt(i)) return false;
+    return true;
   }
 
   #spells(text: string): boolean {

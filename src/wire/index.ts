@@ -3,7 +3,7 @@
  * limits, `hpack` its headers' compression, `grpc` the messages and headers of calls, `server` calls as their handlers
  * see them, `client` calls as their callers do.
  */
-export { lendMessage, MESSAGE_BUFFER_BYTES, takeMessageBuffer } from './http2/message-buffers.ts';
+export { lendMessage, lendOnward, MESSAGE_BUFFER_BYTES, takeMessageBuffer } from './http2/message-buffers.ts';
 export { type Address, addressText, isLoopback, parseAddress } from './contract/address.ts';
 export { type ClientTlsOptions, WireClient } from './client/wire-client.ts';
 export type { RpcClient } from './contract/rpc-client.ts';

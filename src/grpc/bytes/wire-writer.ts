@@ -10,15 +10,6 @@ export function lengthDelimited(length: number): number {
   return 1 + varintLength(length) + length;
 }
 
-/** Bytes of an int64 as a varint. */
-export function int64Length(value: Int64): number {
-  if (typeof value === 'number' && value >= 0) return varintLength(value);
-  if (value < 0) return 10;
-  let length = 1;
-  for (let rest = BigInt(value); rest >= 0x80n; rest >>= 7n) length++;
-  return length;
-}
-
 /** A tag and a number, or a tag and the length of what follows. */
 export function writeHead(bytes: Buffer, at: number, tag: number, value: number): number {
   bytes[at] = tag;

@@ -3,7 +3,7 @@ import { successor, unavailable } from '../../base/index.ts';
 import type { CallNotes, PullStream } from '../../env/index.ts';
 import { ALL_ROWS, isEmptyRange } from '../../model/index.ts';
 import { canReadOn, type ReadPart, type ReadRequest } from '../../service/index.ts';
-import type { RpcSink } from '../../wire/index.ts';
+import { lendOnward, type RpcSink } from '../../wire/index.ts';
 
 export class Relay {
   readonly #parts: PullStream<ReadPart>;
@@ -24,7 +24,8 @@ export class Relay {
       for (;;) {
         let part: ReadPart | undefined;
         try {
-          part = await this.#parts.pull();
+          const pulled = this.#parts.pull();
+          part = pulled instanceof Promise ? await pulled : pulled;
         } catch (error) {
           if (canReadOn(error)) return error;
           throw error;
@@ -58,6 +59,8 @@ export class Relay {
   #send(part: ReadPart): Promise<void> | undefined {
     this.#last = part;
     if (this.#notes !== undefined) this.#notes.rows = part.rows;
-    return this.#sink.send(part.message as Buffer | readonly Buffer[]);
+    const message = part.message as Buffer | readonly Buffer[];
+    if (message instanceof Uint8Array) lendOnward(message);
+    return this.#sink.send(message);
   }
 }

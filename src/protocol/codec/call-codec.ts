@@ -20,6 +20,8 @@ import { CALL_MESSAGES, STREAM_MESSAGES, thrownError } from './call-messages.ts'
 /** The bytes of a message or of an answer. */
 export interface MessageForm {
   encode(value: unknown): Buffer;
+  /** As `encode`, but long byte arrays may be parts of the answer, and not copied. */
+  encodeParts(value: unknown): Buffer | readonly Buffer[];
   decode(bytes: Buffer): unknown;
   /** True where steps are worthwhile: a message may have very many parts. */
   readonly isLong: boolean;
@@ -120,13 +122,14 @@ function unreadable(code: Code, what: string, cause: unknown): BigtableError {
   return new BigtableError(code, `${what} cannot be read: ${toBigtableError(cause).message}`, { cause });
 }
 
-/** What a transport of bytes has brought. */
+/** What a transport of bytes has brought, in one part or several. */
 function bytesOf(value: unknown): Buffer {
+  if (Array.isArray(value)) return Buffer.concat(value);
   assert(value instanceof Uint8Array, 'calls between processes are bytes');
   return asBuffer(value);
 }
 
-/** A handler that takes bytes and answers with bytes. */
+/** A handler that takes bytes and answers with bytes: an item of a stream has one part or several. */
 export function encodedHandler(handler: CallHandler, codec: CallCodec, clock: Clock): CallHandler {
   return {
     async call(method, bytes, context) {
@@ -141,7 +144,9 @@ export function encodedHandler(handler: CallHandler, codec: CallCodec, clock: Cl
       } catch (thrown) {
         throw unreadable(Code.INVALID_ARGUMENT, `the message of the internal call ${method}`, thrown);
       }
-      return new ChangedStream(pullStreamOf(handler.stream(method, message, context)), (item) => form.encode(item));
+      return new ChangedStream(pullStreamOf(handler.stream(method, message, context)), (item) =>
+        form.encodeParts(item),
+      );
     },
   };
 }

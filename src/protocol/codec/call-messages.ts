@@ -186,8 +186,19 @@ const readPart: MessageCodec<ReadPart> = mappedMessage(
     lastRow: present(3, byteString),
     isInsideRow: required(4, flag),
   }),
-  ({ message: sent, ...rest }: ReadPart) => ({ ...rest, buffers: sent instanceof Uint8Array ? [sent] : sent }),
-  ({ buffers, ...rest }) => ({ ...rest, message: buffers.length === 1 ? buffers[0]! : buffers }),
+  // one for each row that is read: a spread would cost more than the rest
+  ({ message: sent, rows, lastRow, isInsideRow }: ReadPart) => ({
+    buffers: sent instanceof Uint8Array ? [sent] : sent,
+    rows,
+    lastRow,
+    isInsideRow,
+  }),
+  ({ buffers, rows, lastRow, isInsideRow }) => ({
+    message: buffers.length === 1 ? buffers[0]! : buffers,
+    rows,
+    lastRow,
+    isInsideRow,
+  }),
 );
 
 const exportedBackup: MessageCodec<ExportedBackup> = mappedMessage(

@@ -2,26 +2,25 @@
 import { invalidArgument } from '../../base/index.ts';
 import type { Bound, RowFilter } from '../../filter/index.ts';
 import { decodeSchema, encodeSchema, schemaPath } from '../../metadata/index.ts';
-import {
-  type AggregateKind,
-  type Cell,
-  type FamilySchema,
-  type GcRule,
-  type GroupCompression,
-  type GroupLayout,
-  type Idempotency,
-  type LocalityGroup,
-  type Mutation,
-  mutationList,
-  type Mutations,
-  type ReadBatch,
-  type ReadModifyWriteRule,
-  type RowFragment,
-  type RowMutations,
-  type RowRange,
-  type TableSchema,
-  type TimestampRange,
-  type ValueType,
+import type {
+  AggregateKind,
+  Cell,
+  FamilySchema,
+  GcRule,
+  GroupCompression,
+  GroupLayout,
+  Idempotency,
+  LocalityGroup,
+  Mutation,
+  Mutations,
+  ReadBatch,
+  ReadModifyWriteRule,
+  RowFragment,
+  RowMutations,
+  RowRange,
+  TableSchema,
+  TimestampRange,
+  ValueType,
 } from '../../model/index.ts';
 import {
   byteString,
@@ -48,6 +47,7 @@ import {
   whole,
 } from '../../protobuf/index.ts';
 import type { FamilyChange } from '../../service/index.ts';
+import { MutationsCodec, setCellCodec } from './set-cells.ts';
 
 export const rowRange: MessageCodec<RowRange> = message('RowRange', {
   start: required(1, byteString),
@@ -108,7 +108,7 @@ const aggregateInput = mappedMessage(
 const column = { family: required(1, text), qualifier: required(2, byteString) };
 
 export const mutation: MessageCodec<Mutation> = oneOf<Mutation>('Mutation', {
-  setCell: [1, { ...column, timestamp: present(3, integer), value: required(4, bytes) }],
+  setCell: [1, setCellCodec],
   addToCell: [2, { ...column, timestamp: required(3, integer), input: required(4, aggregateInput) }],
   mergeToCell: [3, { ...column, timestamp: required(3, integer), state: present(4, bytes) }],
   deleteFromColumn: [4, { ...column, range: optional(3, timestampRange) }],
@@ -116,11 +116,7 @@ export const mutation: MessageCodec<Mutation> = oneOf<Mutation>('Mutation', {
   deleteFromRow: [6, {}],
 });
 
-const mutations: MessageCodec<Mutations> = mappedMessage(
-  listOf('Mutations', mutation),
-  (value: Mutations) => mutationList(value),
-  (value) => value,
-);
+const mutations: MessageCodec<Mutations> = new MutationsCodec(mutation);
 
 const mutationFields = { row: required(1, byteString), mutations: required(2, mutations) };
 

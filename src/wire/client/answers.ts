@@ -1,5 +1,6 @@
 /** The two kinds of readers of a call's answer: one message as a promise, and many as an iteration. */
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
+import { PullStream } from '../../env/index.ts';
 import { claimedBytes, inflate } from '../grpc/gzip.ts';
 import type { AnswerReader, ClientCall } from './client-call.ts';
 
@@ -39,8 +40,8 @@ export class SingleAnswer implements AnswerReader {
   }
 }
 
-/** The messages of a stream, one after another. The call is started by the first `next`. */
-export class AnswerQueue implements AnswerReader, AsyncIterableIterator<Buffer> {
+/** The messages of a stream, one after another. The call is started by the first pull. */
+export class AnswerQueue extends PullStream<Buffer> implements AnswerReader {
   readonly #maxMessageBytes: number;
   readonly #makeCall: (reader: AnswerReader) => ClientCall;
   #call: ClientCall | undefined;
@@ -48,38 +49,31 @@ export class AnswerQueue implements AnswerReader, AsyncIterableIterator<Buffer> 
   #first = 0;
   #isDone = false;
   #error: BigtableError | undefined;
+  /** Continues the pull that waits. */
   #wake: (() => void) | undefined;
 
   constructor(maxMessageBytes: number, makeCall: (reader: AnswerReader) => ClientCall) {
+    super();
     this.#maxMessageBytes = maxMessageBytes;
     this.#makeCall = makeCall;
   }
 
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  async next(): Promise<IteratorResult<Buffer>> {
+  pull(): Buffer | undefined | Promise<Buffer | undefined> {
     if (!this.#call && !this.#isDone) {
       this.#call = this.#makeCall(this);
       this.#call.start();
     }
-    for (;;) {
-      const message = this.#messages[this.#first];
-      if (message) return { done: false, value: await this.#take(message) };
-      const error = this.#error;
-      this.#error = undefined;
-      if (error) throw error;
-      if (this.#isDone) return { done: true, value: undefined };
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    }
+    const message = this.#messages[this.#first];
+    if (message) return this.#take(message);
+    const error = this.#error;
+    this.#error = undefined;
+    if (error) throw error;
+    if (this.#isDone) return undefined;
+    return new Promise<void>((resolve) => (this.#wake = resolve)).then(() => this.pull());
   }
 
-  async return(): Promise<IteratorResult<Buffer>> {
+  end(): void {
     this.#cancel();
-    return { done: true, value: undefined };
   }
 
   onMessage(bytes: Buffer, compressed: boolean): void {
@@ -114,6 +108,7 @@ export class AnswerQueue implements AnswerReader, AsyncIterableIterator<Buffer> 
     this.#first = 0;
     this.#call?.cancel();
     this.#error = undefined;
+    this.#wakeUp();
   }
 
   #wakeUp(): void {

@@ -95,6 +95,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
     this.#reader = reader;
     this.#messages = new MessageReader({
       maxMessageBytes: owner.maxMessageBytes,
+      usesMessageBuffers: true,
       onMessage: (bytes, compressed) => this.#onMessage(bytes, compressed),
     });
   }
@@ -126,7 +127,8 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
 
   /** Ends the call: no reader wants the rest of the answer. */
   cancel(): void {
-    this.interrupt(callCancelled());
+    // an error is costly, and most readers end a call that has ended
+    if (!this.#hasEnded) this.interrupt(callCancelled());
   }
 
   interrupt(error: BigtableError): void {

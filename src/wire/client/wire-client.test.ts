@@ -20,6 +20,7 @@ import {
   rstStreamFrame,
   settingsFrame,
 } from '../http2/frames.ts';
+import { lendOnward, MESSAGE_BUFFER_BYTES } from '../http2/message-buffers.ts';
 import type { RpcStatus } from '../contract/rpc-server.ts';
 import { WireServer } from '../server/wire-server.ts';
 import { WireClient, type WireClientOptions } from './wire-client.ts';
@@ -284,6 +285,41 @@ for (const [name, open] of [
 }
 
 describe('WireClient and its limits', () => {
+  test('the memory of messages that are sent onward is reused, and not before they were sent', async () => {
+    const [origin, relay] = [0, 1].map(() => new WireServer({ env, statusOf: testStatus }));
+    const memory = new Set<ArrayBufferLike>();
+    const sizeOf = (i: number): number => MESSAGE_BUFFER_BYTES - (i % 50) * 1000;
+    const count = 300;
+    origin!.register('/t/Rows', {
+      kind: 'stream',
+      handle: async (_call, _request, sink) => {
+        for (let i = 0; i < count; i++) await sink.send(Buffer.alloc(sizeOf(i), i));
+      },
+    });
+    const between = clientOf(await origin!.listen('127.0.0.1', 0));
+    relay!.register('/t/Onward', {
+      kind: 'stream',
+      handle: async (call, request, sink) => {
+        for await (const bytes of between.stream('/t/Rows', request, call.context)) {
+          if (bytes.buffer.byteLength === MESSAGE_BUFFER_BYTES) memory.add(bytes.buffer);
+          lendOnward(bytes);
+          await sink.send(bytes);
+        }
+      },
+    });
+    const client = clientOf(await relay!.listen('127.0.0.1', 0));
+    const answers = await Promise.all([1, 2, 3].map(() => all(client.stream('/t/Onward', Buffer.alloc(0), plain()))));
+    for (const messages of answers) {
+      assert.equal(messages.length, count);
+      for (const [i, bytes] of messages.entries()) assert.ok(bytes.equals(Buffer.alloc(sizeOf(i), i)), `message ${i}`);
+    }
+    assert.ok(memory.size > 0 && memory.size < count, `${memory.size} buffers`);
+    client.close();
+    between.close();
+    await relay!.close(0);
+    await origin!.close(0);
+  });
+
   test('a message above the limit fails its call alone', async () => {
     const peer = await ownServer();
     const client = clientOf(peer.port, { maxMessageBytes: 1000 });

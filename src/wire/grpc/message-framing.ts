@@ -9,6 +9,7 @@
  * which it sends.
  */
 import { BigtableError, Code } from '../../base/index.ts';
+import { MESSAGE_BUFFER_BYTES, takeMessageBuffer } from '../http2/message-buffers.ts';
 
 export const PREFIX_BYTES = 5;
 const EAGER_BYTES = 256 * 1024;
@@ -28,6 +29,8 @@ export interface MessageReaderOptions {
   readonly onMessage: (bytes: Buffer, compressed: boolean) => void;
   /** Called with each message's length before any of it is kept. */
   readonly onLength?: (bytes: number) => void;
+  /** Messages that are copied, and fit, are in buffers of `takeMessageBuffer`. Default: false. */
+  readonly usesMessageBuffers?: boolean;
 }
 
 export class MessageReader {
@@ -100,10 +103,16 @@ export class MessageReader {
     const before = this.#gathered;
     if (before !== undefined && before.length >= bytes) return before;
     const size = bytes > EAGER_BYTES ? this.#length : Math.min(this.#length, Math.max(FIRST_BYTES, bytes * GROWTH));
-    const larger = Buffer.allocUnsafe(size);
+    const larger = this.#allocate(size);
     before?.copy(larger, 0, 0, this.#haveBytes);
     this.#gathered = larger;
     return larger;
+  }
+
+  #allocate(bytes: number): Buffer {
+    const isForPool = bytes === this.#length && bytes <= MESSAGE_BUFFER_BYTES && bytes * 2 >= MESSAGE_BUFFER_BYTES;
+    if (!isForPool || this.#options.usesMessageBuffers !== true) return Buffer.allocUnsafe(bytes);
+    return takeMessageBuffer().subarray(0, bytes);
   }
 
   #emit(message: Buffer): void {

@@ -1,7 +1,7 @@
 /**
- * Memory of messages of rows. A scan fills one buffer after another; a new one each time costs the first use of its
- * pages, and V8 marks the whole heap for every 64 MiB of them. So a buffer goes back to this pool once the machine has
- * taken its message.
+ * Memory of messages of rows. A scan fills one buffer after another, and so does a server that passes the answer on; a
+ * new one each time costs the first use of its pages, and V8 marks the whole heap for every 64 MiB of them. So a buffer
+ * goes back to this pool once the machine has taken its message.
  *
  * Invariant: a buffer that is lent has one message, and the connection alone has a view of it.
  */
@@ -15,12 +15,27 @@ const MAX_FREE = 16;
 const buffers = new LendingPool<Buffer, Buffer>(MAX_FREE);
 
 export function takeMessageBuffer(): Buffer {
-  return buffers.take() ?? Buffer.allocUnsafeSlow(MESSAGE_BUFFER_BYTES);
+  return buffers.take() ?? makeBuffer();
+}
+
+function makeBuffer(): Buffer {
+  const buffer = Buffer.allocUnsafeSlow(MESSAGE_BUFFER_BYTES);
+  buffers.mark(buffer.buffer, buffer);
+  return buffer;
 }
 
 /** `message`, a view of the buffer, goes to a connection, which returns the buffer. The caller then uses neither. */
 export function lendMessage(message: Buffer, buffer: Buffer): void {
   buffers.lend(message, buffer);
+}
+
+/**
+ * As `lendMessage`, for a message that came in, maybe in one of these buffers. The caller has the only view of it,
+ * which goes to a connection.
+ */
+export function lendOnward(message: Buffer): void {
+  const buffer = buffers.markedBy(message.buffer);
+  if (buffer !== undefined) buffers.lend(message, buffer);
 }
 
 /** The buffer of a message of which all was written to the output; undefined if it was not lent. */
