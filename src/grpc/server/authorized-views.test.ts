@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { DOORS, type OpenDoor } from '../../../test/behaviour/doors.ts';
+import { BigtableInstanceAdmin } from '../generated/google/bigtable/admin/v2/bigtable_instance_admin_pb.ts';
 import { BigtableTableAdmin } from '../generated/google/bigtable/admin/v2/bigtable_table_admin_pb.ts';
 import { AuthorizedView_ResponseView as View } from '../generated/google/bigtable/admin/v2/table_pb.ts';
 import { Bigtable } from '../generated/google/bigtable/v2/bigtable_pb.ts';
@@ -128,6 +129,31 @@ for (const { name: doorName, open } of DOORS.filter((door) => door.isServer)) {
       assert.equal((await get(View.BASIC)).deletionProtection, false);
       await api.ask(admin.deleteAuthorizedView, { name: VIEW });
       assert.deepEqual(await listed(), []);
+    });
+
+    test('are protected with their instance', async () => {
+      const instance = 'projects/test/instances/protected';
+      await api.ask(BigtableInstanceAdmin.method.createInstance, {
+        parent: 'projects/test',
+        instanceId: 'protected',
+        instance: { displayName: 'protected' },
+        clusters: { c: { location: 'projects/test/locations/zone' } },
+      });
+      for (const tableId of ['a', 'b'])
+        await api.ask(admin.createTable, { parent: instance, tableId, table: { columnFamilies: { f: {} } } });
+      const parent = `${instance}/tables/b`;
+      const authorizedView = { ...subset([''], {}), deletionProtection: true };
+      await api.ask(admin.createAuthorizedView, { parent, authorizedViewId: 'v', authorizedView });
+      const remove = () => codeOf(api.ask(BigtableInstanceAdmin.method.deleteInstance, { name: instance }));
+      assert.equal(await remove(), 'FAILED_PRECONDITION');
+      assert.equal((await api.ask(admin.listTables, { parent: instance })).tables.length, 2);
+      const unprotected = { name: `${parent}/authorizedViews/v`, deletionProtection: false };
+      await api.ask(admin.updateAuthorizedView, {
+        authorizedView: unprotected,
+        updateMask: { paths: ['deletion_protection'] },
+      });
+      assert.equal(await remove(), 'OK');
+      assert.equal(await remove(), 'NOT_FOUND');
     });
 
     test('are read and sampled as if they were the table', async () => {

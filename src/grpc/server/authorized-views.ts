@@ -4,7 +4,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { FieldMaskSchema } from '@bufbuild/protobuf/wkt';
-import { BigtableError, Code, invalidArgument, quote } from '../../base/index.ts';
+import { BigtableError, Code, invalidArgument, quote, toBigtableError } from '../../base/index.ts';
 import type { RequestContext } from '../../env/index.ts';
 import type { Service } from '../../service/index.ts';
 import { AUTHORIZED_VIEW, TABLE } from '../convert/names.ts';
@@ -66,6 +66,19 @@ export async function checkViewsOfTable(service: Service, context: RequestContex
       Code.FAILED_PRECONDITION,
       `table ${table} cannot be deleted: ${kept.name} is protected against deletion`,
     );
+}
+
+/** FAILED_PRECONDITION where a table of the instance has such a view: the instance cannot be deleted either. */
+export async function checkViewsOfInstance(service: Service, context: RequestContext, name: string): Promise<void> {
+  if (service.resources === undefined) return;
+  for (const table of await service.listTables(context, `${name}/tables/`)) {
+    try {
+      await checkViewsOfTable(service, context, table.name);
+    } catch (thrown) {
+      // deleted since they were listed
+      if (toBigtableError(thrown).code !== Code.NOT_FOUND) throw thrown;
+    }
+  }
 }
 
 function viewsOf(service: Service): KeptResources<typeof AuthorizedViewSchema> {

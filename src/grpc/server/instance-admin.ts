@@ -28,6 +28,7 @@ import {
   InstanceSchema,
 } from '../generated/google/bigtable/admin/v2/instance_pb.ts';
 import type { Operation } from '../generated/google/longrunning/operations_pb.ts';
+import { checkViewsOfInstance } from './authorized-views.ts';
 import { instancesOf, untilNotOvertaken } from './instances-of.ts';
 import type { MethodTable } from './method-table.ts';
 import type { Operations } from './operations.ts';
@@ -52,6 +53,7 @@ export function registerInstanceAdmin(methods: MethodTable, service: Service, op
   methods.change(admin.partialUpdateInstance, (context, request) => calls.partialUpdateInstance(context, request));
   methods.change(admin.deleteInstance, async (context, { name }) => {
     idsOf(name, INSTANCE, 'name');
+    await checkViewsOfInstance(service, context, name);
     await calls.instances.deleteInstance(context, name);
     await forgetResources(service, context, name);
     return {};
