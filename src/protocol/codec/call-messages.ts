@@ -61,7 +61,6 @@ import {
   familySchema,
   groupLayout,
   mutation,
-  readBatch,
   readModifyWriteRule,
   rowFilter,
   rowMutations,
@@ -69,6 +68,7 @@ import {
   tableMutations,
   tableSchema,
 } from './model-messages.ts';
+import { readBatch } from './read-batch.ts';
 
 type Calls = TabletServerCalls & MasterCalls;
 

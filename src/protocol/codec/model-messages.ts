@@ -1,5 +1,3 @@
-/** The model's types as messages: cells, mutations, ranges, schemas and their changes, filters. */
-import { invalidArgument } from '../../base/index.ts';
 import type { Bound, RowFilter } from '../../filter/index.ts';
 import { decodeSchema, encodeSchema, schemaPath } from '../../metadata/index.ts';
 import type {
@@ -13,9 +11,7 @@ import type {
   LocalityGroup,
   Mutation,
   Mutations,
-  ReadBatch,
   ReadModifyWriteRule,
-  RowFragment,
   RowMutations,
   RowRange,
   TableSchema,
@@ -47,6 +43,7 @@ import {
   whole,
 } from '../../protobuf/index.ts';
 import type { FamilyChange } from '../../service/index.ts';
+import { labels } from './read-batch.ts';
 import { MutationsCodec, setCellCodec } from './set-cells.ts';
 
 export const rowRange: MessageCodec<RowRange> = message('RowRange', {
@@ -153,89 +150,12 @@ export const readModifyWriteRule: MessageCodec<ReadModifyWriteRule> = message('R
 
 // cells
 
-const labels = listOf('Labels', text);
-
 export const cell: MessageCodec<Cell> = message('Cell', {
   ...column,
   timestamp: required(3, integer),
   value: required(4, bytes),
   labels: optional(5, labels),
 });
-
-/** A cell of a batch: its column is one of the batch's list. */
-interface BatchCell extends Omit<Cell, 'family' | 'qualifier'> {
-  readonly column: number;
-}
-
-interface Batch {
-  readonly columns: readonly Pick<Cell, 'family' | 'qualifier'>[];
-  readonly fragments: readonly (Omit<RowFragment, 'cells'> & { readonly cells: readonly BatchCell[] })[];
-  readonly scannedTo?: string;
-}
-
-const batch: MessageCodec<Batch> = message('ReadBatch', {
-  columns: list(1, message<Pick<Cell, 'family' | 'qualifier'>>('BatchColumn', column)),
-  fragments: list(
-    2,
-    message<Batch['fragments'][number]>('BatchFragment', {
-      row: required(1, byteString),
-      last: required(2, flag),
-      cells: list(
-        3,
-        message<BatchCell>('BatchCell', {
-          column: required(1, count),
-          timestamp: required(2, integer),
-          value: required(3, bytes),
-          labels: optional(4, labels),
-        }),
-      ),
-    }),
-  ),
-  scannedTo: optional(3, byteString),
-});
-
-/** A batch of a read. Columns recur in its cells, so each is written once. */
-export const readBatch: MessageCodec<ReadBatch> = mappedMessage(batch, toBatch, fromBatch);
-
-function toBatch({ fragments, ...rest }: ReadBatch): Batch {
-  const columns: Pick<Cell, 'family' | 'qualifier'>[] = [];
-  const numbers = new Map<string, number>();
-  const numberOf = ({ family, qualifier }: Cell): number => {
-    const key = `${family}\0${qualifier}`;
-    let known = numbers.get(key);
-    if (known === undefined) {
-      known = columns.push({ family, qualifier }) - 1;
-      numbers.set(key, known);
-    }
-    return known;
-  };
-  const numbered = fragments.map(({ row, last, cells }) => ({
-    row,
-    last,
-    cells: cells.map((cell) => ({
-      column: numberOf(cell),
-      timestamp: cell.timestamp,
-      value: cell.value,
-      ...(cell.labels !== undefined && { labels: cell.labels }),
-    })),
-  }));
-  return { ...rest, columns, fragments: numbered };
-}
-
-function fromBatch({ columns, fragments, ...rest }: Batch): ReadBatch {
-  return {
-    ...rest,
-    fragments: fragments.map(({ row, last, cells }) => ({
-      row,
-      last,
-      cells: cells.map(({ column: index, ...cell }) => {
-        const found = columns[index];
-        if (found === undefined) throw invalidArgument(`invalid batch of a read: it has no column ${index}`);
-        return { family: found.family, qualifier: found.qualifier, ...cell };
-      }),
-    })),
-  };
-}
 
 // schemas
 
