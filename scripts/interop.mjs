@@ -460,7 +460,8 @@ async function cluster() {
   const cluster = new ProcessCluster();
   try {
     await cluster.start(await goProgram('test/etcd/server', 'etcd'));
-    for (let i = 0; i < 3; i++) await cluster.startTabletServer();
+    // as those of one server (`suites`)
+    for (let i = 0; i < 3; i++) await cluster.startTabletServer(['--owners', 'allUsers']);
     const doors = cluster.servers;
     for (const { address } of short ? doors.slice(1, 2) : doors) await runClients({ BIGTABLE_EMULATOR_HOST: address });
     for (const [i, suite] of short ? [] : SUITES.entries()) {
