@@ -484,8 +484,12 @@ describe('connections', () => {
     clock.advance(60_000);
     clock.advance(2000);
     assert.match(env.infos.at(-1) ?? '', /no more: connections are refused.*20/);
-    const closed = server.close(0);
-    clock.advance(1);
+    let isClosed = false;
+    const closed = server.close(0).then(() => (isClosed = true));
+    await until(() => {
+      clock.advance(1);
+      return isClosed;
+    });
     await closed;
   });
 
@@ -502,6 +506,26 @@ describe('connections', () => {
     }
     assert.equal(server.connections, 0);
     await server.close(0);
+  });
+
+  test('that a machine has accepted are served by a server that stops, and their calls answered', async () => {
+    const { server, open } = await still({});
+    const call = Buffer.from(CALL);
+    call.writeUInt8(5, 4);
+    const opening = open(Buffer.concat([HELLO, call]));
+    const closed = server.close(60_000);
+    const { seen, isClosed } = await opening;
+    await closed;
+    await until(isClosed);
+    assert.ok(seen.includes(FrameType.HEADERS) && seen.includes(FrameType.GOAWAY), `${seen}`);
+  });
+
+  test('that have not begun learn that a server stops: what they send was not worked on', async () => {
+    const { server, open } = await still({});
+    const { seen, isClosed } = await open(Buffer.alloc(0));
+    await server.close(60_000);
+    await until(isClosed);
+    assert.ok(seen.includes(FrameType.GOAWAY), `${seen}`);
   });
 
   test('whose calls are short are in use', async () => {

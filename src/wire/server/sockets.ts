@@ -66,6 +66,8 @@ export interface AcceptedSocket {
   pingedMs: number;
 }
 
+/** What GOAWAY says where a server stops. */
+const WHY = 'the server stops';
 /** Period in which connections are checked for their deadlines. */
 const REAP_MS = 1000;
 /** Time for a client to close a connection that was ended. */
@@ -166,8 +168,8 @@ export class Sockets {
   }
 
   /**
-   * Accepts no more sockets. Those without a connection end immediately, connections end with their calls, and all
-   * after `graceMs`.
+   * Accepts no more sockets. Those that have not begun HTTP/2 end immediately: a call that comes to one is sent again
+   * elsewhere, because GOAWAY names no stream. Connections end with their calls, and all after `graceMs`.
    */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
@@ -175,8 +177,12 @@ export class Sockets {
       this.#onEmpty = resolve;
     });
     for (const accepted of [...this.#all]) {
-      if (accepted.connection?.hasBegun) accepted.connection.drain('the server stops');
-      else this.#end(accepted);
+      const { connection } = accepted;
+      if (connection?.hasBegun) connection.drain(WHY);
+      else {
+        connection?.dismiss(WHY);
+        this.#end(accepted);
+      }
     }
     const grace = this.#env.clock.timer(graceMs, () => {
       for (const accepted of [...this.#all]) this.#end(accepted);

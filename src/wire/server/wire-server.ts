@@ -84,6 +84,12 @@ interface Peer {
 
 /** Connections that wait to be accepted. */
 const BACKLOG = 1024;
+/**
+ * Turns of the event loop before a server stops: in the first it takes the connections that the machine has accepted,
+ * in the second it reads what their clients have sent. Many clients fail a call that came to a connection which is
+ * reset.
+ */
+const TURNS_BEFORE_STOP = 2;
 
 const ANONYMOUS = 'anonymous';
 /** Callers that are not authenticated yet. */
@@ -105,6 +111,7 @@ export class WireServer implements RpcServer {
   #authority: TlsOptions['ca'];
   #server: Server | undefined;
   #phase: 'new' | 'serving' | 'closed' = 'new';
+  #isStopping = false;
 
   constructor(options: WireServerOptions) {
     const { env, statusOf, tls, onCall, onConnections } = options;
@@ -211,7 +218,9 @@ export class WireServer implements RpcServer {
   }
 
   async close(graceMs: number): Promise<void> {
-    if (this.#phase !== 'serving') return;
+    if (this.#phase !== 'serving' || this.#isStopping) return;
+    this.#isStopping = true;
+    for (let turn = 0; turn < TURNS_BEFORE_STOP; turn++) await this.#options.env.clock.yield();
     this.#phase = 'closed';
     const server = this.#server;
     this.#server = undefined;
