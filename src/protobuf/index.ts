@@ -35,6 +35,6 @@ export {
   required,
   single,
 } from './fields.ts';
-export { int64Length, type MessageWriter, textLength } from './message-writer.ts';
+export { int64Length, lengthDelimited, type MessageWriter, PART_BYTES, textLength } from './message-writer.ts';
 export { protoFile } from './proto-file.ts';
 export { WireReader } from './wire-reader.ts';

@@ -15,8 +15,13 @@ const MAX_VARINT_BYTES = 10;
 const MAX_EXPECTED_BYTES = 1024 * 1024;
 /** Strings up to this length are measured and written by a loop, without a call. */
 const SHORT_CHARS = 24;
-/** Byte arrays from this size on become a part of their own. */
-const PART_BYTES = 16 * 1024;
+/** Byte arrays from this size on become a part of their own, where a message is written in parts. */
+export const PART_BYTES = 16 * 1024;
+
+/** Bytes of a field with a one-byte tag, a length and `length` bytes. */
+export function lengthDelimited(length: number): number {
+  return 1 + varintLength(length) + length;
+}
 
 /** Bytes of an int64 as a varint. */
 export function int64Length(value: Int64): number {

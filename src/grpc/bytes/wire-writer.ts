@@ -3,12 +3,7 @@
  * computed before: for the messages that are sent most. Each function writes a field with a one-byte tag at `at` and
  * returns the offset after it.
  */
-import { type ByteString, type Int64, varintLength, writeVarint } from '../../base/index.ts';
-
-/** Bytes of a field with a one-byte tag, a length and `length` bytes. */
-export function lengthDelimited(length: number): number {
-  return 1 + varintLength(length) + length;
-}
+import { type ByteString, type Int64, writeVarint } from '../../base/index.ts';
 
 /** A tag and a number, or a tag and the length of what follows. */
 export function writeHead(bytes: Buffer, at: number, tag: number, value: number): number {

@@ -7,8 +7,8 @@
 import { asBuffer, assert, type BigtableError, type ByteString, varintLength, viewOf } from '../../base/index.ts';
 import type { Cell } from '../../model/index.ts';
 import { statusBytes } from '../rpc/status.ts';
-import { int64Length } from '../../protobuf/index.ts';
-import { lengthDelimited, writeBytes, writeHead, writeInt64, writeText } from '../bytes/wire-writer.ts';
+import { int64Length, lengthDelimited } from '../../protobuf/index.ts';
+import { writeBytes, writeHead, writeInt64, writeText } from '../bytes/wire-writer.ts';
 
 /** Values from this size on become a part of their own: the message then needs several frames anyway. */
 const PART_BYTES = 64 * 1024;

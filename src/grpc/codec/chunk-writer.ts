@@ -17,8 +17,8 @@
 import { asBuffer, assert, type ByteString, Pool, varintLength, viewOf } from '../../base/index.ts';
 import type { Cell, RowFragment } from '../../model/index.ts';
 import { lendMessage, MESSAGE_BUFFER_BYTES, takeMessageBuffer } from '../../wire/index.ts';
-import { int64Length } from '../../protobuf/index.ts';
-import { lengthDelimited, writeBytes, writeHead, writeInt64, writeText } from '../bytes/wire-writer.ts';
+import { int64Length, lengthDelimited } from '../../protobuf/index.ts';
+import { writeBytes, writeHead, writeInt64, writeText } from '../bytes/wire-writer.ts';
 
 /** Between rows a message is handed out once it holds this much (larger ones gain next to nothing), */
 const FULL_BYTES = 64 * 1024;

@@ -8,7 +8,8 @@
  */
 import { type BigtableError, Code, codeName, toBigtableError } from '../../base/index.ts';
 import type { RpcStatus } from '../../wire/index.ts';
-import { lengthDelimited, writeBytes } from '../bytes/wire-writer.ts';
+import { lengthDelimited } from '../../protobuf/index.ts';
+import { writeBytes } from '../bytes/wire-writer.ts';
 
 const MESSAGE_CHARS = 2048;
 const DETAILS_BYTES = 3072;

@@ -1,3 +1,4 @@
+/** The model's types as messages: cells, mutations, ranges, schemas and their changes, filters. */
 import type { Bound, RowFilter } from '../../filter/index.ts';
 import { decodeSchema, encodeSchema, schemaPath } from '../../metadata/index.ts';
 import type {

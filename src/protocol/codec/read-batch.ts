@@ -13,6 +13,7 @@ import {
   type Definition,
   flag,
   int64Length,
+  lengthDelimited,
   integer,
   list,
   listOf,
@@ -20,6 +21,7 @@ import {
   MessageCodec,
   type MessageWriter,
   optional,
+  PART_BYTES,
   required,
   text,
   textLength,
@@ -78,13 +80,6 @@ const TIMESTAMP_TAG = 2 * 8 + VARINT;
 const VALUE_TAG = 3 * 8 + LENGTH;
 const LABELS_TAG = 4 * 8 + LENGTH;
 
-const LONG_BYTES = 16 * 1024;
-
-/** Bytes of a field with a length. */
-function withLength(length: number): number {
-  return 1 + varintLength(length) + length;
-}
-
 /** The columns of a batch, and what is known of its parts before they are written. */
 class Outline {
   readonly columns: Column[] = [];
@@ -100,18 +95,18 @@ class Outline {
 
   constructor(fragments: readonly RowFragment[]) {
     for (const { row, cells } of fragments) {
-      let sum = withLength(row.length) + 2;
-      for (const cell of cells) sum += withLength(this.#cell(cell));
+      let sum = lengthDelimited(row.length) + 2;
+      for (const cell of cells) sum += lengthDelimited(this.#cell(cell));
       this.fragmentBytes.push(sum);
-      this.bytes += withLength(sum);
-      for (const { value } of cells) if (value.length >= LONG_BYTES) this.bytes -= value.length;
+      this.bytes += lengthDelimited(sum);
+      for (const { value } of cells) if (value.length >= PART_BYTES) this.bytes -= value.length;
     }
   }
 
   #cell(cell: Cell): number {
     const column = this.#numberOf(cell);
-    let sum = 2 + varintLength(column) + int64Length(cell.timestamp) + withLength(cell.value.length);
-    if (cell.labels !== undefined) sum += withLength(labels.encode(cell.labels).length);
+    let sum = 2 + varintLength(column) + int64Length(cell.timestamp) + lengthDelimited(cell.value.length);
+    if (cell.labels !== undefined) sum += lengthDelimited(labels.encode(cell.labels).length);
     this.columnOf.push(column);
     this.cellBytes.push(sum);
     return sum;
@@ -189,7 +184,7 @@ export const readBatch: MessageCodec<ReadBatch> = new ReadBatchCodec();
 
 function writeColumn(writer: MessageWriter, { family, qualifier }: Column): void {
   writer.count(COLUMNS_TAG);
-  writer.count(withLength(textLength(family)) + withLength(qualifier.length));
+  writer.count(lengthDelimited(textLength(family)) + lengthDelimited(qualifier.length));
   writer.count(FAMILY_TAG);
   writer.text(family);
   writer.count(QUALIFIER_TAG);

@@ -4,7 +4,7 @@
  *
  * Invariant: the bytes are those that the codec of the same fields writes, and either reads what the other has written.
  */
-import { type ByteString, type Int64, invalidArgument, varintLength } from '../../base/index.ts';
+import { type ByteString, type Int64, invalidArgument } from '../../base/index.ts';
 import {
   type CellRun,
   columnAt,
@@ -22,6 +22,7 @@ import {
   bytes,
   type Definition,
   int64Length,
+  lengthDelimited,
   integer,
   listOf,
   message,
@@ -54,14 +55,14 @@ const SET_CELL_TAG = 1 * 8 + LENGTH;
 /** Mutations.items. */
 const ITEM_TAG = 1 * 8 + LENGTH;
 
-/** Bytes of a field with a length. */
-function withLength(bytes: number): number {
-  return 1 + varintLength(bytes) + bytes;
-}
-
 function cellBytes(family: string, qualifier: ByteString, timestamp: Int64 | undefined, valueBytes: number): number {
   const timestampBytes = timestamp === undefined ? 0 : 1 + int64Length(timestamp);
-  return withLength(textLength(family)) + withLength(qualifier.length) + timestampBytes + withLength(valueBytes);
+  return (
+    lengthDelimited(textLength(family)) +
+    lengthDelimited(qualifier.length) +
+    timestampBytes +
+    lengthDelimited(valueBytes)
+  );
 }
 
 function writeCell(
@@ -192,7 +193,8 @@ function cellBytesAt(run: CellRun, at: number): number {
 
 function runBytes(run: CellRun): number {
   let sum = 0;
-  for (let at = run.from; at < run.from + run.length; at++) sum += withLength(withLength(cellBytesAt(run, at)));
+  for (let at = run.from; at < run.from + run.length; at++)
+    sum += lengthDelimited(lengthDelimited(cellBytesAt(run, at)));
   return sum;
 }
 
@@ -201,7 +203,7 @@ function writeRun(writer: MessageWriter, run: CellRun, from: number, to: number)
   for (let at = run.from + from; at < run.from + to; at++) {
     const bytes = cellBytesAt(run, at);
     writer.count(ITEM_TAG);
-    writer.count(withLength(bytes));
+    writer.count(lengthDelimited(bytes));
     writer.count(SET_CELL_TAG);
     writer.count(bytes);
     const { family, qualifier } = columnAt(run, at);
