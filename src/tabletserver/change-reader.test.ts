@@ -22,7 +22,7 @@ async function failureAfter(after: ChangePosition, looks: number): Promise<Bigta
     },
     served,
     { tableId: 't', range: ALL_ROWS, progress: [{ range: ALL_ROWS, fromMicros: 0, after }], heartbeatMs: 1000 },
-    requestContext({ budget: new ByteBudget(1e6) }),
+    requestContext({ budget: new ByteBudget(1 << 24) }),
   );
   try {
     for await (const _ of reader.read());
@@ -32,6 +32,49 @@ async function failureAfter(after: ChangePosition, looks: number): Promise<Bigta
   }
   assert.fail('the reading has ended');
 }
+
+test('a reading waits for memory, and gives it back', async () => {
+  const budget = new ByteBudget(1 << 24);
+  const context = requestContext({ budget });
+  const [clock, fileSystem] = [new ManualClock(), new MemoryFileSystem()];
+  const served = { tableId: 't', range: ALL_ROWS, epoch: 2, host: { row: {} } } as unknown as ServedTablet;
+  const other = requestContext({ budget }).reservation;
+  for (let held = 0; held < 16; held++) assert.ok(other.tryGrow(1 << 20));
+  const reader = new ChangeReader(
+    {
+      clock,
+      fileSystem,
+      log: { newestPosition: 0, pendingBytes: 0 },
+      retention: { before: () => undefined },
+      serverName: 'own',
+      isServed: () => true,
+    },
+    served,
+    {
+      tableId: 't',
+      range: ALL_ROWS,
+      progress: [{ range: ALL_ROWS, fromMicros: 0, after: undefined }],
+      heartbeatMs: 300,
+    },
+    context,
+  );
+  const batches = reader.read();
+  const next = async () => {
+    let batch: Awaited<ReturnType<typeof batches.next>> | undefined;
+    const pulled = batches.next().then((result) => (batch = result));
+    for (; batch === undefined; await new Promise((resolve) => setImmediate(resolve))) clock.advance(50);
+    return pulled;
+  };
+  // it says that it is there
+  const heartbeat = await next();
+  assert.ok(!heartbeat.done && heartbeat.value.changes.length === 0);
+  assert.equal(context.reservation.heldBytes, 0);
+  other.release();
+  await next();
+  assert.equal(context.reservation.heldBytes, 0);
+  await batches.return();
+  assert.equal(budget.usedBytes, 0);
+});
 
 describe('a place that is not kept', () => {
   const places = [

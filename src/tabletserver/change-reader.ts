@@ -12,6 +12,7 @@
 import { assert, BigtableError, Code, derived } from '../base/index.ts';
 import { type EncodedRecord, type LogRecord, Origin, readEncodedAppends, type ServerLog } from '../commitlog/index.ts';
 import {
+  checkContext,
   type Clock,
   type FileSystem,
   type LogMemo,
@@ -43,7 +44,9 @@ import type { ServedTablet } from './tablet-map.ts';
 /** A batch is sent when it has this many changes, or values of about this many bytes. */
 const BATCH_CHANGES = 500;
 const BATCH_BYTES = 256 * 1024;
-/** The time between two looks at the end of the log. */
+/** What a reading of a log has in memory, next to what it sends. */
+const READING_BYTES = 1024 * 1024;
+/** The time between two looks at the end of the log, and for memory. */
 const POLL_MS = 100;
 /** Clocks of servers may differ by this much. */
 const CLOCK_TOLERANCE_MICROS = 1e6;
@@ -218,8 +221,24 @@ export class ChangeReader {
     }
   }
 
-  /** The appends of the part after a place, as far as the log goes now. */
+  /** The appends of the part after a place, as far as the log goes now; waits until the budget has memory for it. */
   async *#readLog(part: Part, after: ChangePosition | undefined): AsyncGenerator<ChangeBatch, void> {
+    const { clock } = this.#options;
+    const { reservation, signal } = this.#context;
+    while (!reservation.tryGrow(READING_BYTES)) {
+      checkContext(this.#context, clock);
+      if (this.#heartbeatIsDue()) yield this.#send();
+      await sleep(clock, POLL_MS, signal);
+      this.#checkServed();
+    }
+    try {
+      yield* this.#readAppends(part, after);
+    } finally {
+      reservation.shrink(READING_BYTES);
+    }
+  }
+
+  async *#readAppends(part: Part, after: ChangePosition | undefined): AsyncGenerator<ChangeBatch, void> {
     const { fileSystem } = this.#options;
     const start =
       after === undefined && this.#isOwn(part)

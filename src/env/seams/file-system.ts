@@ -129,7 +129,8 @@ export interface FileSystem {
   /**
    * The appends from `from` on (all, by default). A log that does not exist has none. Where it is trimmed meanwhile,
    * some appends before the trim's position may be left out; the others are yielded. `memo`: what earlier readings of
-   * the same log have learned, and this one adds to. With it an adapter that has to look for `from` begins close to it.
+   * the same log have learned, and this one adds to. With it an adapter that has to look for `from` begins close to it,
+   * and one that reads far ahead does not: such readings are many, and some stand still.
    */
   readLog(path: string, from?: LogPosition, memo?: LogMemo): AsyncIterable<LogAppend>;
   /**

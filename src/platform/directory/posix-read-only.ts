@@ -18,6 +18,7 @@ import {
   type FileSystem,
   type LastingFile,
   type LogAppend,
+  type LogMemo,
   type LogPosition,
   silentLogger,
 } from '../../env/index.ts';
@@ -195,12 +196,12 @@ class ReadOnlyFileSystem extends DirectoryFileSystem {
    * Reads as the owner does, but while the writer may be at work: a seemingly damaged part is read again, from the last
    * append on.
    */
-  override async *readLog(path: string, from: LogPosition = 0): AsyncIterable<LogAppend> {
+  override async *readLog(path: string, from: LogPosition = 0, memo?: LogMemo): AsyncIterable<LogAppend> {
     let last: LogPosition | undefined;
     for (let looks = 1; ; looks++) {
       try {
         let isFirst = true;
-        for await (const append of super.readLog(path, last ?? from)) {
+        for await (const append of super.readLog(path, last ?? from, memo)) {
           const isHole = append.afterTrim || (isFirst && append.position !== last);
           if (isHole && last !== undefined) throw trimmed(path);
           isFirst = false;

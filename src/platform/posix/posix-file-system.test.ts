@@ -60,6 +60,36 @@ describe('files in a directory', () => {
     assert.deepEqual(fs.readdirSync(join(directory, 'files')), ['d']);
   });
 
+  test('a reading of a log with a memo, which may stand still, has little of it in memory', async (t) => {
+    let readBytes = 0;
+    const syscalls: Syscalls = {
+      ...nodeSyscalls,
+      read: async (...call) => {
+        const got = await nodeSyscalls.read(...call);
+        readBytes += got;
+        return got;
+      },
+    };
+    const { fileSystem } = await open(t, { ...OPTIONS, syscalls, logSegmentBytes: 1 << 20 });
+    const log = await fileSystem.openLog('log');
+    const payload = Buffer.alloc(100_000, 1);
+    for (let i = 0; i < 50; i++) await log.append([payload]);
+    await log.close();
+    for (const [memo, most] of [
+      [{}, 1 << 20],
+      [undefined, 4 << 20],
+    ] as const) {
+      readBytes = 0;
+      const appends = fileSystem.readLog('log', 0, memo)[Symbol.asyncIterator]();
+      const { value } = await appends.next();
+      assert.equal(value?.bytes.length, payload.length);
+      assert.ok(readBytes <= most, `${readBytes} bytes`);
+      let left = 0;
+      for (let next = await appends.next(); !next.done; next = await appends.next()) left++;
+      assert.equal(left, 49);
+    }
+  });
+
   test('files are read when the process has few descriptors left: kept ones are closed', async (t) => {
     let left = Number.POSITIVE_INFINITY;
     const syscalls: Syscalls = {

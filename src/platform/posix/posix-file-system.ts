@@ -18,6 +18,7 @@ import {
   type FileWriter,
   type Logger,
   type LogAppend,
+  type LogMemo,
   type LogPosition,
   type LogWriter,
   silentLogger,
@@ -28,7 +29,7 @@ import { errnoOf, isMissing, systemCall, systemError } from './posix-errors.ts';
 import { PosixFileWriter } from './posix-files.ts';
 import { listFilesOf } from './posix-listing.ts';
 import { FENCE_NAME, NONCE_BYTES } from './posix-log-format.ts';
-import { findLogTail, readLogSegments } from './posix-log-reader.ts';
+import { findLogTail, readLogSegments, SMALL_CHUNK_BYTES } from './posix-log-reader.ts';
 import { type LogSetting, type LogWriterSetting, PosixLogWriter } from './posix-log-writer.ts';
 import { DurableWrites } from './posix-durable-writes.ts';
 import { OpenFiles, readOpenFile } from './posix-open-files.ts';
@@ -239,10 +240,11 @@ export class DirectoryFileSystem implements FileSystem {
     }
   }
 
-  async *readLog(path: string, from: LogPosition = 0): AsyncIterable<LogAppend> {
+  async *readLog(path: string, from: LogPosition = 0, memo?: LogMemo): AsyncIterable<LogAppend> {
     checkFilePath(path);
     try {
-      yield* readLogSegments(this.#setting, path, from, () => this.#writers.get(path)?.end);
+      const chunkBytes = memo === undefined ? undefined : SMALL_CHUNK_BYTES;
+      yield* readLogSegments(this.#setting, path, from, () => this.#writers.get(path)?.end, chunkBytes);
     } catch (error) {
       throw systemError(error, `reading ${path}`);
     }

@@ -35,6 +35,8 @@ import { ReadAhead } from './posix-read-ahead.ts';
  * of FRAME_ALIGN.
  */
 const CHUNK_BYTES = 4 << 20;
+/** The same for a reading that is one of many, and stands still for as long as its reader likes: 1 MiB, not 16. */
+export const SMALL_CHUNK_BYTES = 256 << 10;
 /** Payloads below this size are copied out of their window, so that a kept payload does not keep the window. */
 const MAX_COPIED_BYTES = 16 << 10;
 /** Bytes searched in one slice for frames after the end. */
