@@ -265,6 +265,11 @@ function constantCase(name: string): string {
     .toUpperCase();
 }
 
+/** The error for bytes that lack a required field of a message. */
+export function missingField(message: string, field: string): BigtableError {
+  return invalidArgument(`invalid protobuf message: ${message} lacks its field ${field}`);
+}
+
 function beyond(reader: WireReader, value: Int64): BigtableError {
   return invalidArgument(
     `invalid protobuf message: field ${reader.field} is ${value}, out of the range of its type in this program`,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import fc from 'fast-check';
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+import fc from 'fast-check';
 import { Code, type Int64 } from '../base/index.ts';
 import {
   byteString,

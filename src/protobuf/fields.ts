@@ -5,7 +5,7 @@
  * that is missing makes the message invalid: so a field that is added to a message later is optional.
  */
 import { assert, invalidArgument } from '../base/index.ts';
-import { type Codec, type Definition, MessageCodec, WireType } from './codec.ts';
+import { type Codec, type Definition, MessageCodec, missingField, WireType } from './codec.ts';
 import type { MessageWriter } from './message-writer.ts';
 import type { WireReader } from './wire-reader.ts';
 
@@ -113,7 +113,7 @@ export function list<V>(number: number, codec: Codec<V>): Field<readonly V[]> {
 }
 
 /** Items of a long list that are one step. */
-const STEP_ITEMS = 32;
+export const STEP_ITEMS = 32;
 /** A message of a list that is not longer is read without steps. */
 const BRIEF_BYTES = 2048;
 
@@ -274,8 +274,7 @@ class FieldsCodec<T extends object> extends MessageCodec<T> {
 
   #whole(object: Record<string, unknown>): T {
     for (const { name, presence } of this.#fields)
-      if (presence === 'required' && object[name] === undefined)
-        throw invalidArgument(`invalid protobuf message: ${this.proto} lacks its field ${name}`);
+      if (presence === 'required' && object[name] === undefined) throw missingField(this.proto, name);
     return object as T;
   }
 
@@ -498,7 +497,7 @@ export function single<T>(name: string, codec: Codec<T>): MessageCodec<T> {
     maybe(name, codec),
     (value) => value,
     (value) => {
-      if (value === undefined) throw invalidArgument(`invalid protobuf message: ${name} lacks its field value`);
+      if (value === undefined) throw missingField(name, 'value');
       return value;
     },
   );

@@ -14,6 +14,7 @@ export {
   lazy,
   mapped,
   MessageCodec,
+  missingField,
   number,
   text,
   whole,
@@ -34,6 +35,7 @@ export {
   present,
   required,
   single,
+  STEP_ITEMS,
 } from './fields.ts';
 export { int64Length, lengthDelimited, type MessageWriter, PART_BYTES, textLength } from './message-writer.ts';
 export { protoFile } from './proto-file.ts';

@@ -71,13 +71,16 @@ export async function checkViewsOfTable(service: Service, context: RequestContex
 /** FAILED_PRECONDITION where a table of the instance has such a view: the instance cannot be deleted either. */
 export async function checkViewsOfInstance(service: Service, context: RequestContext, name: string): Promise<void> {
   if (service.resources === undefined) return;
-  for (const table of await service.listTables(context, `${name}/tables/`)) {
-    try {
-      await checkViewsOfTable(service, context, table.name);
-    } catch (thrown) {
-      // deleted since they were listed
-      if (toBigtableError(thrown).code !== Code.NOT_FOUND) throw thrown;
-    }
+  for (const table of await service.listTables(context, `${name}/tables/`))
+    await checkViewsIfThere(service, context, table.name);
+}
+
+/** As `checkViewsOfTable`, for a table that may be deleted by now: then it has no views. */
+export async function checkViewsIfThere(service: Service, context: RequestContext, table: string): Promise<void> {
+  try {
+    await checkViewsOfTable(service, context, table);
+  } catch (thrown) {
+    if (toBigtableError(thrown).code !== Code.NOT_FOUND) throw thrown;
   }
 }
 

@@ -5,7 +5,6 @@ import {
   Code,
   fromBytes,
   invalidArgument,
-  toBigtableError,
   toBytes,
   toText,
   utf8,
@@ -14,7 +13,7 @@ import type { FamilyUsage, RowRange } from '../../model/index.ts';
 import { type ExportService, forgetResources, type Service } from '../../service/index.ts';
 import { exportMessage } from '../convert/exported-backup.ts';
 import { Control } from '../generated/edubba/v1/control_pb.ts';
-import { checkViewsOfTable } from './authorized-views.ts';
+import { checkViewsIfThere } from './authorized-views.ts';
 import type { MethodTable } from './method-table.ts';
 
 /**
@@ -82,10 +81,7 @@ export function registerControl(methods: MethodTable, service: Service): void {
     for (const tables of parts(names, NAMES_A_MESSAGE)) await send({ tables: [...tables] });
   });
   methods.change(control.deleteTableAtOnce, async (context, { table }) => {
-    await checkViewsOfTable(service, context, table).catch((thrown: unknown) => {
-      // one that was deleted before has none
-      if (toBigtableError(thrown).code !== Code.NOT_FOUND) throw thrown;
-    });
+    await checkViewsIfThere(service, context, table);
     await service.deleteTable(context, table, true);
     await forgetResources(service, context, table);
     return {};

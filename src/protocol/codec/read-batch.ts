@@ -4,7 +4,7 @@
  *
  * Invariant: the bytes are those that the codec of the same fields writes, and either reads what the other has written.
  */
-import { type BigtableError, type ByteString, type Int64, invalidArgument, varintLength } from '../../base/index.ts';
+import { type ByteString, type Int64, invalidArgument, varintLength } from '../../base/index.ts';
 import type { Cell, ReadBatch, RowFragment } from '../../model/index.ts';
 import {
   byteString,
@@ -20,6 +20,7 @@ import {
   message,
   MessageCodec,
   type MessageWriter,
+  missingField,
   optional,
   PART_BYTES,
   required,
@@ -213,8 +214,8 @@ function readColumn(reader: WireReader): Column {
     else if (reader.field === 2) qualifier = reader.byteString();
     else reader.skip();
   }
-  if (family === undefined) throw lacks('BatchColumn', 'family');
-  if (qualifier === undefined) throw lacks('BatchColumn', 'qualifier');
+  if (family === undefined) throw missingField('BatchColumn', 'family');
+  if (qualifier === undefined) throw missingField('BatchColumn', 'qualifier');
   return { family, qualifier };
 }
 
@@ -230,8 +231,8 @@ function readFragment(reader: WireReader, found: Found, depth: number): void {
       cells++;
     } else reader.skip();
   }
-  if (row === undefined) throw lacks('BatchFragment', 'row');
-  if (last === undefined) throw lacks('BatchFragment', 'last');
+  if (row === undefined) throw missingField('BatchFragment', 'row');
+  if (last === undefined) throw missingField('BatchFragment', 'last');
   found.fragments.push({ row, last, cells });
 }
 
@@ -247,9 +248,9 @@ function readCell(reader: WireReader, found: Found, depth: number): void {
     else if (reader.field === 4) its = labels.read(reader, depth);
     else reader.skip();
   }
-  if (column === undefined) throw lacks('BatchCell', 'column');
-  if (timestamp === undefined) throw lacks('BatchCell', 'timestamp');
-  if (value === undefined) throw lacks('BatchCell', 'value');
+  if (column === undefined) throw missingField('BatchCell', 'column');
+  if (timestamp === undefined) throw missingField('BatchCell', 'timestamp');
+  if (value === undefined) throw missingField('BatchCell', 'value');
   found.columnOf.push(Number(column));
   found.timestamps.push(timestamp);
   found.values.push(value);
@@ -273,8 +274,4 @@ function fragmentsOf({ columns, fragments, columnOf, timestamps, values, labelLi
     }
     return { row, last, cells };
   });
-}
-
-function lacks(name: string, field: string): BigtableError {
-  return invalidArgument(`invalid protobuf message: ${name} lacks its field ${field}`);
 }

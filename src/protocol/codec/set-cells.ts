@@ -4,7 +4,7 @@
  *
  * Invariant: the bytes are those that the codec of the same fields writes, and either reads what the other has written.
  */
-import { type ByteString, type Int64, invalidArgument } from '../../base/index.ts';
+import type { ByteString, Int64 } from '../../base/index.ts';
 import {
   type CellRun,
   columnAt,
@@ -22,14 +22,16 @@ import {
   bytes,
   type Definition,
   int64Length,
-  lengthDelimited,
   integer,
+  lengthDelimited,
   listOf,
   message,
   MessageCodec,
   type MessageWriter,
+  missingField,
   present,
   required,
+  STEP_ITEMS,
   text,
   textLength,
   type WireReader,
@@ -117,7 +119,7 @@ class SetCellCodec extends MessageCodec<SetCell> {
     if (family !== undefined && qualifier !== undefined && value !== undefined)
       return setCell(family, qualifier, timestamp, value);
     const missing = family === undefined ? 'family' : qualifier === undefined ? 'qualifier' : 'value';
-    throw invalidArgument(`invalid protobuf message: ${this.proto} lacks its field ${missing}`);
+    throw missingField(this.proto, missing);
   }
 
   define(): Definition {
@@ -126,9 +128,6 @@ class SetCellCodec extends MessageCodec<SetCell> {
 }
 
 export const setCellCodec: MessageCodec<SetCell> = new SetCellCodec();
-
-/** Cells that are one step. */
-const STEP_CELLS = 32;
 
 /** The mutations of a row: a list, or a run of set-cells, which is written as the same list. */
 export class MutationsCodec extends MessageCodec<Mutations> {
@@ -144,7 +143,7 @@ export class MutationsCodec extends MessageCodec<Mutations> {
   }
 
   override isBrief(value: Mutations): boolean {
-    return value.length < STEP_CELLS;
+    return value.length < STEP_ITEMS;
   }
 
   override write(writer: MessageWriter, value: Mutations): void {
@@ -166,10 +165,10 @@ export class MutationsCodec extends MessageCodec<Mutations> {
 
   override *writeFieldsInSteps(writer: MessageWriter, value: Mutations): Generator<void, void> {
     if (!isCellRun(value)) return yield* this.#list.writeFieldsInSteps(writer, value);
-    for (let from = 0; from < value.length; from += STEP_CELLS) {
-      const to = Math.min(from + STEP_CELLS, value.length);
+    for (let from = 0; from < value.length; from += STEP_ITEMS) {
+      const to = Math.min(from + STEP_ITEMS, value.length);
       writeRun(writer, value, from, to);
-      if (to - from === STEP_CELLS) yield;
+      if (to - from === STEP_ITEMS) yield;
     }
   }
 
