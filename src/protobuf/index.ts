@@ -30,13 +30,13 @@ export {
   maybe,
   message,
   nothing,
-  oneOf,
   optional,
   present,
   required,
   single,
   STEP_ITEMS,
 } from './fields.ts';
+export { oneOf } from './kinds.ts';
 export { int64Length, lengthDelimited, type MessageWriter, PART_BYTES, textLength } from './message-writer.ts';
 export { protoFile } from './proto-file.ts';
 export { WireReader } from './wire-reader.ts';
