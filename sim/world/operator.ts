@@ -212,7 +212,7 @@ export class Operator {
   async #delete(table: KnownTable): Promise<void> {
     this.#forget(table);
     const compacts = this.#random.float() < COMPACTED_SHARE;
-    const [failure] = await Promise.all([
+    const [{ failure, isRepeated }] = await Promise.all([
       this.#deleteTable(table),
       this.#calls.callAbsent(table, { isGone: false }),
       compacts ? failureOf(() => this.#clusterCalls.compactAll()) : undefined,
@@ -220,7 +220,8 @@ export class Operator {
     ]);
     if (failure !== undefined) return;
     this.counts.deleted++;
-    this.#deleted.push(table);
+    // the first call may yet arrive, and would delete another table of that name
+    if (!isRepeated) this.#deleted.push(table);
     await this.#calls.callAbsent(table, { isGone: true });
   }
 
@@ -233,10 +234,12 @@ export class Operator {
   }
 
   /** Once more where it is not known whether it was deleted. */
-  async #deleteTable({ name }: KnownTable): Promise<BigtableError | undefined> {
-    const failure = await failureOf(() => this.#parts.database.deleteTable(name, this.#options()));
-    if (failure?.codeName !== 'UNAVAILABLE' && failure?.codeName !== 'DEADLINE_EXCEEDED') return failure;
-    return failureOf(() => this.#parts.database.deleteTable(name, this.#options()));
+  async #deleteTable({ name }: KnownTable): Promise<{ failure: BigtableError | undefined; isRepeated: boolean }> {
+    const deleteOnce = (): Promise<BigtableError | undefined> =>
+      failureOf(() => this.#parts.database.deleteTable(name, this.#options()));
+    const failure = await deleteOnce();
+    const isRepeated = failure?.codeName === 'UNAVAILABLE' || failure?.codeName === 'DEADLINE_EXCEEDED';
+    return { failure: isRepeated ? await deleteOnce() : failure, isRepeated };
   }
 
   async #replaceFamily(table: KnownTable): Promise<void> {

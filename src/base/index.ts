@@ -35,6 +35,7 @@ export {
   unavailable,
 } from './errors.ts';
 export { inParallel } from './in-parallel.ts';
+export { Places } from './places.ts';
 export {
   addWrapping,
   INT64_MAX,

@@ -37,7 +37,7 @@ export interface SortOptions {
   readonly maxBytes: number;
   /** Path of a new file, for the part of the log. */
   readonly pathOf: (part: LogPart) => string;
-  /** Default: 64 KiB. */
+  /** Default: 16 KiB. */
   readonly blockBytes?: number;
   /** Rows that are sorted in one slice of the event loop. Default: 4096. */
   readonly rowsAtOnce?: number | undefined;

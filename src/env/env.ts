@@ -2,7 +2,7 @@
 import type { ByteBudget } from './budget/budget.ts';
 import type { Clock, Random } from './seams/clock.ts';
 import type { Codecs } from './seams/codecs.ts';
-import type { FileSystem } from './seams/file-system.ts';
+import type { FileSystem, StoredFiles } from './seams/file-system.ts';
 import type { LockService } from './seams/lock-service.ts';
 import type { Logger, Metrics } from './seams/telemetry.ts';
 import type { Transport } from './calls/transport.ts';
@@ -22,7 +22,7 @@ export interface Env {
    * The store that backups are exported to, apart from `fileSystem`; it is opened at the first call. Undefined: none is
    * set.
    */
-  readonly backupStore?: (() => Promise<FileSystem>) | undefined;
+  readonly backupStore?: (() => Promise<StoredFiles>) | undefined;
   /** The budget of requests in flight and answers not yet sent. */
   readonly requestBudget: ByteBudget;
 }

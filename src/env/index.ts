@@ -45,11 +45,12 @@ export {
   type LogPosition,
   type LogWriter,
   type StorageSpace,
+  type StoredFiles,
 } from './seams/file-system.ts';
 export type { SlotPage, SlotStore } from './seams/slot-store.ts';
 export { decodeSlotHeader, isMarker, rowsOf, SLOT_HEADER_BYTES, type SlotHeader } from './slots/slot-format.ts';
 export { SlotLogs, type SlotLogsOptions, withSlotLogs } from './slots/slot-logs.ts';
-export { proveFiles, proveStore, type StoredFiles } from './slots/store-self-test.ts';
+export { proveFiles, proveStore } from './slots/store-self-test.ts';
 export { InlineWorkers } from './memory/inline-workers.ts';
 export { InProcessLockService, type LastingFile, type LockStorage } from './memory/in-process-lock-service.ts';
 export { LocalTransport } from './memory/local-transport.ts';

@@ -7,7 +7,7 @@
  * one. A tablet that was moved is not moved for the sake of requests or bytes for MOVE_AGAIN_MS. Wherever a move is cut
  * short, the queue finishes it.
  */
-import { assert, type BigtableError, toBigtableError } from '../base/index.ts';
+import { assert, type BigtableError, Places, toBigtableError } from '../base/index.ts';
 import { type Env, Pacer, type RequestContext } from '../env/index.ts';
 import { isMetadataTablet, type MetadataKey, ROOT_KEY } from '../metadata/index.ts';
 import { isDeposed } from '../protocol/index.ts';
@@ -107,12 +107,12 @@ export class Balancer {
 
   async #makeAll(moves: readonly Move[]): Promise<number> {
     const bySource = new Map<string, Move[]>();
-    const takers = new Map<string, Turns>();
+    const takers = new Map<string, Places>();
     for (const move of moves) {
       const own = bySource.get(move.from);
       if (own === undefined) bySource.set(move.from, [move]);
       else own.push(move);
-      if (!takers.has(move.to)) takers.set(move.to, new Turns(MOVES_PER_SERVER));
+      if (!takers.has(move.to)) takers.set(move.to, new Places(MOVES_PER_SERVER));
     }
     let moved = 0;
     const give = async (left: Iterator<Move>): Promise<void> => {
@@ -167,28 +167,5 @@ export class Balancer {
     if (!isReleased && owner.tablets.has(key)) return 'was not released';
     const failure = await queue.look(key, undefined, next.name);
     return isReleased ? failure : 'was not released';
-  }
-}
-
-/** Lets a number of pieces of work run at a time. */
-class Turns {
-  #free: number;
-  readonly #waiting: (() => void)[] = [];
-
-  constructor(free: number) {
-    this.#free = free;
-  }
-
-  async take(work: () => Promise<void>): Promise<void> {
-    if (this.#free === 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#free--;
-    assert(this.#free >= 0, 'no more pieces of work run than have turns');
-    try {
-      await work();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#free++;
-      else next();
-    }
   }
 }

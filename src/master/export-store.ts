@@ -1,6 +1,6 @@
 /** Manifests of the backup store, and its files as wholes (metadata/exported-backup-file.ts). */
 import { Code, inParallel, toBigtableError } from '../base/index.ts';
-import { type FileSystem, readPieces } from '../env/index.ts';
+import { readPieces, type StoredFiles } from '../env/index.ts';
 import { decodeExport, exportIdOf, type ExportManifest, exportPath } from '../metadata/index.ts';
 import type { ExportedBackup, ListedExport } from '../model/index.ts';
 
@@ -9,7 +9,7 @@ const PIECE_BYTES = 4 << 20;
 const READ_AT_ONCE = 16;
 
 /** Undefined where there is none. CorruptionError where it is damaged, or of a later release. */
-export async function readExport(store: FileSystem, id: string): Promise<ExportManifest | undefined> {
+export async function readExport(store: StoredFiles, id: string): Promise<ExportManifest | undefined> {
   const path = exportPath(id);
   try {
     return decodeExport(path, await readWhole(store, path));
@@ -20,7 +20,7 @@ export async function readExport(store: FileSystem, id: string): Promise<ExportM
 }
 
 /** By id. */
-export async function listExports(store: FileSystem): Promise<readonly ListedExport[]> {
+export async function listExports(store: StoredFiles): Promise<readonly ListedExport[]> {
   const manifests = await store.list(exportPath(''));
   const listed: (ListedExport | undefined)[] = [];
   await inParallel(manifests.entries(), READ_AT_ONCE, async ([i, { path }]) => {
@@ -42,7 +42,7 @@ export function exportedBackupOf(manifest: ExportManifest): ExportedBackup {
   return { id, state: 'ready', backup, table, startMicros, endMicros, exportedMicros, files, sizeBytes };
 }
 
-export async function hasFile(store: FileSystem, path: string): Promise<boolean> {
+export async function hasFile(store: StoredFiles, path: string): Promise<boolean> {
   try {
     await store.size(path);
     return true;
@@ -52,7 +52,7 @@ export async function hasFile(store: FileSystem, path: string): Promise<boolean>
   }
 }
 
-export async function readWhole(store: FileSystem, path: string): Promise<Buffer> {
+export async function readWhole(store: StoredFiles, path: string): Promise<Buffer> {
   const pieces: Buffer[] = [];
   for await (const piece of readPieces(store, path, PIECE_BYTES)) pieces.push(piece);
   return Buffer.concat(pieces);

@@ -8,7 +8,7 @@
  * server has been called by this one.
  */
 import { assert, BigtableError, Code, inParallel, notFound, toBigtableError, unavailable } from '../base/index.ts';
-import { type Env, type FileSystem, openBackupStore, type RequestContext, sleep, writePieces } from '../env/index.ts';
+import { type Env, openBackupStore, type RequestContext, sleep, type StoredFiles, writePieces } from '../env/index.ts';
 import {
   type BackupFile,
   decodeExportedRows,
@@ -156,7 +156,7 @@ export class ExportedBackups {
 
   /** Copies all files, and the rows. Returns the manifest, which is to be written. */
   async #copyOut(
-    store: FileSystem,
+    store: StoredFiles,
     file: BackupFile,
     { rows, id, directory }: { readonly rows: readonly MetadataRow[]; readonly id: string; readonly directory: string },
     context: RequestContext,
@@ -232,7 +232,7 @@ export class ExportedBackups {
   }
 
   /** Returns how many. */
-  async #deleteAll(store: FileSystem, prefix: string, isSpared?: (path: string) => boolean): Promise<number> {
+  async #deleteAll(store: StoredFiles, prefix: string, isSpared?: (path: string) => boolean): Promise<number> {
     const found = await store.list(prefix);
     const left = found.filter(({ path }) => !isSpared?.(path));
     await inParallel(left, DELETED_AT_ONCE, ({ path }) => store.delete(path));
@@ -247,7 +247,7 @@ export class ExportedBackups {
 
 /** The backup as it is exported there. ALREADY_EXISTS where another one has that id, or one that cannot be read. */
 async function readExportOf(
-  store: FileSystem,
+  store: StoredFiles,
   { id: backupId, name }: BackupFile,
   id: string,
 ): Promise<ExportManifest | undefined> {

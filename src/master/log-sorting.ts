@@ -7,7 +7,7 @@
  * read the log. Only fenced logs are sorted. METADATA is not needed for it, and METADATA's tablets wait for it, too:
  * one server that reads a long log takes no less time than several that sort it.
  */
-import { toBigtableError } from '../base/index.ts';
+import { assert, toBigtableError } from '../base/index.ts';
 import { findReplayStart, listSorted, type LogPart } from '../commitlog/index.ts';
 import type { Env, RequestContext } from '../env/index.ts';
 import { isDeposed, LOGS_DIRECTORY } from '../protocol/index.ts';
@@ -176,6 +176,7 @@ export class LogSorting {
       if (working.size === 0) break;
       await Promise.race(working);
     }
+    assert(left >= 0, 'each part is sorted once');
     return left;
   }
 

@@ -5,8 +5,8 @@
  * Invariant: a copy has one name and is of one file. So a call that is repeated joins the first, or finds what that has
  * written, and two servers that were requested to make the same copy write the same bytes.
  */
-import { assert, Code, invalidArgument, toBigtableError } from '../base/index.ts';
-import { type Env, type FileSystem, openBackupStore, readPieces, writePieces } from '../env/index.ts';
+import { assert, Code, invalidArgument, Places, toBigtableError } from '../base/index.ts';
+import { type Env, openBackupStore, readPieces, type StoredFiles, writePieces } from '../env/index.ts';
 import { FILES_DIRECTORY, type FileCopy, type TabletServerCalls } from '../protocol/index.ts';
 import { BlockCache, isImportedPath, SsTable } from '../sstable/index.ts';
 
@@ -20,9 +20,7 @@ export class FileCopier {
   readonly #env: Env;
   /** By the path of the copy. */
   readonly #underWay = new Map<string, Promise<FileCopy>>();
-  /** The functions that begin those which wait for others to end. */
-  readonly #waiting: (() => void)[] = [];
-  #running = 0;
+  readonly #places = new Places(COPIES_AT_ONCE);
 
   constructor(env: Env) {
     this.#env = env;
@@ -32,24 +30,10 @@ export class FileCopier {
     const { copyPath } = wanted;
     let copying = this.#underWay.get(copyPath);
     if (copying === undefined) {
-      copying = this.#inTurn(() => this.#copy(wanted)).finally(() => this.#underWay.delete(copyPath));
+      copying = this.#places.take(() => this.#copy(wanted)).finally(() => this.#underWay.delete(copyPath));
       this.#underWay.set(copyPath, copying);
     }
     return copying;
-  }
-
-  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#running === COPIES_AT_ONCE) await new Promise<void>((begin) => this.#waiting.push(begin));
-    else this.#running++;
-    assert(this.#running <= COPIES_AT_ONCE, 'a copy begins when another one has ended');
-    try {
-      return await work();
-    } finally {
-      // the next one takes the place of this one
-      const begin = this.#waiting.shift();
-      if (begin === undefined) this.#running--;
-      else begin();
-    }
   }
 
   async #copy({ direction, path, copyPath }: Wanted): Promise<FileCopy> {
@@ -109,7 +93,7 @@ async function* withSum(pieces: AsyncIterable<Buffer>, sum: Sum): AsyncIterable<
   }
 }
 
-async function sumOf(fileSystem: FileSystem, path: string, sum: Sum): Promise<FileCopy> {
-  for await (const piece of readPieces(fileSystem, path, PIECE_BYTES)) sum.add(piece);
+async function sumOf(files: StoredFiles, path: string, sum: Sum): Promise<FileCopy> {
+  for await (const piece of readPieces(files, path, PIECE_BYTES)) sum.add(piece);
   return sum.result();
 }

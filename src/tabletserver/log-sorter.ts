@@ -5,7 +5,7 @@
  * Invariant: sorted files only save time and memory. A log that has none is read whole, and so is one whose files are
  * damaged; a part that is missing is sorted here. One part is sorted at a time, which bounds the memory.
  */
-import { type BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
+import { assert, type BigtableError, Code, toBigtableError, unavailable } from '../base/index.ts';
 import {
   findReplayStart,
   listSorted,
@@ -126,6 +126,7 @@ export function chain(all: readonly SortedPart[], from = 0): { parts: SortedPart
     parts.push(next);
     at = endOf(next);
   }
+  assert(missing.length > 0, 'parts of which none make the whole log leave a gap');
   return { parts, missing };
 }
 

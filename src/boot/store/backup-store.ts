@@ -4,8 +4,9 @@
  */
 import { resolve, sep } from 'node:path';
 import { BigtableError, Code } from '../../base/index.ts';
-import type { FileSystem } from '../../env/index.ts';
+import type { StoredFiles } from '../../env/index.ts';
 import type { SharedStore } from '../../platform/index.ts';
+import { oneCallFiles } from './one-call-files.ts';
 import { isBucket } from './store-address.ts';
 
 /** Files are read from beginning to end, a few at a time. */
@@ -20,24 +21,29 @@ export interface BackupStoreOptions {
   readonly ownDirectory?: string | undefined;
 }
 
+interface OpenStore {
+  readonly store: SharedStore;
+  readonly files: StoredFiles;
+}
+
 export class BackupStore {
   readonly #options: BackupStoreOptions;
-  #opening: Promise<SharedStore> | undefined;
+  #opening: Promise<OpenStore> | undefined;
 
   constructor(options: BackupStoreOptions) {
     this.#options = options;
   }
 
   /** Fails as the store's adapter does, and is tried again then. */
-  readonly open = async (): Promise<FileSystem> => {
+  readonly open = async (): Promise<StoredFiles> => {
     this.#opening ??= this.#open().catch((error: unknown) => {
       this.#opening = undefined;
       throw error;
     });
-    return (await this.#opening).fileSystem;
+    return (await this.#opening).files;
   };
 
-  async #open(): Promise<SharedStore> {
+  async #open(): Promise<OpenStore> {
     const { address, ownIdentity, ownDirectory } = this.#options;
     if (ownDirectory !== undefined && !isBucket(address) && isInside(resolve(address), resolve(ownDirectory)))
       throw new BigtableError(
@@ -47,7 +53,9 @@ export class BackupStore {
     // most processes need no second store
     const { openStore } = await import('./store.ts');
     const store = await openStore(address, { maxOpenFiles: MAX_OPEN_FILES });
-    if (store.identity !== ownIdentity) return store;
+    const { fileSystem } = store;
+    if (store.identity !== ownIdentity)
+      return { store, files: isBucket(address) ? fileSystem : oneCallFiles(fileSystem) };
     await store.close();
     throw new BigtableError(
       Code.FAILED_PRECONDITION,
@@ -57,8 +65,8 @@ export class BackupStore {
 
   async close(): Promise<void> {
     // where it could not be opened there is nothing to close
-    const store = await this.#opening?.catch(() => undefined);
-    await store?.close();
+    const opened = await this.#opening?.catch(() => undefined);
+    await opened?.store.close();
   }
 }
 

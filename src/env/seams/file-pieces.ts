@@ -2,7 +2,11 @@
 import type { FileSystem } from './file-system.ts';
 
 /** All bytes of the file, in order. NOT_FOUND where there is none. */
-export async function* readPieces(fileSystem: FileSystem, path: string, pieceBytes: number): AsyncGenerator<Buffer> {
+export async function* readPieces(
+  fileSystem: Pick<FileSystem, 'size' | 'read'>,
+  path: string,
+  pieceBytes: number,
+): AsyncGenerator<Buffer> {
   const sizeBytes = await fileSystem.size(path);
   for (let offset = 0; offset < sizeBytes; offset += pieceBytes)
     yield await fileSystem.read(path, offset, Math.min(pieceBytes, sizeBytes - offset));
@@ -10,7 +14,7 @@ export async function* readPieces(fileSystem: FileSystem, path: string, pieceByt
 
 /** Makes the file of these bytes; none where it fails. ALREADY_EXISTS where there is one of that path. */
 export async function writePieces(
-  fileSystem: FileSystem,
+  fileSystem: Pick<FileSystem, 'create'>,
   path: string,
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): Promise<void> {

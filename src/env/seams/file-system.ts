@@ -148,3 +148,6 @@ export interface FileSystem {
   /** Removes a log whole; nothing happens where there is none. */
   deleteLog(path: string): Promise<void>;
 }
+
+/** What a store has besides its logs. */
+export type StoredFiles = Pick<FileSystem, 'create' | 'size' | 'read' | 'list' | 'delete'>;

@@ -6,8 +6,9 @@ import { unavailable } from '../../base/index.ts';
 import { MemoryFileSystem } from '../memory/memory-file-system.ts';
 import { MemorySlotStore } from '../memory/memory-slot-store.ts';
 import { SeededRandom } from '../memory/seeded-random.ts';
+import type { StoredFiles } from '../seams/file-system.ts';
 import type { SlotStore } from '../seams/slot-store.ts';
-import { proveStore, type StoredFiles } from './store-self-test.ts';
+import { proveStore } from './store-self-test.ts';
 
 interface Stores {
   readonly files: StoredFiles;

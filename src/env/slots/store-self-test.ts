@@ -8,11 +8,8 @@
 import { BigtableError, Code, toBigtableError } from '../../base/index.ts';
 import { isOutcomeUnknown } from '../calls/settled-changes.ts';
 import { type Clock, type Random, sleep } from '../seams/clock.ts';
-import type { FileSystem } from '../seams/file-system.ts';
+import type { StoredFiles } from '../seams/file-system.ts';
 import type { SlotStore } from '../seams/slot-store.ts';
-
-/** What a store has besides its logs. */
-export type StoredFiles = Pick<FileSystem, 'create' | 'size' | 'read' | 'list' | 'delete'>;
 
 export interface StoreToProve {
   readonly files: StoredFiles;
