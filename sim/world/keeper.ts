@@ -280,11 +280,14 @@ export class Keeper {
     const { database, random, nowMs, keepDeletedMs, clocksAreRight } = this.#parts;
     const begunMs = nowMs();
     this.#isDeleted(table);
-    const deleted = await this.#untilAnswered(isOver, 'NOT_FOUND', () =>
-      database.deleteTable(table.name, this.#options()),
-    );
+    let attempts = 0;
+    const deleted = await this.#untilAnswered(isOver, 'NOT_FOUND', () => {
+      attempts++;
+      return database.deleteTable(table.name, this.#options());
+    });
     if (deleted !== 'done') return;
     this.counts.keptTables++;
+    table.mayGo ||= attempts > 1;
     await this.#pause(random.float() ** 2 * 3000);
     const undeletedMs = nowMs();
     const undeleted = await this.#untilAnswered(isOver, 'ALREADY_EXISTS', () =>
@@ -412,8 +415,8 @@ export class Keeper {
     this.counts.streamReads++;
     const failure = await failureOf(() => this.#stream.catchUp(new Tables(seat.env, seat.client), stopsAfter));
     if (failure?.codeName === 'OUT_OF_RANGE' && this.#parts.keepsFewChanges) this.#isTooLate = true;
-    else if (failure !== undefined && deletions === table.deletions && table.isLive && !FAILURES.has(failure.codeName))
-      this.#found(`the change stream: ${failure.message}`);
+    else if (failure !== undefined && deletions === table.deletions)
+      this.#judgeFailure('the change stream', failure, table);
     return failure;
   }
 
@@ -506,6 +509,7 @@ export class Keeper {
   /** What exists is found. */
   #judgeFailure(what: string, { codeName, message }: BigtableError, table?: VersionedTable): void {
     if (FAILURES.has(codeName) || (table !== undefined && !table.isLive)) return;
+    if (table?.mayGo && codeName === 'NOT_FOUND') return this.#isDeleted(table);
     this.#found(`${what} fails: ${message}`);
   }
 

@@ -21,6 +21,8 @@ export class VersionedTable {
   isLive = true;
   /** Each time that it was deleted. */
   deletions = 0;
+  /** A deletion that was made again may yet arrive, and delete what was undeleted since. */
+  mayGo = false;
   #acknowledged = new Map<string, number>();
   /** Writes of unknown outcome. */
   readonly #doubtful = new Set<number>();
