@@ -118,7 +118,7 @@ export const EXPLAINED = [
     reason: PRIORITIES,
   },
   { file: 'src/tabletserver/compaction-schedule.ts', functions: ['wait'], reason: MANY_FILES },
-  { file: 'src/tabletserver/file-copier.ts', functions: ['copy', '#inTurn', '#copy'], reason: BACKUP_STORE },
+  { file: 'src/tabletserver/file-copier.ts', functions: ['copy', '#copy'], reason: BACKUP_STORE },
   {
     file: 'src/tabletserver/metadata-commits.ts',
     functions: ['coveredKeys', 'rangesAbove'],
