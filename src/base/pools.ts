@@ -44,7 +44,6 @@ export class Pool<T> {
 export class LendingPool<K extends object, T> {
   readonly #free: Pool<T>;
   readonly #lent = new WeakMap<K, T>();
-  readonly #byMark = new WeakMap<object, T>();
 
   constructor(maxItems: number) {
     this.#free = new Pool(maxItems);
@@ -52,16 +51,6 @@ export class LendingPool<K extends object, T> {
 
   take(): T | undefined {
     return this.#free.take();
-  }
-
-  /** The item is found by `mark`, an object that belongs to it alone. */
-  mark(mark: object, item: T): void {
-    this.#byMark.set(mark, item);
-  }
-
-  /** Undefined where no item has that mark. */
-  markedBy(mark: object): T | undefined {
-    return this.#byMark.get(mark);
   }
 
   /** From now on the item belongs to the owner of the key. */
