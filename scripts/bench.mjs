@@ -5,7 +5,7 @@
  *                           [--only=edubba,threads,node22,emulator,hbase]
  *       our load generator (bench/btbench) against Edubba and, on the same machine in turn, itself on two threads,
  *       Google's Go emulator and HBase (lib/server-bench.mjs)
- *   npm run bench -- compare COMMIT [server|engine] [--rounds=9] [--rows=N] [--secs=N] [--lines=a,b] [--json=FILE]
+ *   npm run bench -- compare COMMIT [server|engine] [--rounds=9] [--rows=N] [--secs=4] [--lines=a,b] [--json=FILE]
  *       CPU time of this checkout next to that of another commit, with a verdict (lib/compare.mjs)
  *   npm run bench -- cluster [--only=doors,servers] [--rows=N] [--load=2x16] [--secs=N] [--warm=N] [--json=FILE]
  *       tablet servers in processes of their own: what a front door that passes calls on costs, and one, two and three

@@ -1,5 +1,5 @@
 /**
- * npm run bench -- compare COMMIT [server|engine] [--rounds=9] [--rows=N] [--secs=N] [--lines=a,b] [--json=FILE]: CPU
+ * npm run bench -- compare COMMIT [server|engine] [--rounds=9] [--rows=N] [--secs=4] [--lines=a,b] [--json=FILE]: CPU
  * time per operation of this checkout next to that of COMMIT, line by line, with a verdict (bench/compare/verdict.ts).
  *
  * COMMIT is checked out and built in a folder of its own. Both builds start on empty folders. They run each line right
@@ -8,8 +8,9 @@
  *
  * Each round has new processes: two processes of one build differ by a tenth in one line, all their lives. Servers are
  * judged warm: in the first seconds of a line V8's compilers take up to half of the CPU, and the verdict would be
- * theirs. So a pair of servers runs all lines once before, which is printed as "cold" and not judged. The engine has a
- * process a line, which does the same by itself.
+ * theirs. So a pair of servers runs all lines once before, which is printed as "cold" and not judged. In lines of 2 s
+ * the first read after the load still had ratios from 1.00 to 1.16 from run to run. The engine has a process a line,
+ * which does the same by itself.
  */
 import { fork } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -295,7 +296,7 @@ export async function compare(words) {
     options: {
       rounds: { type: 'string' },
       rows: { type: 'string' },
-      secs: { type: 'string', default: '2' },
+      secs: { type: 'string', default: '4' },
       lines: { type: 'string' },
       json: { type: 'string' },
     },
@@ -304,7 +305,7 @@ export async function compare(words) {
   const kind = KINDS[name];
   if (commit === undefined || kind === undefined) {
     console.log(
-      'usage: npm run bench -- compare COMMIT [server|engine] [--rounds=9] [--rows=N] [--secs=N] [--lines=a,b] [--json=FILE]',
+      'usage: npm run bench -- compare COMMIT [server|engine] [--rounds=9] [--rows=N] [--secs=4] [--lines=a,b] [--json=FILE]',
     );
     return 2;
   }
