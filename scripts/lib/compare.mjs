@@ -8,9 +8,9 @@
  *
  * Each round has new processes: two processes of one build differ by a tenth in one line, all their lives. Servers are
  * judged warm: in the first seconds of a line V8's compilers take up to half of the CPU, and the verdict would be
- * theirs. So a pair of servers runs all lines once before, which is printed as "cold" and not judged. In lines of 2 s
- * the first read after the load still had ratios from 1.00 to 1.16 from run to run. The engine has a process a line,
- * which does the same by itself.
+ * theirs. So a pair of servers runs all lines once before, which is printed as "cold" and not judged. Lines of 2 s
+ * were too short: the first one after the load had ratios from 1.00 to 1.16 from run to run. The engine has a process a
+ * line, which does the same by itself.
  */
 import { fork } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
