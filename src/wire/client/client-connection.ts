@@ -61,7 +61,7 @@ export interface ClientConnectionOptions {
   /** The server's address as the user wrote it, for messages. */
   readonly address: string;
   readonly clock: Clock;
-  /** A connection with calls that is silent for this long is sent a PING, ms, */
+  /** A connection that takes a call and is silent for this long after it is sent a PING, ms, */
   readonly keepAliveMs: number;
   /** and is lost when it does not answer within this. */
   readonly keepAliveTimeoutMs: number;
@@ -454,15 +454,19 @@ export class ClientConnection implements StreamConnection {
     this.#checkTimer = clock.timer(keepAliveMs, () => this.#checkAlive());
   }
 
+  #checkLater(): void {
+    if (this.#open.size > 0) this.#scheduleCheck();
+  }
+
   #checkAlive(): void {
     this.#checkTimer = undefined;
-    if (this.#open.size === 0) return;
-    if (this.#wasHeard) return this.#scheduleCheck();
+    if (this.#wasHeard) return this.#checkLater();
+    // also where no call waits any more: each may have had less time than this, and none an answer
     this.#pingIsOut = true;
     this.#output.write(frame(FrameType.PING, 0, 0, Buffer.alloc(8)));
     this.#checkTimer = this.#options.clock.timer(this.#options.keepAliveTimeoutMs, () => {
       this.#checkTimer = undefined;
-      if (!this.#pingIsOut) return this.#scheduleCheck();
+      if (!this.#pingIsOut) return this.#checkLater();
       this.#lose(
         new BigtableError(
           Code.UNAVAILABLE,

@@ -594,6 +594,23 @@ describe('WireClient with servers of every kind', () => {
     );
   });
 
+  test('so is one that has answered no call, where none waits as long as that', async () => {
+    await scripted(
+      [],
+      async (script, client) => {
+        const abort = new AbortController();
+        const call = client.unary('/t/Echo', Buffer.of(1), plain({ signal: abort.signal }));
+        await until(() => script.requests.length === 1);
+        abort.abort();
+        await assert.rejects(call, { code: Code.CANCELLED });
+        await until(() => script.sockets[0]?.destroyed === true);
+        assert.ok(script.frames.some(({ type }) => type === FrameType.PING));
+        assert.equal(client.connections, 0);
+      },
+      { keepAliveMs: 40, keepAliveTimeoutMs: 20 },
+    );
+  });
+
   test('PINGs and SETTINGS are answered, unknown frames passed over', async () => {
     await scripted([], async (script, client) => {
       const call = client.unary('/t/Echo', Buffer.of(1), plain());

@@ -61,7 +61,7 @@ export interface WireClientOptions {
    * peer is gone. Default: false.
    */
   readonly failsFast?: boolean;
-  /** A connection with calls that is silent for this long is sent a PING (default 60 s), */
+  /** A connection that takes a call and is silent for this long after it is sent a PING (default 60 s), */
   readonly keepAliveMs?: number;
   /** and closed when it does not answer within this (default 20 s). */
   readonly keepAliveTimeoutMs?: number;
