@@ -31,7 +31,7 @@ const SIZES: SortedLogSizes = {
   partBytes: 32 << 20,
   leastBytes: 12 << 20,
   leastBytesOfFew: 72 << 20,
-  leastCallBytes: 4 << 20,
+  leastCallBytes: 1 << 20,
 };
 /** A server may keep this much more than the size of a part in memory: cuts are estimates, and rows are noted. */
 const MEMORY_SHARE = 4 / 3;
@@ -45,7 +45,7 @@ export interface LogSortingOptions {
   readonly env: Env;
   readonly servers: Servers;
   readonly context: () => RequestContext;
-  /** Default: parts of 32 MiB, of logs of 12 MiB and, where few servers read them, 72 MiB; of 4 MiB that calls cost. */
+  /** Default: parts of 32 MiB, of logs of 12 MiB and, where few servers read them, 72 MiB; of 1 MiB that calls cost. */
   readonly sizes?: SortedLogSizes | undefined;
 }
 
