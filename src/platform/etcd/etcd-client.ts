@@ -45,6 +45,8 @@ const MAX_CONNECT_PAUSE_MS = 500;
 /** etcd closes connections with more PINGs than one in 5 s. */
 const KEEP_ALIVE_MS = 6000;
 const KEEP_ALIVE_TIMEOUT_MS = 2000;
+/** Tries in a row that a member left unanswered: TCP may wait longer after a cut than the cut lasted. */
+const MAX_SILENT_TRIES = 2;
 /** The times that a call signs in anew. */
 const MAX_SIGN_INS = 2;
 /** A password is checked slowly, by intent. */
@@ -206,6 +208,7 @@ export class EtcdClient {
       maxPauseMs: MAX_CONNECT_PAUSE_MS,
       keepAliveMs: KEEP_ALIVE_MS,
       keepAliveTimeoutMs: KEEP_ALIVE_TIMEOUT_MS,
+      maxSilentCalls: MAX_SILENT_TRIES,
     });
     this.#members.set(address, member);
     return member;

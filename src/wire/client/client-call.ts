@@ -64,6 +64,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   readonly #owner: CallOwner;
   readonly #reader: AnswerReader;
   readonly #messages: MessageReader;
+  #connection: ClientConnection | undefined;
   #stream: Stream | undefined;
   #attempts = 0;
   #hasEnded = false;
@@ -116,6 +117,7 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   /** `headers` are the whole request's. */
   sendOn(connection: ClientConnection, headers: readonly string[]): void {
     this.#attempts++;
+    this.#connection = connection;
     this.#stream = connection.open(this, headers, this.message, this.#staysOpen);
   }
 
@@ -139,7 +141,9 @@ export class ClientCall implements Exchange, DeadlineEntry, Interruptible {
   }
 
   onDue(): void {
+    const stream = this.#stream;
     this.interrupt(deadlineExceeded());
+    if (stream) this.#connection?.wasLate(stream);
   }
 
   // callbacks of the connection

@@ -65,6 +65,8 @@ export interface ClientConnectionOptions {
   readonly keepAliveMs: number;
   /** and is lost when it does not answer within this. */
   readonly keepAliveTimeoutMs: number;
+  /** It is lost also after this number of calls, one after another, in whose time nothing came. */
+  readonly maxSilentCalls: number;
   /** The server has sent its settings: requests may go out. */
   readonly onReady: () => void;
   /** An exchange has ended: there is capacity for another one. */
@@ -102,6 +104,10 @@ export class ClientConnection implements StreamConnection {
   #wasHeard = true;
   #heardAnything = false;
   #pingIsOut = false;
+  /** Calls, one after another, that were late since something came. */
+  #silentCalls = 0;
+  /** The first stream that was opened since something came, and since the last of these calls was late. */
+  #silentFromId = 1;
 
   /** `socket` is connected (and, with TLS, has agreed on h2). */
   constructor(options: ClientConnectionOptions) {
@@ -228,6 +234,20 @@ export class ClientConnection implements StreamConnection {
 
   ended(): void {}
 
+  /** A call's time is over. */
+  wasLate({ id }: Stream): void {
+    if (id < this.#silentFromId || this.#isGone) return;
+    this.#silentFromId = this.#nextId;
+    this.#silentCalls++;
+    if (this.#silentCalls >= this.#options.maxSilentCalls)
+      this.#lose(
+        new BigtableError(
+          Code.UNAVAILABLE,
+          `the server at ${this.#options.address} does not answer: nothing came in the time of ${this.#silentCalls} calls`,
+        ),
+      );
+  }
+
   /** Sends the request in one frame with the end where it fits, as small requests do. */
   #sendMessage(stream: Stream, message: Buffer, staysOpen: boolean): void {
     const prefix = messagePrefix(message.length, false);
@@ -247,6 +267,8 @@ export class ClientConnection implements StreamConnection {
     if (this.#isGone) return;
     this.#wasHeard = true;
     this.#heardAnything = true;
+    this.#silentCalls = 0;
+    this.#silentFromId = this.#nextId;
     if (!this.isReady && isTlsRecord(chunk)) {
       const { address } = this.#options;
       return this.#lose(notReached(`the server at ${address} speaks TLS: connect to it with TLS`));

@@ -611,6 +611,40 @@ describe('WireClient with servers of every kind', () => {
     );
   });
 
+  test('and one that is silent for the time of some calls, one after another', async () => {
+    await scripted(
+      [],
+      async (script, client) => {
+        const late = (): Promise<void> =>
+          assert.rejects(client.unary('/t/Echo', Buffer.of(1), within(20)), { code: Code.DEADLINE_EXCEEDED });
+        await late();
+        // those that were sent meanwhile tell no more than one does
+        await Promise.all([late(), late()]);
+        const answered = client.unary('/t/Echo', Buffer.of(2), plain());
+        await until(() => script.requests.length === 4);
+        script.send(script.ok(7, message(Buffer.of(2))));
+        await answered;
+        await late();
+        const waiting = client.unary('/t/Echo', Buffer.of(3), plain());
+        await late();
+        assert.deepEqual([client.connections, script.sockets.length], [1, 1]);
+        await Promise.all([
+          late(),
+          assert.rejects(waiting, {
+            code: Code.UNAVAILABLE,
+            message: /does not answer: nothing came in the time of 3/,
+          }),
+        ]);
+        assert.equal(client.connections, 0);
+        const next = client.unary('/t/Echo', Buffer.of(4), plain());
+        await until(() => script.sockets.length === 2 && script.requests.length === 9);
+        script.send(script.ok(1, message(Buffer.of(4))));
+        assert.deepEqual(await next, Buffer.of(4));
+      },
+      { maxSilentCalls: 3 },
+    );
+  });
+
   test('PINGs and SETTINGS are answered, unknown frames passed over', async () => {
     await scripted([], async (script, client) => {
       const call = client.unary('/t/Echo', Buffer.of(1), plain());

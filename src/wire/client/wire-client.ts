@@ -65,12 +65,18 @@ export interface WireClientOptions {
   readonly keepAliveMs?: number;
   /** and closed when it does not answer within this (default 20 s). */
   readonly keepAliveTimeoutMs?: number;
+  /**
+   * A connection is closed also after this number of calls, one after another, were late, while nothing came: sooner
+   * than by a PING, for calls with little time and servers that forbid many PINGs. Default: never.
+   */
+  readonly maxSilentCalls?: number;
 }
 
 const MAX_MESSAGE_BYTES = 512 * 1024 * 1024;
 const CONNECT_MS = 20_000;
 const KEEP_ALIVE_MS = 60_000;
 const KEEP_ALIVE_TIMEOUT_MS = 20_000;
+const NEVER = Number.POSITIVE_INFINITY;
 /** Pauses between attempts to connect. */
 const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 5000;
@@ -287,7 +293,7 @@ export class WireClient implements RpcClient {
   }
 
   #startHttp2(socket: Socket, timer: Timer): void {
-    const { address, clock, keepAliveTimeoutMs = KEEP_ALIVE_TIMEOUT_MS } = this.#options;
+    const { address, clock, keepAliveTimeoutMs = KEEP_ALIVE_TIMEOUT_MS, maxSilentCalls = NEVER } = this.#options;
     let wasReady = false;
     const connection = new ClientConnection({
       socket,
@@ -295,6 +301,7 @@ export class WireClient implements RpcClient {
       clock,
       keepAliveMs: this.#keepAliveMs,
       keepAliveTimeoutMs,
+      maxSilentCalls,
       onReady: () => {
         timer.cancel();
         wasReady = true;
