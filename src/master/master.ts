@@ -203,7 +203,7 @@ export class Master {
     });
     const assigning = { ...parts, loads, sorting: this.#sorting, assignment: this.#assignment, queue: this.#queue };
     this.#verification = new Verification({ ...assigning, onBackup: (id) => this.#backups.seen(id) });
-    this.#recoveries = new Recoveries({ ...assigning, lookAtAll: () => this.#schedule.later('assign', 0) });
+    this.#recoveries = new Recoveries({ ...assigning, lookAtAll: () => this.#lookAtAllAnew() });
     this.#balancer = new Balancer(assigning);
     this.#removeGauges = env.metrics.gauges({
       'master.unservedTablets': () => Math.max(this.#queue.unserved, this.#isBlind ? 1 : 0),
@@ -370,6 +370,12 @@ export class Master {
   #lookAtMetadataAnew(): void {
     this.#lookingAtMetadata.abort();
     this.#schedule.later('look at METADATA', 0);
+  }
+
+  /** The look under way may wait for a tablet of METADATA that a dead server has. */
+  #lookAtAllAnew(): void {
+    this.#lookAtMetadataAnew();
+    this.#schedule.later('assign', 0);
   }
 
   #lookAtMetadata(): Promise<void> {

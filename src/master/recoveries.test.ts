@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Cluster, inCluster } from '../../test/cluster.ts';
 import { TABLES, type Tables } from '../../test/tables.ts';
-import { sleep } from '../env/index.ts';
+import { notReached, sleep } from '../env/index.ts';
 import { keysOfTable, METADATA_TABLE_ID, type MetadataRow, ROOT_RANGE, USER_RANGE } from '../metadata/index.ts';
 import type { RowRange } from '../model/index.ts';
 import { Locator, MetadataClient } from '../locator/index.ts';
@@ -26,15 +26,26 @@ async function rowsOf(cluster: Cluster, tables: Tables): Promise<MetadataRow[]> 
 
 const indexOf = ({ server }: MetadataRow): number => Number(server!.address.slice('server-'.length));
 
-/** A table of 60 tablets. Returns the indices of the servers: the owner of METADATA, and those without any of it. */
-async function fill(cluster: Cluster, tables: Tables): Promise<{ metadata: number; others: number[] }> {
+/**
+ * A table of 60 tablets. Returns the indices of the servers: the owners of the root tablet and of METADATA's other one,
+ * and those without any of them.
+ */
+async function fill(cluster: Cluster, tables: Tables): Promise<{ root: number; metadata: number; others: number[] }> {
   await tables.create('t', { splits: SPLITS });
   for (const row of SPLITS) await tables.set('t', row, row);
   await sleep(cluster.clock, 10_000);
   const root = (await metadataOf(cluster).readRoot(tables.context()))!;
   const [metadata] = await rowsIn(cluster, tables, ROOT_RANGE);
-  const taken = [indexOf(root), indexOf(metadata!)];
-  return { metadata: taken[1]!, others: [...cluster.servers.keys()].filter((index) => !taken.includes(index)) };
+  const taken = [indexOf(root), indexOf(metadata!)] as const;
+  return {
+    root: taken[0],
+    metadata: taken[1],
+    others: [...cluster.servers.keys()].filter((index) => !taken.includes(index)),
+  };
+}
+
+async function* failing(error: Error): AsyncGenerator<never> {
+  throw error;
 }
 
 /** The calls of the master since its making. */
@@ -64,6 +75,31 @@ class MastersCalls {
 const ownersOf = (rows: readonly MetadataRow[]): Set<number> => new Set(rows.map(indexOf));
 
 describe('the recovery of a dead server', () => {
+  for (const part of ['root', 'metadata'] as const)
+    test(
+      `begins when its lock is free, where a new master already waits for a tablet that it had (${part})`,
+      inCluster(
+        async (cluster, tables) => {
+          const { clock } = cluster;
+          const index = (await fill(cluster, tables))[part];
+          const address = `server-${index}`;
+          await cluster.master?.close();
+          const dead = notReached('its process is gone');
+          cluster.onCall = (call) => (call.address === address ? Promise.reject(dead) : undefined);
+          cluster.onStream = (stream) => (stream.address === address ? failing(dead) : undefined);
+          const starting = cluster.startMaster();
+          // the look at all has begun, and waits
+          await sleep(clock, 1500);
+          await cluster.kill(index);
+          const freeMs = clock.monotonicMs();
+          assert.equal((await tables.rows('t')).length, SPLITS.length);
+          assert.ok(clock.monotonicMs() - freeMs < 3000, `${clock.monotonicMs() - freeMs} ms`);
+          await starting;
+        },
+        { servers: 3 },
+      ),
+    );
+
   test(
     'reads the rows of its tablets and no others, and makes at most ten calls of the lock service',
     inCluster(
