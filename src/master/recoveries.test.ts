@@ -44,9 +44,9 @@ async function fill(cluster: Cluster, tables: Tables): Promise<{ root: number; m
   };
 }
 
-async function* failing(error: Error): AsyncGenerator<never> {
-  throw error;
-}
+const failing = (error: Error): AsyncIterable<never> => ({
+  [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(error) }),
+});
 
 /** The calls of the master since its making. */
 class MastersCalls {
